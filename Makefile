@@ -1,0 +1,61 @@
+# One entry point a chore. `make demo` and `make test` do all the set-up on a fresh Debian machine with Python 3.11.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+
+.PHONY: demo test check bench docs clean help
+
+help: ## list the chores
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/.core ## generate people, anonymise them, and open the way to the report
+	$(BIN)/masquerade demo --once
+
+test: $(VENV)/.dev .postgres ## run all tests
+	$(BIN)/pytest -n 2 --dist worksteal
+
+check: $(VENV)/.dev ## format, lint, types, import arrows
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev $(VENV)-anjana/.ready ## rerun every experiment (slow); one alone: masquerade bench NAME
+	$(BIN)/masquerade bench --all
+
+docs: $(VENV)/.docs ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean: ## remove everything that the other chores made
+	rm -rf $(VENV) $(VENV)-anjana site demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# --- set-up ---
+
+$(BIN)/pip:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade 'pip>=25.1'
+
+$(VENV)/.core: pyproject.toml | $(BIN)/pip
+	$(PIP) install --editable '.[all]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) install --group test --group check
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	$(PIP) install --group docs
+	@touch $@
+
+# The rival of benchmarks/peers.py pins old releases of numpy and pandas, so it lives in an environment of its own.
+$(VENV)-anjana/.ready:
+	$(PYTHON) -m venv $(VENV)-anjana
+	$(VENV)-anjana/bin/pip --disable-pip-version-check --quiet install anjana==1.2.3
+	@touch $@
+
+# The tests start a PostgreSQL of their own; here it is only installed, when it is missing.
+.PHONY: .postgres
+.postgres:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || \
+	  { echo "installing PostgreSQL for the tests"; apt-get update -qq && apt-get install -y -qq postgresql; }

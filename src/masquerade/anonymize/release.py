@@ -1,0 +1,146 @@
+"""From a table to a verified release: run the algorithm, assemble the cells, check them independently, measure them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from masquerade.anonymize.outcome import Anonymizer, OnStep, Outcome, Step
+from masquerade.data.column import Generalised
+from masquerade.data.table import Missing, Table
+from masquerade.engine.counts import Counts
+from masquerade.privacy.check import Verdict, insist, verify
+from masquerade.privacy.requirement import Requirement
+from masquerade.utility.comparison import Comparison
+from masquerade.utility.metrics import measure
+
+Order = Literal["shuffle", "input"]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A table that satisfies its requirement, and the evidence: verdicts, steps, cuts, metrics, timings."""
+
+    table: pa.Table
+    verdicts: tuple[Verdict, ...]
+    columns: tuple[Generalised, ...]  # the generalised columns with their cut, in the order of the input
+    steps: tuple[Step, ...]
+    group_sizes: Counts
+    rows: int
+    dropped_rows: int
+    dropped: tuple[str, ...]
+    metrics: Mapping[str, float | None]
+    attribute_losses: Mapping[str, float]  # what each generalised attribute lost: 0 nothing, 1 everything
+    settings: Mapping[str, Any]  # what it takes to repeat the run
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def suppressed(self) -> int:
+        """How many kept rows are not in the release."""
+        return self.rows - self.dropped_rows - int(self.table.num_rows)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The JSON summary of DESIGN's public surface."""
+        return {
+            "rows": self.rows,
+            "dropped_rows": self.dropped_rows,
+            "released": int(self.table.num_rows),
+            "suppressed": self.suppressed,
+            "dropped": list(self.dropped),
+            "groups": int(self.group_sizes.size),
+            "requirements": [verdict.summary() for verdict in self.verdicts],
+            "steps": [step.summary() for step in self.steps],
+            "metrics": dict(self.metrics),
+            "seconds": dict(self.seconds),
+        }
+
+
+def publish(
+    table: Table,
+    requirement: Requirement,
+    algorithm: Anonymizer,
+    *,
+    sensitive: Sequence[str] = (),
+    missing: Missing = "drop",
+    order: Order = "shuffle",
+    on_step: OnStep | None = None,
+) -> Release:
+    """Anonymise a table, and let nothing out that the independent check does not pass.
+
+    The release holds the attributes of the schema, the class and the sensitive columns, in that order.
+    """
+    started = time.perf_counter()
+    special = [algorithm.target] if algorithm.target is not None else []
+    special += [*sensitive, *requirement.sensitive_attributes]
+    published = tuple(dict.fromkeys([*table.schema.names, *special]))
+    complete = table.complete(published, missing)
+    complete.columns(name for name in table.schema.names if name in requirement.qid_attributes)
+    for name in dict.fromkeys(special):
+        complete.coded(name)
+    encoded = time.perf_counter()
+
+    outcome = algorithm.run(complete, requirement, on_step)
+    cells = _assemble(complete, outcome, published)
+    verdicts = verify(Table(cells, origin=table.origin), requirement)
+    insist(verdicts)
+    anonymised = time.perf_counter()
+
+    comparison = _comparison(complete, outcome, algorithm.target)
+    metrics = measure(comparison)
+    losses = comparison.attribute_losses()
+    measured = time.perf_counter()
+    return Release(
+        table=_shuffled(cells) if order == "shuffle" else cells,
+        verdicts=verdicts,
+        columns=outcome.columns,
+        steps=outcome.steps,
+        group_sizes=comparison.group_sizes,
+        rows=table.rows_read,
+        dropped_rows=complete.dropped_rows,
+        dropped=tuple(name for name in table.arrow.column_names if name not in published),
+        metrics=metrics,
+        attribute_losses=losses,
+        settings={"source": table.origin.name, "algorithm": algorithm.settings(), "class": algorithm.target},
+        seconds={
+            "read": encoded - started,
+            "anonymize": anonymised - encoded,
+            "metrics": measured - anonymised,
+        },
+    )
+
+
+def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Table:
+    generalised = {column.name: column for column in outcome.columns}
+    rows = None if outcome.kept is None else pa.array(outcome.kept)
+    cells = {}
+    for name in published:
+        if name in generalised:
+            cells[name] = generalised[name].to_arrow()
+        else:
+            raw = table.cells(name)
+            cells[name] = raw if rows is None else raw.take(rows)
+    return pa.table(cells)
+
+
+def _comparison(table: Table, outcome: Outcome, target: str | None) -> Comparison:
+    names = [column.name for column in outcome.columns]
+    return Comparison(
+        originals=table.columns(names),
+        released=outcome.columns,
+        classes=table.coded(target) if target is not None else None,
+        kept=outcome.kept,
+        weights={name: table.schema[name].weight for name in names},
+    )
+
+
+def _shuffled(cells: pa.Table) -> pa.Table:
+    """The rows in an order that only the system's randomness knows: the input's order would point at people."""
+    generator = np.random.Generator(np.random.PCG64(secrets.randbits(256)))
+    return cells.take(pa.array(generator.permutation(cells.num_rows)))

@@ -1,0 +1,118 @@
+"""Top-down specialization: start with everything general, and make it specific as long as the requirement holds.
+
+At each step the best valid and beneficial value of the cut is replaced by its children (Fung, Wang and Yu; Mohammed,
+Fung and Debbabi). Comparison, ties and split points follow docs/papers.md, so every implementation gives one answer.
+
+Validity is looked at only for the candidate that is about to win: whatever is behind it does not matter yet, and what
+is invalid once stays so. This file is the mashup protocol with one party: `LocalView` is what a party knows of its own
+columns, `PublicState` is what all know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from masquerade.anonymize.local_view import Candidate, LocalView
+from masquerade.anonymize.outcome import OnStep, Outcome, Step
+from masquerade.anonymize.public_state import PublicState
+from masquerade.data.column import Column
+from masquerade.data.table import Table
+from masquerade.errors import ParameterError, RequirementUnreachable
+from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
+from masquerade.utility.scores import FIXED_ONE, score_named
+
+
+@dataclass(frozen=True)
+class TopDownSpecialization:
+    """Top-down specialization towards a class attribute (`target`), or without one by discernibility."""
+
+    name: ClassVar[str] = "tds"
+
+    target: str | None = None
+    score: str | None = None
+
+    def __post_init__(self) -> None:
+        score_named(self.score, self.target is not None)
+
+    def settings(self) -> dict[str, object]:
+        """The score, spelled out."""
+        return {"name": self.name, "score": score_named(self.score, self.target is not None).name}
+
+    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+        """Specialise until nothing is valid."""
+        parts = without_redundant(requirement.parts)
+        refuse_misplaced(parts, self.target)
+        names = in_schema_order(table, requirement.qid_attributes)
+        columns = table.columns(names)
+        classes = table.coded(self.target) if self.target is not None else None
+        sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
+        for part in parts:
+            part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
+
+        state = PublicState.topmost(names, parts, sensitive, len(table))
+        refuse_unreachable(table, parts)
+        view = LocalView(dict(enumerate(columns)), classes, score_named(self.score, self.target is not None))
+        by_name = {column.name: column for column in columns}
+        steps: list[Step] = []
+        while (winner := view.best(state)) is not None:
+            state.specialise(winner.attribute, winner.cuts[:-1], view.children_rows(winner))
+            view.specialise(winner)
+            steps.append(_step(winner, by_name[winner.attribute]))
+            if on_step is not None:
+                on_step(steps[-1])
+        released = tuple(column.generalise(np.array(state.cut[column.name])) for column in columns)
+        return Outcome(released, tuple(steps))
+
+
+def _step(winner: Candidate, column: Column) -> Step:
+    label = column.domain.label
+    children = tuple(label(lo, hi) for lo, hi in zip(winner.cuts[:-1], winner.cuts[1:], strict=True))
+    return Step(winner.attribute, label(winner.lo, winner.hi), children, winner.score / FIXED_ONE)
+
+
+def in_schema_order(table: Table, names: Sequence[str]) -> tuple[str, ...]:
+    """The QID attributes in the order of the joint schema."""
+    for name in names:
+        table.schema[name]  # an unknown name is an error that lists the known ones
+    return tuple(name for name in table.schema.names if name in names)
+
+
+def refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> None:
+    """A class, or a sensitive attribute, is published as it is: it cannot be generalised as part of a QID."""
+    sensitive = {part.sensitive for part in parts}
+    for part in parts:
+        for name in part.qid:
+            if name == target:
+                raise ParameterError(f"class attribute {name}: it is inside the QID of {part}; take it out of the QID")
+            if name in sensitive:
+                raise ParameterError(
+                    f"sensitive attribute {name}: it is inside the QID of {part}; take it out of the QID"
+                )
+
+
+def refuse_unreachable(table: Table, parts: Sequence[GroupRequirement]) -> None:
+    """When all records in one group violate the requirement, every release does."""
+    n = len(table)
+    if n == 0:
+        raise RequirementUnreachable(f"{table.origin.name}: no records are left to release")
+    problems = []
+    for part in parts:
+        coded = table.coded(part.sensitive) if part.sensitive is not None else None
+        histogram = (
+            np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
+            if coded is not None
+            else np.array([[n]], np.int64)
+        )
+        names = coded.labels if coded is not None else ()
+        if not part.holds(histogram, histogram, names)[0]:
+            figure = float(part.figures(histogram, histogram, names)[0])
+            problems.append(
+                f"{table.origin.name}: {part} cannot be reached: even the group of all records "
+                f"{part.complaint(figure, n)}"
+            )
+    if problems:
+        raise RequirementUnreachable(*problems)

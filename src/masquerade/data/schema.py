@@ -1,0 +1,72 @@
+"""What the columns of a table mean: one `Attribute` a column, in the order of the joint schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from masquerade.data.continuum import Number
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.errors import ParameterError, hint
+
+AttributeKind = Literal["categorical", "continuous", "date"]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute: categorical with a taxonomy, or continuous (numbers, dates) with or without one.
+
+    `taxonomy` may be "flat": one root over the values that occur. `lower` and `upper` bound a continuous attribute
+    as `[lower, upper)`; dates are days since 1970-01-01. `weight` is its priority for application-oriented metrics.
+    """
+
+    name: str
+    kind: AttributeKind = "categorical"
+    taxonomy: Taxonomy | Literal["flat"] | None = None
+    lower: Number | None = None
+    upper: Number | None = None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind == "categorical" and (self.lower is not None or self.upper is not None):
+            raise ParameterError(f"attribute {self.name}: bounds belong to continuous and date attributes")
+        if self.lower is not None and self.upper is not None and self.lower >= self.upper:
+            raise ParameterError(f"attribute {self.name}: min must be below max")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The attributes of a table, in order, and the columns that are never released."""
+
+    attributes: tuple[Attribute, ...]
+    identifiers: tuple[str, ...] = ()
+
+    def __init__(self, attributes: Iterable[Attribute], identifiers: Iterable[str] = ()) -> None:
+        object.__setattr__(self, "attributes", tuple(attributes))
+        object.__setattr__(self, "identifiers", tuple(identifiers))
+        names = self.names
+        for name in names:
+            if names.count(name) > 1:
+                raise ParameterError(f"attribute {name}: listed twice")
+            if name in self.identifiers:
+                raise ParameterError(f"attribute {name}: an identifier is never released; it cannot be an attribute")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, in order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def __iter__(self) -> Iterator[Attribute]:
+        return iter(self.attributes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __getitem__(self, name: str) -> Attribute:
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise ParameterError(
+            f'no attribute "{name}"{hint(name, self.names)}; the attributes are: {", ".join(self.names)}'
+        )

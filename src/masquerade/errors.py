@@ -1,0 +1,98 @@
+"""Everything that can go wrong, and the exit code it ends a command with.
+
+    MasqueradeError
+    ├── AnswerIsNo                      exit 1   the question was understood, and the answer is no
+    │   ├── RequirementViolated                  a release does not satisfy its requirement
+    │   └── RequirementUnreachable               this data cannot satisfy it, however general
+    ├── BadInput                        exit 2   what a person wrote is wrong
+    │   ├── JobError                             the job file
+    │   ├── DataError                            a table
+    │   ├── TaxonomyError                        a taxonomy file
+    │   └── ParameterError                       an argument of a command or of a function
+    └── Bug                             exit 4   ours: please report it
+
+Each problem is one line that names the file, key, column or row and what is allowed. An error may carry
+several problems, so that a person can mend all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class MasqueradeError(Exception):
+    """Any failure that Masquerade explains."""
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems: tuple[str, ...] = problems
+
+    @classmethod
+    def gather(cls, errors: Iterable[MasqueradeError]) -> MasqueradeError | None:
+        """One error of this class with the problems of all `errors`, or None when there are none."""
+        problems = [problem for error in errors for problem in error.problems]
+        return cls(*problems) if problems else None
+
+
+class AnswerIsNo(MasqueradeError):
+    """The question was understood, and the answer is no."""
+
+    exit_code = 1
+
+
+class RequirementViolated(AnswerIsNo):
+    """A table does not satisfy its requirement."""
+
+
+class RequirementUnreachable(AnswerIsNo):
+    """Even the most general release of this data would not satisfy the requirement."""
+
+
+class BadInput(MasqueradeError):
+    """Something that a person wrote is wrong."""
+
+    exit_code = 2
+
+
+class JobError(BadInput):
+    """The job file is wrong."""
+
+
+class DataError(BadInput):
+    """A table is wrong."""
+
+
+class TaxonomyError(BadInput):
+    """A taxonomy is wrong."""
+
+
+class ParameterError(BadInput):
+    """An argument is wrong."""
+
+
+class Bug(MasqueradeError):
+    """Something that cannot happen did: a mistake of ours."""
+
+    exit_code = 4
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` was probably meant to be."""
+    import difflib  # only errors need it
+
+    candidates = list(known)
+    close = difflib.get_close_matches(word, candidates, n=1, cutoff=0.5)
+    if close:
+        return close[0]
+    folded = {candidate.casefold(): candidate for candidate in candidates}
+    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.5)
+    return folded[close[0]] if close else None
+
+
+def hint(word: str, known: Iterable[str]) -> str:
+    """` (did you mean "…"?)`, or nothing when no known word is near."""
+    meant = nearest(word, known)
+    return f' (did you mean "{meant}"?)' if meant is not None else ""

@@ -1,0 +1,1 @@
+"""What must hold: one file a requirement, each with its check on the counts of a group."""

@@ -1,0 +1,171 @@
+"""What every requirement is: a test on the counts of each group of a quasi-identifier.
+
+A requirement sees a table only as a histogram: one row a group, one column a sensitive value (a single column for
+requirements that look at sizes alone). So the same test serves an algorithm that tries a split, the independent
+check of a release, and parties that hold shares of the counts.
+
+All requirements here are **monotone under specialization**: when a group violates, so does at least one part of
+every way to split it. Hence a union of satisfying groups satisfies, a specialization that violates once always
+will, and a requirement over more attributes covers one over fewer.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.engine.counts import Counts
+from masquerade.errors import ParameterError
+
+# Fractions, entropies and distances are equal when they differ by less than rounding can make them differ.
+TOLERANCE = 1e-9
+
+
+class Requirement(ABC):
+    """Something that must hold, alone or joined to others with `&`."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[GroupRequirement, ...]:
+        """The requirements that must all hold."""
+
+    def __and__(self, other: Requirement) -> Conjunction:
+        return Conjunction((*self.parts, *other.parts))
+
+    @property
+    def qid_attributes(self) -> tuple[str, ...]:
+        """The attributes of all quasi-identifiers, each once, in order of appearance."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.qid))
+
+    @property
+    def sensitive_attributes(self) -> tuple[str, ...]:
+        """The sensitive attributes that some part looks at, each once."""
+        return tuple(dict.fromkeys(part.sensitive for part in self.parts if part.sensitive is not None))
+
+
+@dataclass(frozen=True)
+class Conjunction(Requirement):
+    """Several requirements that must all hold."""
+
+    members: tuple[GroupRequirement, ...]
+
+    @property
+    def parts(self) -> tuple[GroupRequirement, ...]:
+        """The requirements that must all hold."""
+        return self.members
+
+
+class GroupRequirement(Requirement):
+    """A requirement on each group of records that share their values on one quasi-identifier.
+
+    Subclasses are frozen dataclasses, validated when constructed.
+    """
+
+    model: ClassVar[str]  # its name in a job file
+    monotone: ClassVar[bool] = True  # under specialization; see above
+    worst: ClassVar[Literal["smallest", "largest"]] = "smallest"  # which figure is the worst group's
+
+    qid: tuple[str, ...]
+
+    @property
+    def sensitive(self) -> str | None:
+        """The sensitive attribute it looks at, if any."""
+        return None
+
+    @property
+    def parts(self) -> tuple[GroupRequirement, ...]:
+        """Just this one."""
+        return (self,)
+
+    def bind(self, labels: Sequence[str]) -> None:
+        """Refuse sensitive values that the table does not have; `labels` are those it has, in order."""
+
+    @abstractmethod
+    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[Any]:
+        """Each group's figure (its size for k, its distinct values for ℓ, …).
+
+        `histogram` has a row a non-empty group and a column a sensitive value; `whole` is the histogram of the whole
+        table, one row; `labels` names the columns.
+        """
+
+    @abstractmethod
+    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether each group satisfies the requirement; arguments as for `figures`."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, object]:
+        """The parameters beside `qid`, as a job file names them."""
+
+    @abstractmethod
+    def complaint(self, figure: float, size: int) -> str:
+        """What is wrong with a violating group, and what is allowed: "has 3 records; at least 50 are required"."""
+
+    def as_strict_as(self, other: GroupRequirement) -> bool:
+        """Whether, over the same groups, this one implies the other."""
+        return self.parameters() == other.parameters()
+
+    def covers(self, other: GroupRequirement) -> bool:
+        """Whether the other follows from this one: same kind, at least its attributes, at least as strict."""
+        return (
+            type(self) is type(other)
+            and self.monotone
+            and self.sensitive == other.sensitive
+            and set(other.qid) <= set(self.qid)
+            and self.as_strict_as(other)
+        )
+
+    def __str__(self) -> str:
+        settings = ", ".join(f"{key} = {_plain(value)}" for key, value in self.parameters().items())
+        return f"{self.model} ({settings}) over {', '.join(self.qid)}"
+
+
+def _plain(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+def without_redundant(parts: Iterable[GroupRequirement]) -> tuple[GroupRequirement, ...]:
+    """The parts that no other part covers; of two that cover each other, the first."""
+    kept: list[GroupRequirement] = []
+    for part in parts:
+        if any(other.covers(part) for other in kept):
+            continue
+        kept = [other for other in kept if not part.covers(other)]
+        kept.append(part)
+    return tuple(kept)
+
+
+def checked_qid(owner: object, qid: Iterable[str]) -> tuple[str, ...]:
+    """The attributes of a QID: a list of one or more different names."""
+    names = (qid,) if isinstance(qid, str) else tuple(qid)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise parameter_error(owner, "qid", "a list of one or more attribute names", list(names))
+    if len(set(names)) < len(names):
+        raise parameter_error(owner, "qid", "a list of different attribute names", list(names))
+    return names
+
+
+def checked_whole(owner: object, name: str, value: object, least: int = 1) -> None:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise parameter_error(owner, name, f"a whole number of at least {least}", value)
+
+
+def checked_number(
+    owner: object, name: str, value: object, low: float, high: float = float("inf"), *, open_low: bool = False
+) -> None:
+    """A number in `[low, high]`, or in `(low, high]` when `open_low`."""
+    bounds = f"above {low}" if open_low else f"of at least {low}"
+    bounds += f" and at most {high}" if high != float("inf") else ""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not low <= float(value) <= high or (open_low and value == low):  # type: ignore[arg-type] # a number here
+        raise parameter_error(owner, name, f"a number {bounds}", value)
+
+
+def parameter_error(owner: object, name: str, must_be: str, got: object) -> ParameterError:
+    """The one sentence for a wrong parameter."""
+    return ParameterError(f"The {name} parameter of {type(owner).__name__} must be {must_be}. Got {got!r} instead.")

@@ -1,0 +1,1 @@
+"""What is kept: scores that guide an algorithm, metrics that judge a release."""
