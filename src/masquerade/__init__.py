@@ -1,0 +1,163 @@
+"""Masquerade: publish and analyse data together without showing each other the raw data.
+
+    import masquerade as mq
+    table = mq.read("adult.csv", taxonomies="taxonomies/")
+    algorithm = mq.TopDownSpecialization(target="income")
+    release = mq.anonymize(table, mq.KAnonymity(["age", "job"], k=50), algorithm)
+
+Names are imported when they are first used, so that `masquerade --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inspect import Signature
+
+    from masquerade.anonymize.tds import TopDownSpecialization
+    from masquerade.data.people import generate_people
+    from masquerade.data.schema import Attribute, Schema
+    from masquerade.data.table import Table
+    from masquerade.data.taxonomy import Branch, Taxonomy
+    from masquerade.data.taxonomy_files import read_taxonomy
+    from masquerade.errors import (
+        AnswerIsNo,
+        BadInput,
+        DataError,
+        JobError,
+        MasqueradeError,
+        ParameterError,
+        RequirementUnreachable,
+        RequirementViolated,
+        TaxonomyError,
+    )
+    from masquerade.library.evaluation import evaluate
+    from masquerade.library.frames import Release, Verification, anonymize, read, verify
+    from masquerade.library.jobs import anonymize_job, evaluate_job, verify_job
+    from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
+    from masquerade.privacy.check import Verdict
+    from masquerade.privacy.confidence_bounding import ConfidenceBounding
+    from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
+    from masquerade.privacy.k_anonymity import KAnonymity
+    from masquerade.privacy.l_diversity import LDiversity
+    from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
+    from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
+    from masquerade.privacy.requirement import Requirement
+    from masquerade.privacy.t_closeness import TCloseness
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "anonymize.tds": ["TopDownSpecialization"],
+    "data.people": ["generate_people"],
+    "data.schema": ["Attribute", "Schema"],
+    "data.table": ["Table"],
+    "data.taxonomy": ["Branch", "Taxonomy"],
+    "data.taxonomy_files": ["read_taxonomy"],
+    "errors": [
+        "AnswerIsNo",
+        "BadInput",
+        "DataError",
+        "JobError",
+        "MasqueradeError",
+        "ParameterError",
+        "RequirementUnreachable",
+        "RequirementViolated",
+        "TaxonomyError",
+    ],
+    "library.evaluation": ["evaluate"],
+    "library.frames": ["Release", "Verification", "read", "verify"],
+    "library.jobs": ["anonymize_job", "evaluate_job", "verify_job"],
+    "privacy.alpha_k_anonymity": ["AlphaKAnonymity"],
+    "privacy.check": ["Verdict"],
+    "privacy.confidence_bounding": ["ConfidenceBounding"],
+    "privacy.entropy_l_diversity": ["EntropyLDiversity"],
+    "privacy.k_anonymity": ["KAnonymity"],
+    "privacy.l_diversity": ["LDiversity"],
+    "privacy.p_sensitive_k_anonymity": ["PSensitiveKAnonymity"],
+    "privacy.recursive_l_diversity": ["RecursiveLDiversity"],
+    "privacy.requirement": ["Requirement"],
+    "privacy.t_closeness": ["TCloseness"],
+}
+_MODULE_OF = {name: f"masquerade.{module}" for module, names in _HOME.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(_MODULE_OF[name]), name)
+    raise AttributeError(f"module 'masquerade' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+class _CallableRoom(ModuleType):
+    # `masquerade.anonymize` is a room of the house, and the function of that name: one word, one object.
+    # Properties stand before what the package itself has, so help() and editors show the function.
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return _anonymize()(*args, **options)
+
+    @property
+    def __signature__(self) -> Signature:
+        from inspect import signature
+
+        return signature(_anonymize())
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override] # of a class it is a text, of this one's instance lazy
+        return f"{_anonymize().__doc__}\n    anonymize{self.__signature__}"
+
+
+def _anonymize() -> Callable[..., Any]:
+    function: Callable[..., Any] = import_module("masquerade.library.frames").anonymize
+    return function
+
+
+if not TYPE_CHECKING:
+    import_module("masquerade.anonymize").__class__ = _CallableRoom
+
+
+__all__ = [
+    "AlphaKAnonymity",
+    "AnswerIsNo",
+    "Attribute",
+    "BadInput",
+    "Branch",
+    "ConfidenceBounding",
+    "DataError",
+    "EntropyLDiversity",
+    "JobError",
+    "KAnonymity",
+    "LDiversity",
+    "MasqueradeError",
+    "PSensitiveKAnonymity",
+    "ParameterError",
+    "RecursiveLDiversity",
+    "Release",
+    "Requirement",
+    "RequirementUnreachable",
+    "RequirementViolated",
+    "Schema",
+    "TCloseness",
+    "Table",
+    "Taxonomy",
+    "TaxonomyError",
+    "TopDownSpecialization",
+    "Verdict",
+    "Verification",
+    "anonymize",
+    "anonymize_job",
+    "evaluate",
+    "evaluate_job",
+    "generate_people",
+    "read",
+    "read_taxonomy",
+    "verify",
+    "verify_job",
+]

@@ -37,7 +37,7 @@ class MasqueradeError(Exception):
         return cls(*problems) if problems else None
 
 
-class AnswerIsNo(MasqueradeError):
+class AnswerIsNo(MasqueradeError):  # noqa: N818 # an answer is no error
     """The question was understood, and the answer is no."""
 
     exit_code = 1
@@ -51,7 +51,7 @@ class RequirementUnreachable(AnswerIsNo):
     """Even the most general release of this data would not satisfy the requirement."""
 
 
-class BadInput(MasqueradeError):
+class BadInput(MasqueradeError):  # noqa: N818 # the kinds of it are errors
     """Something that a person wrote is wrong."""
 
     exit_code = 2
@@ -73,7 +73,7 @@ class ParameterError(BadInput):
     """An argument is wrong."""
 
 
-class Bug(MasqueradeError):
+class Bug(MasqueradeError):  # noqa: N818 # the word for it
     """Something that cannot happen did: a mistake of ours."""
 
     exit_code = 4

@@ -1,25 +1,24 @@
 """What one party knows of its own columns: it scores and validates its own candidates.
 
 Everything a score needs is in one table an attribute, the class counts below each rank: the counts of any range are
-the difference of two of its rows. Everything validity needs is the rows of each child, one slice of the rows sorted
-by rank. So raw records are read once, when the view is made.
+the difference of two of its rows. Raw ranks are read again only to write an instruction, for the candidate that is
+about to win.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from masquerade.anonymize.public_state import PublicState, Rows, mean_loss
+from masquerade.anonymize.public_state import Instruction, PublicState, child_numbers
 from masquerade.data.column import Coded, Column
-from masquerade.engine.counts import Counts, pair_counts, rows_by_rank
+from masquerade.engine.counts import Counts, pair_counts
 from masquerade.utility.scores import Score
 
 
-@dataclass
+@dataclass(eq=False)
 class Candidate:
     """A value `[lo, hi)` of the cut that could be replaced by its children, cut at `cuts` (the last is `hi`)."""
 
@@ -29,8 +28,10 @@ class Candidate:
     hi: int
     cuts: tuple[int, ...]
     base: float | int  # what the score takes from the children's class counts
-    score: int  # in fixed point; for scores that weigh anonymity, as it was when last looked at
-    anonymity_after: tuple[int, ...] | None = None  # of the QIDs that contain the attribute, when last looked at
+    score: (
+        int  # in fixed point; for scores that weigh anonymity, an estimate from above until it is looked at
+    )
+    anonymity_after: tuple[int, ...] = ()  # of the QIDs that contain the attribute, when last looked at
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -39,7 +40,7 @@ class Candidate:
 
 
 class OwnColumn:
-    """One column with the two tables that answer every question of an algorithm."""
+    """One column, with the class counts below each rank."""
 
     def __init__(self, column: Column, classes: Coded | None) -> None:
         self.column = column
@@ -51,35 +52,34 @@ class OwnColumn:
         np.cumsum(counts, axis=0, out=self.below[1:])
         self.rows_below: Counts = self.below.sum(axis=1)
 
-    @cached_property
-    def _sorted_rows(self) -> Rows:
-        return rows_by_rank(self.column.ranks, self.domain.size)
-
     def children_counts(self, cuts: Sequence[int]) -> Counts:
         """The class counts of each child, one row a child."""
         return np.diff(self.below[list(cuts)], axis=0)
-
-    def children_rows(self, cuts: Sequence[int]) -> list[Rows]:
-        """The rows of each child."""
-        ends = self.rows_below[list(cuts)]
-        return [self._sorted_rows[start:stop] for start, stop in zip(ends[:-1], ends[1:], strict=True)]
 
     def cuts(self, lo: int, hi: int, score: Score) -> tuple[int, ...]:
         """Where the children of `[lo, hi)` begin, and `hi`; empty when it has none."""
         fixed_cuts = self.domain.cuts(lo, hi)
         if fixed_cuts is not None:
             return fixed_cuts
-        inside = np.arange(lo + 1, hi)
         # A split belongs at a value that records have, with records on both sides.
-        inside = inside[
-            (self.rows_below[inside + 1] > self.rows_below[inside]) & (self.rows_below[inside] > self.rows_below[lo])
-        ]
+        inside = lo + 1 + np.flatnonzero(np.diff(self.rows_below[lo + 1 : hi + 1]))
+        inside = inside[self.rows_below[inside] > self.rows_below[lo]]
         if not inside.size:
             return ()
         left = self.below[inside] - self.below[lo]
         right = self.below[hi] - self.below[inside]
         best = int(np.argmax(score.split_gains(left, right)))  # of equal gains, the smallest value
         return (lo, int(inside[best]), hi)
+
+    def instruction(self, candidate: Candidate, state: PublicState) -> Instruction:
+        """Which child each carrier of the candidate's value goes to."""
+        starts = np.array(candidate.cuts)
+        n_children = starts.size - 1
+        child_of_rank = np.repeat(child_numbers(n_children), np.diff(starts))
+        carriers = state.carriers[candidate.attribute][candidate.lo]
+        ranks = self.column.ranks if carriers is None else self.column.ranks[carriers]
+        children = child_of_rank[ranks - candidate.lo if candidate.lo else ranks]
+        return Instruction(candidate.attribute, candidate.cuts[:-1], children)
 
 
 class LocalView:
@@ -93,22 +93,24 @@ class LocalView:
         for position, column in columns.items():
             self._open(column.name, position, 0, column.domain.size)
 
-    def best(self, state: PublicState) -> Candidate | None:
+    def best(self, state: PublicState) -> tuple[Candidate, Instruction] | None:
         """The valid candidate with the highest score; candidates found invalid are never looked at again."""
-        best: Candidate | None = None
+        best: tuple[Candidate, Instruction] | None = None
         if self.score.weighs_anonymity:
-            self._bound_scores(state)
+            self._estimate(state)
         for candidate in sorted(self.candidates, key=lambda each: each.order):
-            if best is not None and best.order < candidate.order:
-                break  # a candidate's score can only turn out lower than it was estimated
-            prospect = state.prospect(candidate.attribute, self.children_rows(candidate))
-            if prospect is None:
+            if best is not None and best[0].order < candidate.order:
+                break  # a score can only turn out lower than its estimate
+            instruction = self.own[candidate.attribute].instruction(candidate, state)
+            if not state.allows(instruction):
                 self.candidates.remove(candidate)
                 continue
-            candidate.anonymity_after = prospect.after
-            candidate.score = self.score.rate(candidate.base, prospect.anonymity_loss)
-            if best is None or candidate.order < best.order:
-                best = candidate
+            if self.score.weighs_anonymity:
+                candidate.anonymity_after = state.anonymity_after(instruction)
+                loss = _mean_loss(state.anonymity(candidate.attribute), candidate.anonymity_after)
+                candidate.score = self.score.rate(candidate.base, loss)
+            if best is None or candidate.order < best[0].order:
+                best = candidate, instruction
         return best
 
     def specialise(self, winner: Candidate) -> None:
@@ -117,11 +119,7 @@ class LocalView:
         for lo, hi in zip(winner.cuts[:-1], winner.cuts[1:], strict=True):
             self._open(winner.attribute, winner.position, lo, hi)
 
-    def children_rows(self, candidate: Candidate) -> list[Rows]:
-        """The rows of each child: what the holder of the winner tells everybody else."""
-        return self.own[candidate.attribute].children_rows(candidate.cuts)
-
-    def _bound_scores(self, state: PublicState) -> None:
+    def _estimate(self, state: PublicState) -> None:
         """Estimate every score from above, without a look at records.
 
         The anonymity after a specialization never rises while other values are specialised, so its last known
@@ -129,9 +127,8 @@ class LocalView:
         """
         for candidate in self.candidates:
             loss = 0.0
-            if candidate.anonymity_after is not None:
-                now = tuple(partition.anonymity for partition in state.touching(candidate.attribute))
-                loss = mean_loss(now, candidate.anonymity_after)
+            if candidate.anonymity_after:
+                loss = _mean_loss(state.anonymity(candidate.attribute), candidate.anonymity_after)
             candidate.score = self.score.rate(candidate.base, loss)
 
     def _open(self, attribute: str, position: int, lo: int, hi: int) -> None:
@@ -142,6 +139,10 @@ class LocalView:
         children = own.children_counts(cuts)
         if self.score.beneficial(children):
             base = self.score.base(children)
-            self.candidates.append(
-                Candidate(attribute, position, lo, hi, cuts, base, self.score.rate(base, anonymity_loss=0.0))
-            )
+            score = self.score.rate(base, anonymity_loss=0.0)
+            self.candidates.append(Candidate(attribute, position, lo, hi, cuts, base, score))
+
+
+def _mean_loss(before: Sequence[int], after: Sequence[int]) -> float:
+    """AnonyLoss: the average fall of A(QID); an estimate of what is after may be too high, hence never below 0."""
+    return sum(max(b - a, 0) for b, a in zip(before, after, strict=True)) / len(before)

@@ -1,58 +1,68 @@
-"""What all parties of a top-down specialization know: the cut, and the groups of records it makes.
+"""What all parties of a top-down specialization know: the cut, who carries which value, and the groups they form.
 
-The state starts with every attribute at its topmost value and all records in one group. A specialization is given as
-the rows of each child; whoever holds the attribute knows them from its data, everybody else from the holder's
-instruction. Nothing here looks at a raw value, so one table and n parties share this file.
+The state starts with every attribute at its topmost value and all records in one group. A specialization is an
+**instruction**: for each record that carries the value, in the order of the records, the number of its child. The
+holder of the attribute makes it from its data; everybody else is told. Nothing here looks at a raw value, so one table
+and n parties share this file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, pair_counts
+from masquerade.engine.counts import Counts, pair_counts, renumber, sizes_of
 from masquerade.privacy.requirement import GroupRequirement
 
-Rows = NDArray[np.intp]
+Rows = NDArray[np.intp]  # record numbers, ascending
+Children = NDArray[np.unsignedinteger[Any]]
 
 
-@dataclass(frozen=True)
-class Prospect:
-    """What a valid specialization would do to the anonymity A(QID) of each QID that it touches."""
+def child_numbers(n_children: int) -> Children:
+    """0, 1, … for the children of a value, in the narrowest type that holds them: they travel, and sort fast."""
+    numbers: Children = np.arange(n_children).astype(np.min_scalar_type(n_children))
+    return numbers
 
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+
+@dataclass(frozen=True, eq=False)
+class Instruction:
+    """How the records that carry one value of the cut go to its children."""
+
+    attribute: str
+    starts: tuple[int, ...]  # where the children begin; the first where the value does
+    children: Children  # each carrier's child, in the order of the records
 
     @property
-    def anonymity_loss(self) -> float:
-        """AnonyLoss: averaged over the QIDs that contain the attribute."""
-        return mean_loss(self.before, self.after)
+    def value(self) -> int:
+        """Where the value begins: its name in the cut."""
+        return self.starts[0]
 
 
-def mean_loss(before: Sequence[int], after: Sequence[int]) -> float:
-    """The average fall from `before` to `after`, never below 0."""
-    return sum(max(b - a, 0) for b, a in zip(before, after, strict=True)) / len(before) if before else 0.0
-
-
-@dataclass
 class Partition:
     """The groups of one QID: records that agree on the cut's values of its attributes."""
 
-    qid: tuple[str, ...]
-    requirements: tuple[GroupRequirement, ...]
-    sensitive: Mapping[str, Coded]
-    labels: Counts  # each record's group
-    sizes: Counts = field(init=False)  # each group's records; a group that was emptied stays, with none
-
-    def __post_init__(self) -> None:
-        self.sizes = np.bincount(self.labels)
+    def __init__(
+        self,
+        qid: Sequence[str],
+        requirements: Sequence[GroupRequirement],
+        sensitive: Mapping[str, Coded],
+        n_rows: int,
+    ) -> None:
+        self.qid = tuple(qid)
+        self.requirements = tuple(requirements)
+        self.sensitive = sensitive
+        self.labels: Counts = np.zeros(n_rows, np.int64)  # each record's group
+        self.sizes: Counts = np.array(
+            [n_rows]
+        )  # each group's records; a group that was emptied stays, with none
         self._whole = {
             name: np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
-            for name, coded in self.sensitive.items()
+            for name, coded in sensitive.items()
         }
 
     @property
@@ -60,103 +70,115 @@ class Partition:
         """A(QID): the size of the smallest group."""
         return int(self.sizes[self.sizes > 0].min())
 
-    def holds(self) -> bool:
-        """Whether every group satisfies the requirements."""
-        return self._satisfied(np.arange(self.labels.size), self.labels, self.sizes)
-
-    def after_split(self, children: Sequence[Rows]) -> int | None:
-        """A(QID) once these rows are told apart, or None when that would violate a requirement."""
-        touched = np.zeros_like(self.sizes)
-        smallest: int | None = None
-        for rows in children:
-            if not rows.size:
-                continue
-            labels = self.labels[rows]
-            sizes = np.bincount(labels, minlength=self.sizes.size)
-            if not self._satisfied(rows, labels, sizes):
-                return None
-            least = int(sizes[sizes > 0].min())
-            smallest = least if smallest is None else min(smallest, least)
-            touched += sizes
-        untouched = self.sizes[(self.sizes > 0) & (touched == 0)]
-        if untouched.size:
-            least = int(untouched.min())
-            smallest = least if smallest is None else min(smallest, least)
-        return smallest if smallest is not None else self.anonymity
-
-    def split(self, children: Sequence[Rows]) -> None:
-        """Tell the rows of different children apart: the first child keeps its groups, the others get new ones."""
-        for rows in children[1:]:
-            labels = self.labels[rows]
-            moved = np.bincount(labels, minlength=self.sizes.size)
-            present = np.flatnonzero(moved)
-            new_label = np.zeros(self.sizes.size, np.int64)
-            new_label[present] = np.arange(self.sizes.size, self.sizes.size + present.size)
-            self.labels[rows] = new_label[labels]
-            self.sizes = np.concatenate([self.sizes - moved, moved[present]])
-
-    def _satisfied(self, rows: Rows, labels: Counts, sizes: Counts) -> bool:
-        present = sizes > 0
+    def allows(self, carriers: Rows | None, instruction: Instruction) -> bool:
+        """Whether every group that the instruction would make satisfies the requirements."""
+        keys, bound = self._keys(carriers, instruction)
         for requirement in self.requirements:
             if requirement.sensitive is None:
-                histogram, whole, names = sizes[present].reshape(-1, 1), sizes.reshape(-1, 1)[:1], ()
+                names: tuple[str, ...] = ()
+                histogram, whole = sizes_of(keys, bound).reshape(-1, 1), np.array([[self.labels.size]])
             else:
                 coded = self.sensitive[requirement.sensitive]
-                names = coded.labels
-                counts = pair_counts(labels, coded.codes[rows], sizes.size, len(names))
-                histogram, whole = counts[present], self._whole[requirement.sensitive]
+                whole, names = self._whole[requirement.sensitive], coded.labels
+                groups, n_groups = renumber(keys, bound)
+                codes = coded.codes if carriers is None else coded.codes[carriers]
+                histogram = pair_counts(groups, codes, n_groups, len(names))
             if not requirement.holds(histogram, whole, names).all():
                 return False
         return True
 
+    def anonymity_after(self, carriers: Rows | None, instruction: Instruction) -> int:
+        """A(QID) once the instruction is carried out."""
+        keys, bound = self._keys(carriers, instruction)
+        smallest = int(sizes_of(keys, bound).min())
+        # Records of a group agree on the attribute, so a group carries the value as a whole or not at all.
+        touched = np.bincount(keys // len(instruction.starts), minlength=self.sizes.size)
+        untouched = self.sizes[(self.sizes > 0) & (touched == 0)]
+        return min(smallest, int(untouched.min())) if untouched.size else smallest
 
-@dataclass
+    def split(self, carriers: Rows | None, instruction: Instruction) -> None:
+        """Tell the children's records apart: the first child keeps its groups' numbers, the others get new ones."""
+        keys, bound = self._keys(carriers, instruction)
+        n_children = len(instruction.starts)
+        counts = np.bincount(keys, minlength=bound).reshape(-1, n_children)
+        numbers = np.repeat(np.arange(self.sizes.size), n_children).reshape(-1, n_children)
+        newcomers = counts[:, 1:].T > 0
+        fresh = np.arange(self.sizes.size, self.sizes.size + np.count_nonzero(newcomers))
+        numbers[:, 1:].T[newcomers] = fresh
+        moved = counts[:, 1:].T[newcomers]
+        self.sizes = np.concatenate([self.sizes - counts[:, 1:].sum(axis=1), moved])
+        if carriers is None:
+            self.labels = numbers.ravel()[keys]
+        else:
+            self.labels[carriers] = numbers.ravel()[keys]
+
+    def _keys(self, carriers: Rows | None, instruction: Instruction) -> tuple[Counts, int]:
+        """A number for each (group, child) of each carrier, and the bound of those numbers."""
+        n_children = len(instruction.starts)
+        labels = self.labels if carriers is None else self.labels[carriers]
+        keys = labels * n_children
+        keys += instruction.children
+        return keys, self.sizes.size * n_children
+
+
 class PublicState:
-    """The cut of every attribute, as sorted range starts, and the partition of every QID."""
+    """The cut of every attribute with the carriers of its values, and the partition of every QID."""
 
-    cut: dict[str, list[int]]
-    partitions: tuple[Partition, ...]
-
-    @classmethod
-    def topmost(
-        cls,
+    def __init__(
+        self,
         attributes: Sequence[str],
         requirements: Sequence[GroupRequirement],
         sensitive: Mapping[str, Coded],
         n_rows: int,
-    ) -> PublicState:
+    ) -> None:
         """Every attribute at its topmost value; one partition for each different QID."""
+        # For each attribute, where the values of its cut begin and which records carry them; None means all.
+        self.carriers: dict[str, dict[int, Rows | None]] = {name: {0: None} for name in attributes}
         by_qid: dict[frozenset[str], list[GroupRequirement]] = {}
         for requirement in requirements:
             by_qid.setdefault(frozenset(requirement.qid), []).append(requirement)
-        partitions = tuple(
+        self.partitions = tuple(
             Partition(
                 parts[0].qid,
-                tuple(parts),
+                parts,
                 {part.sensitive: sensitive[part.sensitive] for part in parts if part.sensitive is not None},
-                np.zeros(n_rows, np.int64),
+                n_rows,
             )
             for parts in by_qid.values()
         )
-        return cls({name: [0] for name in attributes}, partitions)
+        self._touching = {
+            name: tuple(partition for partition in self.partitions if name in partition.qid)
+            for name in attributes
+        }
 
-    def touching(self, attribute: str) -> tuple[Partition, ...]:
-        """The partitions whose QID contains the attribute."""
-        return tuple(partition for partition in self.partitions if attribute in partition.qid)
+    def cut(self, attribute: str) -> NDArray[np.int64]:
+        """Where the values of an attribute's cut begin, in order."""
+        return np.array(sorted(self.carriers[attribute]))
 
-    def prospect(self, attribute: str, children: Sequence[Rows]) -> Prospect | None:
-        """What this specialization would do, or None when it is not valid."""
-        before, after = [], []
-        for partition in self.touching(attribute):
-            anonymity = partition.after_split(children)
-            if anonymity is None:
-                return None
-            before.append(partition.anonymity)
-            after.append(anonymity)
-        return Prospect(tuple(before), tuple(after))
+    def anonymity(self, attribute: str) -> tuple[int, ...]:
+        """A(QID) of each QID that contains the attribute."""
+        return tuple(partition.anonymity for partition in self._touching[attribute])
 
-    def specialise(self, attribute: str, starts: Sequence[int], children: Sequence[Rows]) -> None:
-        """Replace a value of the cut by its children, which begin at `starts` (the first where the value did)."""
-        self.cut[attribute] = sorted({*self.cut[attribute], *starts})
-        for partition in self.touching(attribute):
-            partition.split(children)
+    def anonymity_after(self, instruction: Instruction) -> tuple[int, ...]:
+        """A(QID), once the instruction is carried out, of each QID that contains its attribute."""
+        carriers = self.carriers[instruction.attribute][instruction.value]
+        return tuple(
+            each.anonymity_after(carriers, instruction) for each in self._touching[instruction.attribute]
+        )
+
+    def allows(self, instruction: Instruction) -> bool:
+        """Whether the specialization is valid: every requirement that it touches still holds afterwards."""
+        carriers = self.carriers[instruction.attribute][instruction.value]
+        return all(each.allows(carriers, instruction) for each in self._touching[instruction.attribute])
+
+    def specialise(self, instruction: Instruction) -> None:
+        """Replace a value of the cut by its children."""
+        values = self.carriers[instruction.attribute]
+        carriers = values.pop(instruction.value)
+        for partition in self._touching[instruction.attribute]:
+            partition.split(carriers, instruction)
+        # A stable sort by child keeps each child's records in order, as instructions need them.
+        order = np.argsort(instruction.children, kind="stable")
+        ends = np.cumsum(np.bincount(instruction.children, minlength=len(instruction.starts)))[:-1]
+        rows = order if carriers is None else carriers[order]
+        values.update(zip(instruction.starts, np.split(rows, ends), strict=True))

@@ -53,18 +53,19 @@ class TopDownSpecialization:
         for part in parts:
             part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
 
-        state = PublicState.topmost(names, parts, sensitive, len(table))
+        state = PublicState(names, parts, sensitive, len(table))
         refuse_unreachable(table, parts)
         view = LocalView(dict(enumerate(columns)), classes, score_named(self.score, self.target is not None))
         by_name = {column.name: column for column in columns}
         steps: list[Step] = []
-        while (winner := view.best(state)) is not None:
-            state.specialise(winner.attribute, winner.cuts[:-1], view.children_rows(winner))
+        while (found := view.best(state)) is not None:
+            winner, instruction = found
+            state.specialise(instruction)
             view.specialise(winner)
             steps.append(_step(winner, by_name[winner.attribute]))
             if on_step is not None:
                 on_step(steps[-1])
-        released = tuple(column.generalise(np.array(state.cut[column.name])) for column in columns)
+        released = tuple(column.generalise(state.cut(column.name)) for column in columns)
         return Outcome(released, tuple(steps))
 
 
@@ -87,7 +88,9 @@ def refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> N
     for part in parts:
         for name in part.qid:
             if name == target:
-                raise ParameterError(f"class attribute {name}: it is inside the QID of {part}; take it out of the QID")
+                raise ParameterError(
+                    f"class attribute {name}: it is inside the QID of {part}; take it out of the QID"
+                )
             if name in sensitive:
                 raise ParameterError(
                     f"sensitive attribute {name}: it is inside the QID of {part}; take it out of the QID"

@@ -1,4 +1,4 @@
-"""One column as an algorithm sees it: an integer array of ranks, and the domain that gives ranks their meaning."""
+"""One column as an algorithm sees it: an integer array of ranks, and the domain that gives them meaning."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Column:
     domain: Domain
 
     def generalise(self, cut: NDArray[np.int64]) -> Generalised:
-        """Each row's value in the cut: sorted range starts, the first 0; a range ends where the next begins."""
+        """Each row's value in the cut: sorted range starts, from 0 on; a range ends where the next begins."""
         ends = np.append(cut[1:], self.domain.size)
         labels = tuple(self.domain.label(int(lo), int(hi)) for lo, hi in zip(cut, ends, strict=True))
         node_of_rank = np.repeat(np.arange(cut.size, dtype=np.int32), ends - cut)
@@ -49,7 +49,7 @@ class Generalised:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column that is not generalised (a class, a sensitive attribute): codes of its sorted distinct values."""
+    """A column that is not generalised (a class, a sensitive attribute): codes of its sorted values."""
 
     name: str
     codes: NDArray[np.int32]

@@ -1,13 +1,14 @@
 """Numbers and dates whose tree of intervals grows at run time.
 
-The distinct values, in order, are the leaf ranks; an interval is a range of them. It is written `[lo, hi)`, where
-the inner ends are values at which an algorithm split, and the outer ends are the given bounds, or −inf and inf: the
-smallest and largest value would be somebody's raw values.
+The distinct values, in order, are the leaf ranks; an interval is a range of them. It is written `[lo, hi)`,
+where the inner ends are values at which an algorithm split, and the outer ends are the given bounds, or −inf
+and inf: the smallest and largest value would be somebody's raw values.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -18,34 +19,45 @@ from numpy.typing import NDArray
 Kind = Literal["continuous", "date"]
 Number = int | float
 
+# What a person may write for a number and for a date, here and in the cells of a table.
+NUMBER = r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?"
+DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+
+_NUMBER, _DATE = re.compile(NUMBER), re.compile(DATE)
 _INTERVAL = re.compile(r"\[\s*([^,\[\]()]+?)\s*,\s*([^,\[\]()]+?)\s*\)")
+_WHOLE_LIMIT = 1 << 63  # columns of whole numbers have 64 bits; what is larger counts as a decimal
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def write_number(value: Number, kind: Kind = "continuous") -> str:
-    """Whole numbers without `.0`, decimals as the shortest text that reads back the same; days as ISO dates."""
+    """Whole numbers without `.0`, decimals as the shortest text that reads back; days as ISO dates."""
     if value in (float("-inf"), float("inf")):
         return "-inf" if value < 0 else "inf"
     if kind == "date":
         return datetime.date.fromordinal(int(value) + _EPOCH).isoformat()
-    if float(value).is_integer() and abs(value) < 1e16:
+    if isinstance(value, int | np.integer) or (value.is_integer() and abs(value) < _WHOLE_LIMIT):
         return str(int(value))
-    return repr(value)
+    return repr(float(value))
 
 
 def read_number(text: str, kind: Kind = "continuous") -> Number:
-    """The inverse of `write_number`; ValueError when it is neither."""
+    """The inverse of `write_number`; ValueError when the text is no number or date that a cell could hold."""
     if text in ("-inf", "inf"):
         return float(text)
+    if not (_DATE if kind == "date" else _NUMBER).fullmatch(text):
+        raise ValueError(text)
     if kind == "date":
         return days(datetime.date.fromisoformat(text))
     try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-        if not np.isfinite(number):
-            raise ValueError(text) from None
-        return number
+        whole = int(text)
+    except ValueError:  # a decimal, or more digits than Python reads
+        whole = None
+    if whole is not None and -_WHOLE_LIMIT <= whole < _WHOLE_LIMIT:
+        return whole
+    number = float(text)
+    if not np.isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def days(date: datetime.date) -> int:
@@ -84,14 +96,11 @@ class Continuum:
         """How many distinct values there are."""
         return int(self.values.size)
 
-    def _end(self, rank: int) -> Number:
-        if rank <= 0:
-            return self.lower
-        return self.upper if rank >= self.size else self.values[rank].item()
-
     def label(self, lo: int, hi: int) -> str:
         """How the interval that covers the ranks `[lo, hi)` is written in a release."""
-        return write_interval(self._end(lo), self._end(hi), self.kind)
+        lower = self.lower if lo <= 0 else self.values[lo].item()
+        upper = self.upper if hi >= self.size else self.values[hi].item()
+        return write_interval(lower, upper, self.kind)
 
     def range_of(self, label: str) -> tuple[int, int] | None:
         """The ranks of the values inside a released interval, or None when it is no interval."""
@@ -105,6 +114,11 @@ class Continuum:
         """How many values lie below `end`."""
         if isinstance(end, float) and np.isinf(end):
             return 0 if end < 0 else self.size
+        if isinstance(end, float) and self.values.dtype.kind == "i":
+            # As many whole numbers lie below the next whole one; and numpy would round large ones to compare.
+            end = math.ceil(end)
+            if not -_WHOLE_LIMIT <= end < _WHOLE_LIMIT:
+                return 0 if end < 0 else self.size
         return int(np.searchsorted(self.values, end))
 
     def cuts(self, lo: int, hi: int) -> None:

@@ -5,7 +5,9 @@ Parsing and look-up touch each distinct cell once, never each row.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,33 +15,42 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded, Column, Ranks
-from masquerade.data.continuum import Continuum, Kind, days, write_number
+from masquerade.data.continuum import DATE, NUMBER, Continuum, Kind, days, read_number, write_number
 from masquerade.data.schema import Attribute
+from masquerade.data.shown import shown
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import DataError, nearest
 
 Where = Callable[[int], str]  # names a row of the table for a person
+Codes = NDArray[np.int32]
+Numbers = NDArray[np.int64] | NDArray[np.float64]
 
-_NUMBER = r"^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
-_WHOLE = r"^[+-]?[0-9]{1,18}$"
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_SPACE = " \t\r\n"
+SPACE = " \t\r\n"  # around a cell, it is no part of the value
+
+_NUMBER, _DATE = f"^{NUMBER}$", f"^{DATE}$"
+_WHOLE = "^-?[0-9]+$"
+_FIRST_DAY, _LAST_DAY = days(datetime.date.min), days(datetime.date.max)
 
 
 def missing_rows(column: pa.ChunkedArray) -> NDArray[np.bool_] | None:
     """Which rows are null, NaN, empty or "?"; None when no row is."""
-    codes, values = distinct(column)
+    # A plain column is looked at row by row: to find its distinct cells first would cost more.
+    codes, values = distinct(column) if pa.types.is_dictionary(column.type) else (slice(None), column)
     empty = pc.is_null(values, nan_is_null=True)
     if is_text(values.type):
-        trimmed = pc.utf8_trim(values, _SPACE)
+        trimmed = pc.ascii_trim(values, SPACE)
         empty = pc.or_kleene(empty, pc.is_in(trimmed, pa.array(["", "?"], trimmed.type)))
-    flags = empty.to_numpy(zero_copy_only=False)
-    return flags[codes] if flags.any() else None
+    flags: NDArray[np.bool_] = empty.to_numpy(zero_copy_only=False)
+    if not flags.any():
+        return None
+    rows = flags[codes]
+    return rows if rows.any() else None
 
 
-def distinct(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
+def distinct(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
     """Each row's code, and the distinct values by code (a null is a value here)."""
-    if not pa.types.is_dictionary(column.type):
+    foreign = pa.types.is_dictionary(column.type)
+    if not foreign:
         column = column.dictionary_encode("encode")
     elif column.num_chunks > 1:
         column = column.unify_dictionaries()
@@ -47,29 +58,47 @@ def distinct(column: pa.ChunkedArray) -> tuple[NDArray[np.int32], pa.Array]:
     if not chunks:
         return np.empty(0, np.int32), pa.array([], column.type.value_type)
     values = chunks[0].dictionary
-    indices = column.combine_chunks().indices if len(chunks) > 1 else chunks[0].indices
+    indices = (column.combine_chunks() if len(chunks) > 1 else chunks[0]).indices.cast(pa.int32())
     if indices.null_count:
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-        indices = indices.fill_null(pa.scalar(len(values) - 1, indices.type))
-    return indices.to_numpy().astype(np.int32, copy=False), values
+        indices = indices.fill_null(len(values) - 1)
+    codes: Codes = indices.to_numpy()
+    if foreign and len(values.unique()) < len(values):  # the dictionary names a value twice
+        once = values.dictionary_encode("encode")
+        return once.indices.to_numpy().astype(np.int32, copy=False)[codes], once.dictionary
+    return codes, values
 
 
 def is_text(arrow_type: pa.DataType) -> bool:
     """Whether an Arrow type holds text."""
-    return bool(
-        pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type)
-    )
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_kind(arrow_type) for is_kind in kinds)
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """The values as text without surrounding space; whole floats and decimals without `.0`."""
-    if is_text(values.type):
-        return pc.utf8_trim(values.cast(pa.string()), _SPACE)
-    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
-        return pa.array([write_number(float(value)) for value in values.to_pylist()], pa.string())
-    if pa.types.is_boolean(values.type):
-        return pa.array([str(value) for value in values.to_pylist()], pa.string())
-    return values.cast(pa.string())
+    """The values as text without surrounding space; numbers without a trailing `.0`; nulls as empty text."""
+    kind = values.type
+    if is_text(kind):
+        written = pc.utf8_trim(values.cast(pa.string()), SPACE)
+    elif pa.types.is_floating(kind):
+        written = _each(write_number, values)
+    elif pa.types.is_decimal(kind):
+        written = _each(_exact, values)
+    elif pa.types.is_boolean(kind):
+        written = _each(str, values)
+    else:
+        written = values.cast(pa.string())
+    return written.fill_null("")
+
+
+def _each(write: Callable[[Any], str], values: pa.Array) -> pa.Array:
+    return pa.array([None if value is None else write(value) for value in values.to_pylist()], pa.string())
+
+
+def _exact(decimal: Any) -> str:
+    """A decimal without trailing zeros; not by way of floats: its 30th digit may tell values apart."""
+    text = f"{decimal:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def encode(attribute: Attribute, column: pa.ChunkedArray, where: Where) -> Column:
@@ -80,37 +109,36 @@ def encode(attribute: Attribute, column: pa.ChunkedArray, where: Where) -> Colum
         return _categorical(attribute, codes, texts(values), where)
     numbers = _numbers(attribute, codes, values, where)
     _check_bounds(attribute, codes, numbers, where)
-    if not isinstance(attribute.taxonomy, Taxonomy):
+    kind = _kind(attribute)
+    if attribute.taxonomy is None:
         points, ranks = np.unique(numbers, return_inverse=True)
         lower = float("-inf") if attribute.lower is None else attribute.lower
         upper = float("inf") if attribute.upper is None else attribute.upper
-        domain = Continuum(points, _kind(attribute), lower, upper)
+        domain = Continuum(points, kind, lower, upper)  # type: ignore[arg-type] # unique keeps the dtype
         return Column(attribute.name, ranks.astype(np.int32)[codes], domain)
-    if attribute.taxonomy.edges is None:
-        written = [write_number(number.item(), _kind(attribute)) for number in numbers]
-        return _categorical(attribute, codes, pa.array(written, pa.string()), where)
-    return _in_intervals(attribute, attribute.taxonomy, codes, numbers, where)
+    if isinstance(attribute.taxonomy, Taxonomy) and attribute.taxonomy.edges is not None:
+        return _in_intervals(attribute, attribute.taxonomy, codes, numbers, where)
+    written = [write_number(number, kind) for number in numbers.tolist()]
+    return _categorical(attribute, codes, pa.array(written, pa.string()), where)
 
 
 def code(name: str, column: pa.ChunkedArray) -> Coded:
-    """Codes for a column that is not generalised; its values in numeric order when all are numbers, else as text."""
+    """Codes for a column that is not generalised: in numeric order if all are numbers, else as text."""
     codes, values = distinct(column)
     values, codes = _only_used(values, codes)
-    labels = texts(values)
-    if len(labels) and pc.all(pc.match_substring_regex(labels, _NUMBER)).as_py():
-        order = np.lexsort((labels.to_numpy(zero_copy_only=False).astype(str), pc.cast(labels, pa.float64()).to_numpy()))
+    written = texts(values)
+    labels: list[str] = written.to_pylist()
+    if pc.all(pc.match_substring_regex(written, _NUMBER)).as_py():
+        numbers = dict(zip(labels, pc.cast(written, pa.float64()).to_pylist(), strict=True))
+        ordered = sorted(numbers, key=lambda label: (numbers[label], label))
     else:
-        order = np.argsort(labels.to_numpy(zero_copy_only=False).astype(str), kind="stable")
-    ordered = labels.take(pa.array(order)).to_pylist()
-    rank_of_code, sorted_labels = np.empty(len(ordered), np.int32), list[str]()
-    for position, label in zip(order, ordered, strict=True):  # cells that differ only in space are one value
-        if not sorted_labels or sorted_labels[-1] != label:
-            sorted_labels.append(label)
-        rank_of_code[position] = len(sorted_labels) - 1
-    return Coded(name, rank_of_code[codes], tuple(sorted_labels))
+        ordered = sorted(set(labels))  # cells that differ only in space are one value
+    rank = {label: position for position, label in enumerate(ordered)}
+    rank_of_code = np.array([rank[label] for label in labels], np.int32)
+    return Coded(name, rank_of_code[codes], tuple(ordered))
 
 
-def _only_used(values: pa.Array, codes: NDArray[np.int32]) -> tuple[pa.Array, NDArray[np.int32]]:
+def _only_used(values: pa.Array, codes: Codes) -> tuple[pa.Array, Codes]:
     """Forget dictionary values that no row has (a filtered table keeps its dictionary)."""
     used = np.bincount(codes, minlength=len(values)) > 0
     if used.all():
@@ -122,98 +150,115 @@ def _kind(attribute: Attribute) -> Kind:
     return "date" if attribute.kind == "date" else "continuous"
 
 
-def _first(codes: NDArray[np.int32], bad: NDArray[np.bool_]) -> tuple[int, int]:
+def _first(codes: Codes, bad: NDArray[np.bool_]) -> tuple[int, int]:
     """The first row whose value is bad, and that value's code."""
     row = int(np.argmax(bad[codes]))
     return row, int(codes[row])
 
 
-def _categorical(attribute: Attribute, codes: NDArray[np.int32], labels: pa.Array, where: Where) -> Column:
+def _categorical(attribute: Attribute, codes: Codes, labels: pa.Array, where: Where) -> Column:
     taxonomy = attribute.taxonomy
     if taxonomy is None:
         raise DataError(
-            f'attribute {attribute.name}: a categorical attribute of a QID needs a taxonomy; name a file, or "flat"'
+            f"attribute {attribute.name}: a categorical attribute of a QID needs a taxonomy; "
+            'name a file, or "flat"'
         )
+    cells: list[str] = labels.to_pylist()
     if not isinstance(taxonomy, Taxonomy):
-        taxonomy = Taxonomy.flat(sorted(set(labels.to_pylist())))
-    unknown = len(taxonomy.leaves)
-    ranks: Ranks = np.array([taxonomy.rank.get(label, unknown) for label in labels.to_pylist()], np.int32)
+        taxonomy = Taxonomy.flat(_in_order(attribute, set(cells)))
+    unknown = taxonomy.size
+    ranks: Ranks = np.array([taxonomy.rank.get(cell, unknown) for cell in cells], np.int32)
     if (ranks == unknown).any():
         row, code_ = _first(codes, ranks == unknown)
-        value = labels[code_].as_py()
+        value = cells[code_]
         meant = nearest(value, taxonomy.leaves)
-        advice = f'the nearest leaf is "{meant}"' if meant else f'its leaves are like "{taxonomy.leaves[0]}"'
+        advice = "the nearest leaf is" if meant else "its leaves are like"
         raise DataError(
-            f'{where(row)}, column {attribute.name}: "{value}" is no leaf of taxonomy {taxonomy.source}; {advice}'
+            f"{where(row)}, column {attribute.name}: {shown(value)} is no leaf of taxonomy "
+            f"{taxonomy.source}; {advice} {shown(meant or taxonomy.leaves[0])}"
         )
     return Column(attribute.name, ranks[codes], taxonomy)
 
 
-def _numbers(
-    attribute: Attribute, codes: NDArray[np.int32], values: pa.Array, where: Where
-) -> NDArray[np.int64] | NDArray[np.float64]:
+def _in_order(attribute: Attribute, labels: set[str]) -> list[str]:
+    if attribute.kind == "categorical":
+        return sorted(labels)
+    return sorted(labels, key=lambda label: read_number(label, _kind(attribute)))
+
+
+def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, where: Where) -> Numbers:
     """The distinct cells as numbers: int64 when all are whole, else float64; dates as days."""
     if attribute.kind == "date":
         return _dates(attribute, codes, values, where)
     if pa.types.is_integer(values.type):
-        return values.cast(pa.int64()).to_numpy()
+        return _whole(values)
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
-        numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     else:
         labels = texts(values)
         good = pc.match_substring_regex(labels, _NUMBER).to_numpy(zero_copy_only=False)
         if not good.all():
             row, code_ = _first(codes, ~good)
             raise DataError(
-                f'{where(row)}, column {attribute.name}: "{labels[code_].as_py()}" is not a number; '
+                f"{where(row)}, column {attribute.name}: {shown(labels[code_].as_py())} is not a number; "
                 "allowed are whole numbers and decimals such as 42, -3.5 or 1e6"
             )
-        plain = pc.replace_substring_regex(labels, r"^[+]", "")
-        if pc.all(pc.match_substring_regex(plain, _WHOLE)).as_py():
-            return pc.cast(plain, pa.int64()).to_numpy()
-        numbers = pc.cast(plain, pa.float64()).to_numpy()
+        plain = pc.replace_substring_regex(labels, "^[+]", "")
+        all_whole = pc.all(pc.match_substring_regex(plain, _WHOLE)).as_py()
+        numbers = _whole(plain) if all_whole else plain.cast(pa.float64()).to_numpy()
     finite = np.isfinite(numbers)
     if not finite.all():
         row, code_ = _first(codes, ~finite)
-        raise DataError(f"{where(row)}, column {attribute.name}: {numbers[code_]} is not a finite number")
-    return numbers + 0.0  # −0 is 0
+        cell = texts(values.slice(code_, 1))[0].as_py()
+        raise DataError(f"{where(row)}, column {attribute.name}: {cell} is not a finite number")
+    unsigned_zero: Numbers = numbers + 0  # −0 is 0
+    return unsigned_zero
 
 
-def _dates(attribute: Attribute, codes: NDArray[np.int32], values: pa.Array, where: Where) -> NDArray[np.int64]:
+def _whole(values: pa.Array) -> Numbers:
+    """Whole numbers exactly, unless one is too large for 64 bits."""
+    try:
+        exact: NDArray[np.int64] = values.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        rounded: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy()
+        return rounded
+    return exact
+
+
+def _dates(attribute: Attribute, codes: Codes, values: pa.Array, where: Where) -> NDArray[np.int64]:
     if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
         # A time of day is part of a timestamp, not of a date: it goes, as it does when a date is written.
-        return values.cast(pa.date32(), safe=False).cast(pa.int32()).to_numpy().astype(np.int64)
+        since_1970: NDArray[np.int64] = (
+            values.cast(pa.date32(), safe=False).cast(pa.int32()).to_numpy().astype(np.int64)
+        )
+        outside = (since_1970 < _FIRST_DAY) | (since_1970 > _LAST_DAY)
+        if outside.any():
+            row, code_ = _first(codes, outside)
+            raise DataError(
+                f"{where(row)}, column {attribute.name}: the date {since_1970[code_]} days after 1970-01-01 "
+                "is out of range; allowed are the years 1 to 9999"
+            )
+        return since_1970
     labels = texts(values)
     numbers = np.zeros(len(labels), np.int64)
     bad = np.zeros(len(labels), bool)
     wellformed = pc.match_substring_regex(labels, _DATE).to_pylist()
     for position, (label, good) in enumerate(zip(labels.to_pylist(), wellformed, strict=True)):
         try:
-            numbers[position] = _day(label) if good else 0
+            numbers[position] = read_number(label, "date") if good else 0
             bad[position] = not good
         except ValueError:  # a day that no calendar has
             bad[position] = True
     if bad.any():
         row, code_ = _first(codes, bad)
         raise DataError(
-            f'{where(row)}, column {attribute.name}: "{labels[code_].as_py()}" is not a date; '
+            f"{where(row)}, column {attribute.name}: {shown(labels[code_].as_py())} is not a date; "
             "allowed are dates such as 1980-12-31"
         )
     return numbers
 
 
-def _day(text: str) -> int:
-    import datetime
-
-    return days(datetime.date.fromisoformat(text))
-
-
-def _check_bounds(
-    attribute: Attribute,
-    codes: NDArray[np.int32],
-    numbers: NDArray[np.int64] | NDArray[np.float64],
-    where: Where,
-) -> None:
+def _check_bounds(attribute: Attribute, codes: Codes, numbers: Numbers, where: Where) -> None:
     outside = np.zeros(numbers.size, bool)
     if attribute.lower is not None:
         outside |= numbers < attribute.lower
@@ -228,27 +273,25 @@ def _check_bounds(
             if bound is not None
         ]
         raise DataError(
-            f"{where(row)}, column {attribute.name}: {write_number(numbers[code_].item(), kind)} is out of bounds; "
-            f"allowed is {' and '.join(allowed)}"
+            f"{where(row)}, column {attribute.name}: {write_number(numbers[code_].item(), kind)} is out of "
+            f"bounds; allowed is {' and '.join(allowed)}"
         )
 
 
 def _in_intervals(
-    attribute: Attribute,
-    taxonomy: Taxonomy,
-    codes: NDArray[np.int32],
-    numbers: NDArray[np.int64] | NDArray[np.float64],
-    where: Where,
+    attribute: Attribute, taxonomy: Taxonomy, codes: Codes, numbers: Numbers, where: Where
 ) -> Column:
-    edges = np.asarray(taxonomy.edges)
-    ranks = np.searchsorted(edges, numbers, side="right") - 1
-    outside = (ranks < 0) | (ranks >= taxonomy.size)
+    assert taxonomy.edges is not None
+    first, *inner, last = taxonomy.edges
+    outside = (numbers < first) | (numbers >= last)
     if outside.any():
         row, code_ = _first(codes, outside)
         kind = _kind(attribute)
         raise DataError(
-            f"{where(row)}, column {attribute.name}: {write_number(numbers[code_].item(), kind)} is in no interval of "
-            f"taxonomy {taxonomy.source}, which covers {write_number(edges[0].item(), kind)} up to "
-            f"{write_number(edges[-1].item(), kind)}"
+            f"{where(row)}, column {attribute.name}: {write_number(numbers[code_].item(), kind)} is in no "
+            f"interval of taxonomy {taxonomy.source}, which covers {write_number(first, kind)} up to "
+            f"{write_number(last, kind)}"
         )
-    return Column(attribute.name, ranks.astype(np.int32)[codes], taxonomy)
+    # The outer ends may be infinite; without them, whole numbers are compared as whole numbers.
+    ranks = np.searchsorted(np.array(inner), numbers, side="right").astype(np.int32)
+    return Column(attribute.name, ranks[codes], taxonomy)

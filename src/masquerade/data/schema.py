@@ -17,8 +17,9 @@ AttributeKind = Literal["categorical", "continuous", "date"]
 class Attribute:
     """One attribute: categorical with a taxonomy, or continuous (numbers, dates) with or without one.
 
-    `taxonomy` may be "flat": one root over the values that occur. `lower` and `upper` bound a continuous attribute
-    as `[lower, upper)`; dates are days since 1970-01-01. `weight` is its priority for application-oriented metrics.
+    `taxonomy` may be "flat": one root over the values that occur. `lower` and `upper` bound a continuous
+    attribute as `[lower, upper)`; dates are days since 1970-01-01. `weight` is its priority for
+    application-oriented metrics.
     """
 
     name: str
@@ -50,7 +51,9 @@ class Schema:
             if names.count(name) > 1:
                 raise ParameterError(f"attribute {name}: listed twice")
             if name in self.identifiers:
-                raise ParameterError(f"attribute {name}: an identifier is never released; it cannot be an attribute")
+                raise ParameterError(
+                    f"attribute {name}: an identifier is never released; it cannot be an attribute"
+                )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from masquerade.data.column import Coded, Column
 from masquerade.data.encode import code, encode, is_text, missing_rows
 from masquerade.data.schema import Attribute, Schema
-from masquerade.errors import DataError, ParameterError, hint
+from masquerade.errors import BadInput, DataError, ParameterError, hint
 
 Missing = Literal["drop", "error"]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class Origin:
 class Table:
     """Rows and columns with their meaning. Immutable: every operation gives another table.
 
-    `frame` is anything with `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB, another Table). Without a schema,
-    columns of numbers are continuous, of dates dates, and all others categorical.
+    `frame` is anything with `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB, another Table). Without a
+    schema, columns of numbers are continuous, of dates dates, and all others categorical.
     """
 
     def __init__(self, frame: Any, schema: Schema | None = None, *, origin: Origin | None = None) -> None:
@@ -73,23 +75,32 @@ class Table:
         if name not in self.arrow.column_names:
             names = self.arrow.column_names
             raise DataError(
-                f'{self.origin.name}: no column "{name}"{hint(name, names)}; the columns are: {", ".join(names)}'
+                f'{self.origin.name}: no column "{name}"{hint(name, names)}; '
+                f"the columns are: {', '.join(names)}"
             )
-        return self.arrow.column(name)
+        column = self.arrow.column(name)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            raise DataError(
+                f"{self.origin.name}: column {name} holds {kind}; "
+                "allowed are text, numbers, dates, times and booleans"
+            )
+        return column
 
     def complete(self, names: Iterable[str], missing: Missing = "drop") -> Table:
-        """The table without the rows in which one of the named columns is empty, null or "?"."""
-        bad: NDArray[np.bool_] | None = None
-        for name in names:
-            empty = missing_rows(self.cells(name))
-            if empty is None:
-                continue
-            if missing == "error":
-                row = int(np.argmax(empty))
-                raise DataError(f'{self.where(row)}, column {name}: the cell is missing, and missing = "error"')
-            bad = empty if bad is None else bad | empty
-        if bad is None:
+        """The table without the rows in which one of the named columns is empty, null or "?".
+
+        With `missing = "error"`, the first such row is an error instead.
+        """
+        columns = dict(zip(names := tuple(names), self._all(self.cells, names), strict=True))
+        holes = {name: empty for name, cells in columns.items() if (empty := missing_rows(cells)) is not None}
+        if not holes:
             return self
+        bad: NDArray[np.bool_] = np.logical_or.reduce(list(holes.values()))
+        if missing == "error":
+            row = int(np.argmax(bad))
+            name = next(name for name, empty in holes.items() if empty[row])
+            raise DataError(f'{self.where(row)}, column {name}: the cell is missing, and missing = "error"')
         table = Table(self.arrow.filter(pa.array(~bad)), self.schema, origin=self.origin)
         kept = np.flatnonzero(~bad)
         table._source_rows = kept if self._source_rows is None else self._source_rows[kept]
@@ -104,21 +115,26 @@ class Table:
 
     def columns(self, names: Iterable[str]) -> tuple[Column, ...]:
         """The ranks of several attributes; the problems of all of them are reported at once."""
-        columns, errors = [], []
-        for name in names:
-            try:
-                columns.append(self.column(name))
-            except (DataError, ParameterError) as error:
-                errors.append(error)
-        if gathered := DataError.gather(errors):
-            raise gathered
-        return tuple(columns)
+        return tuple(self._all(self.column, names))
 
     def coded(self, name: str) -> Coded:
         """The codes of a column that is not generalised."""
         if name not in self._coded:
             self._coded[name] = code(name, self.cells(name))
         return self._coded[name]
+
+    @staticmethod
+    def _all(ask: Callable[[str], Answer], names: Iterable[str]) -> list[Answer]:
+        """One answer a name, or one error with the problems of all of them."""
+        answers, errors = list[Answer](), list[BadInput]()
+        for name in names:
+            try:
+                answers.append(ask(name))
+            except BadInput as error:
+                errors.append(error)
+        if gathered := DataError.gather(errors):
+            raise gathered
+        return answers
 
 
 def infer_schema(arrow: pa.Table) -> Schema:
@@ -136,18 +152,38 @@ def infer_schema(arrow: pa.Table) -> Schema:
 
 
 def _arrow(frame: Any) -> pa.Table:
-    if isinstance(frame, pa.Table):
-        return frame
     if not hasattr(frame, "__arrow_c_stream__"):
         raise ParameterError(
-            f"a table must offer __arrow_c_stream__, as pandas, polars, pyarrow and DuckDB frames do; got {type(frame)!r}"
+            "a table must offer __arrow_c_stream__, as pandas, polars, pyarrow and DuckDB frames do; "
+            f"got {type(frame).__name__} instead"
         )
-    arrow = pa.table(frame)
-    # String views (polars) lack kernels that we use.
-    views = {f.name: pa.large_string() for f in arrow.schema if pa.types.is_string_view(f.type)}
-    if views:
-        arrow = arrow.cast(pa.schema([pa.field(f.name, views.get(f.name, f.type)) for f in arrow.schema]))
+    try:
+        arrow = frame if isinstance(frame, pa.Table) else pa.table(frame)
+    except (pa.ArrowException, ValueError, TypeError) as error:  # a column of mixed objects, a series, …
+        reason = ", ".join(str(part) for part in error.args).partition("\n")[0]
+        raise DataError(f"the {type(frame).__name__} cannot become an Arrow table ({reason})") from None
+    # The unnamed index of a pandas frame says where a row stood, and is nobody's attribute.
+    index = [name for name in arrow.column_names if re.fullmatch(r"__index_level_[0-9]+__", name)]
+    if index:
+        arrow = arrow.drop_columns(index)
+    for position, field in enumerate(arrow.schema):
+        column = _without_views(arrow.column(position))
+        if column.type != field.type:
+            arrow = arrow.set_column(position, field.name, column)
     return arrow
+
+
+def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """String views (polars) lack kernels that we use; they and dictionaries of them become large strings."""
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):
+        chunks = [
+            pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(pa.large_string()))
+            for chunk in column.chunks
+        ]
+        return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, pa.large_string()))
+    return column
 
 
 __all__ = ["Missing", "Origin", "Table", "infer_schema", "is_text"]

@@ -1,8 +1,8 @@
 """A taxonomy: a tree whose leaves are numbered from left to right.
 
-Every node is then a range `[lo, hi)` of leaf ranks and its children cut that range, so an ancestor test is two
-comparisons and "which child?" is a search in a short sorted array. `data/taxonomy_files.py` reads taxonomies;
-`data/continuum.py` is the twin for numbers and dates whose tree grows at run time.
+Every node is then a range `[lo, hi)` of leaf ranks and its children cut that range, so an ancestor test is
+two comparisons and "which child?" is a search in a short sorted array. `data/taxonomy_files.py` reads
+taxonomies; `data/continuum.py` is the twin for numbers and dates whose tree grows at run time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from masquerade.data.shown import shown
 from masquerade.errors import TaxonomyError, hint
 
 
@@ -39,42 +40,59 @@ class Node:
 class Taxonomy:
     """A tree of named values over leaf ranks 0 … size−1.
 
-    `edges`, for a taxonomy of fixed intervals, holds the size+1 ends of its leaves in order: leaf i is the interval
-    `[edges[i], edges[i+1])`.
+    `edges`, for a taxonomy of fixed intervals, holds the size+1 ends of its leaves in order: leaf i is the
+    interval `[edges[i], edges[i+1])`. Every node has a name of its own: a released value must mean one thing.
     """
 
     root: Branch
     source: str = "taxonomy"
     edges: tuple[float, ...] | None = None
 
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for node in self.nodes:
+            if node.name in seen:
+                raise TaxonomyError(f"{self.source}: two nodes are named {shown(node.name)}")
+            seen.add(node.name)
+
     @classmethod
     def flat(cls, values: Sequence[str], top: str = "*") -> Taxonomy:
         """One root over all values: generalise to `top` or not at all."""
         if len(values) > 1 and top in values:
-            raise TaxonomyError(f'flat taxonomy: the value "{top}" would be its own parent; give a taxonomy file')
+            raise TaxonomyError(
+                f'flat taxonomy: the value "{top}" would be its own parent; give a taxonomy file'
+            )
         return cls(Branch(top, tuple(Branch(value) for value in values)), "flat")
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes in preorder, left to right; the root is first. Chains of single children are one node."""
-        nodes: list[Node | None] = []
-
-        def place(branch: Branch, lo: int, depth: int, parent: int) -> Node:
+        # Loops, not recursion: a tree may be deeper than Python's stack.
+        names, parents, depths, ranks = list[str](), list[int](), list[int](), list[int]()
+        children = list[list[int]]()
+        leaf_rank = 0
+        waiting = [(self.root, -1, 0)]
+        while waiting:
+            branch, parent, depth = waiting.pop()
             while len(branch.children) == 1:  # shown by its lowest name
                 branch = branch.children[0]
-            position = len(nodes)
-            nodes.append(None)
-            hi, height, children = lo, 0, []
-            for child in branch.children:
-                children.append(len(nodes))
-                below = place(child, hi, depth + 1, position)
-                hi, height = below.hi, max(height, below.height + 1)
-            node = Node(branch.name, lo, hi if branch.children else lo + 1, depth, height, parent, tuple(children))
-            nodes[position] = node
-            return node
-
-        place(self.root, 0, 0, -1)
-        return tuple(node for node in nodes if node is not None)
+            position = len(names)
+            if parent >= 0:
+                children[parent].append(position)
+            names.append(branch.name)
+            parents.append(parent)
+            depths.append(depth)
+            ranks.append(leaf_rank)  # of the first leaf below
+            children.append([])
+            leaf_rank += not branch.children
+            waiting.extend((child, position, depth + 1) for child in reversed(branch.children))
+        nodes = dict[int, Node]()
+        for at in reversed(range(len(names))):  # children before their parent
+            below = [nodes[child] for child in children[at]]
+            hi = below[-1].hi if below else ranks[at] + 1
+            height = 1 + max(child.height for child in below) if below else 0
+            nodes[at] = Node(names[at], ranks[at], hi, depths[at], height, parents[at], tuple(children[at]))
+        return tuple(nodes[at] for at in range(len(names)))
 
     @cached_property
     def leaves(self) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Counting kernels on integer arrays.
 
-All that an algorithm needs from records is counts over (group, child, class), and counts add up over chunks of
-rows. So the kernels are few: count pairs, sort rows by rank, and number the groups of equal rows.
+All that an algorithm needs from records is counts over (group, child, class), and counts add up over chunks
+of rows. So the kernels are few: count pairs, size groups, sort rows by rank, and number the groups of equal
+rows.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.signedinteger | np.unsignedinteger]  # type: ignore[type-arg] # any width of whole number
+Ints = NDArray[np.signedinteger | np.unsignedinteger]  # any width of whole number
 Counts = NDArray[np.int64]
 
 # A table of this many cells per row is cheaper to fill than the rows are to sort.
 _CELLS_PER_ROW = 4
 _RADIX = 1 << 16
+_WHOLE = np.iinfo(np.int64).max
 
 
 def pair_counts(labels: Ints, codes: Ints, n_labels: int, n_codes: int) -> Counts:
@@ -26,6 +28,14 @@ def pair_counts(labels: Ints, codes: Ints, n_labels: int, n_codes: int) -> Count
     keys = labels.astype(np.int64) * n_codes
     keys += codes
     return np.bincount(keys, minlength=n_labels * n_codes).reshape(n_labels, n_codes)
+
+
+def sizes_of(keys: Counts, bound: int) -> Counts:
+    """How many rows each key below `bound` has, for the keys that occur, in their order."""
+    if bound > _table_cells(keys.size):
+        return np.unique(keys, return_counts=True)[1]
+    counts = np.bincount(keys, minlength=bound)
+    return counts[counts > 0]
 
 
 def rows_by_rank(ranks: Ints, n_ranks: int) -> NDArray[np.intp]:
@@ -47,20 +57,38 @@ def group_rows(columns: Iterable[tuple[Ints, int]], n_rows: int) -> tuple[NDArra
     Returns each row's group and the number of groups. Groups are numbered in the lexicographic order of their
     codes, whatever the order of the rows.
     """
-    labels = np.zeros(n_rows, dtype=np.int64)
-    n_groups = 1 if n_rows else 0
+    keys: Ints = np.zeros(n_rows, dtype=np.int32)
+    n_keys, dense = 1 if n_rows else 0, True
     for codes, bound in columns:
-        keys = labels * bound
-        keys += codes
-        labels, n_groups = _dense(keys, n_groups * bound)
-    return labels, n_groups
+        # Renumbering is what costs: put it off while the keys of one more column still fit a table, and where
+        # no table is large enough, while they fit the machine's whole numbers, so that rows are sorted once
+        # at most.
+        fits = n_keys * bound <= _table_cells(n_rows)
+        if not dense and not fits and (n_keys <= _table_cells(n_rows) or n_keys * bound > _WHOLE):
+            keys, n_keys = renumber(keys, n_keys)
+        n_keys *= bound
+        if n_keys > np.iinfo(keys.dtype).max:
+            keys = keys.astype(np.int64)
+        keys *= bound
+        keys += codes.astype(keys.dtype, copy=False)
+        dense = False
+    if not dense:
+        keys, n_keys = renumber(keys, n_keys)
+    return keys.astype(np.int64, copy=False), n_keys
 
 
-def _dense(keys: NDArray[np.int64], bound: int) -> tuple[NDArray[np.int64], int]:
+def _table_cells(n_rows: int) -> int:
+    return max(_CELLS_PER_ROW * n_rows, _RADIX)
+
+
+def renumber(keys: Ints, bound: int) -> tuple[Ints, int]:
     """Renumber keys below `bound` as 0, 1, … in their order, without holes."""
-    if bound <= max(_CELLS_PER_ROW * keys.size, _RADIX):
-        present = np.zeros(bound, dtype=bool)
-        present[keys] = True
-        return (np.cumsum(present) - 1)[keys], int(np.count_nonzero(present))
-    distinct, labels = np.unique(keys, return_inverse=True)
-    return labels.astype(np.int64, copy=False), distinct.size
+    width: type[np.int32 | np.int64] = np.int32 if keys.size <= np.iinfo(np.int32).max else np.int64
+    if bound > _table_cells(keys.size):
+        distinct, labels = np.unique(keys, return_inverse=True)
+        return labels.astype(width, copy=False), distinct.size
+    present = np.zeros(bound, dtype=bool)
+    present[keys] = True
+    numbers: Ints = np.cumsum(present, dtype=width)
+    numbers -= 1
+    return numbers[keys], int(np.count_nonzero(present))

@@ -1,21 +1,30 @@
 """The independent check: does this table, as published, satisfy the requirement?
 
-It counts the cells of the finished table and knows nothing of the algorithm that made it.
+It counts the cells of the finished table and knows nothing of the algorithm that made it. Cells of a
+quasi-identifier that differ in any character, if only a space, can be told apart, so they are different;
+sensitive values that differ only in surrounding space mean the same, so they are one. Both err on the side of
+the people in the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from masquerade.data.encode import distinct, texts
+from masquerade.data.column import Coded
+from masquerade.data.encode import distinct, is_text, texts
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, group_rows, pair_counts
-from masquerade.errors import RequirementViolated
-from masquerade.privacy.requirement import GroupRequirement, Requirement
+from masquerade.engine.counts import Counts, group_rows, pair_counts, rows_by_rank
+from masquerade.errors import DataError, ParameterError, RequirementViolated
+from masquerade.privacy.requirement import GroupRequirement, Requirement, one_line
+
+# The counts of so many (group, sensitive value) pairs are held at a time: 64 MB.
+_CELLS_AT_A_TIME = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -47,10 +56,18 @@ class Verdict:
         return entry
 
 
-def verify(frame: Any, requirement: Requirement) -> tuple[Verdict, ...]:
-    """One verdict for each part of the requirement, on any frame or table."""
+def verify(frame: Any, requirement: Requirement, *, bind: bool = True) -> tuple[Verdict, ...]:
+    """One verdict for each part of the requirement, on any frame or table.
+
+    With `bind`, sensitive values that the requirement lists and the table does not have are an error. Do
+    without when the requirement was bound to the original table: the release may have lost its rarest values
+    with suppressed rows.
+    """
     table = frame if isinstance(frame, Table) else Table(frame)
-    return tuple(_verdict(table, part) for part in requirement.parts)
+    if not requirement.parts:
+        raise ParameterError("a requirement must have at least one part; without any, every table would do")
+    reading = _Reading(table, [*requirement.qid_attributes, *requirement.sensitive_attributes])
+    return tuple(_verdict(reading, part, bind) for part in requirement.parts)
 
 
 def insist(verdicts: Sequence[Verdict]) -> None:
@@ -60,40 +77,113 @@ def insist(verdicts: Sequence[Verdict]) -> None:
         raise RequirementViolated(*problems)
 
 
-def _verdict(table: Table, part: GroupRequirement) -> Verdict:
-    columns = [distinct(table.cells(name)) for name in part.qid]
-    labels, n_groups = group_rows([(codes, len(values)) for codes, values in columns], len(table))
-    histogram, whole, names = histograms(table, labels, n_groups, part)
-    part.bind(names)
+class _Reading:
+    """A table as its reader sees it: each column read, and each QID grouped, once."""
+
+    def __init__(self, table: Table, names: Sequence[str]) -> None:
+        self.name = table.origin.name
+        self._table = table
+        self._columns: dict[str, tuple[NDArray[np.int32], pa.Array]] = {}
+        self._groups: dict[frozenset[str], tuple[Counts, int]] = {}
+        errors = []
+        for name in dict.fromkeys(names):
+            try:
+                self._columns[name] = _cells(table, name)
+            except DataError as error:
+                errors.append(error)
+        if gathered := DataError.gather(errors):
+            raise gathered
+
+    def groups(self, qid: Sequence[str]) -> tuple[Counts, int]:
+        """Each row's group, and how many there are."""
+        key = frozenset(qid)
+        if key not in self._groups:
+            columns = (self._columns[name] for name in qid)
+            self._groups[key] = group_rows(
+                ((codes, len(values)) for codes, values in columns), len(self._table)
+            )
+        return self._groups[key]
+
+    def sensitive(self, name: str) -> Coded:
+        """The codes of a sensitive column; a missing cell is a value like any other."""
+        return self._table.coded(name)
+
+    def cell(self, name: str, row: int) -> str:
+        """One cell, as it is written."""
+        codes, values = self._columns[name]
+        value = values.slice(int(codes[row]), 1)
+        return str(value[0] if is_text(value.type) else texts(value)[0])
+
+
+def _cells(table: Table, name: str) -> tuple[NDArray[np.int32], pa.Array]:
+    """Each row's code, and the different cells by code."""
+    column = table.cells(name)
+    try:
+        codes, values = distinct(column)
+        texts(values[:1])
+    except pa.ArrowException:
+        problem = f"cells of type {column.type} cannot be compared"
+        raise DataError(one_line(f"{table.origin.name}, column {name}: {problem}")) from None
+    if is_text(values.type) and values.null_count:
+        once = values.fill_null("").dictionary_encode()  # a file writes both as nothing
+        return once.indices.to_numpy()[codes], once.dictionary
+    return codes, values
+
+
+def _verdict(reading: _Reading, part: GroupRequirement, bind: bool) -> Verdict:
+    labels, n_groups = reading.groups(part.qid)
+    coded = reading.sensitive(part.sensitive) if part.sensitive is not None else None
+    if bind:
+        part.bind(coded.labels if coded is not None else ())
     if n_groups == 0:
         return Verdict(part, True, None, 0)
-    figures = part.figures(histogram, whole, names)
-    good = part.holds(histogram, whole, names)
+    figures, good = _judge(part, labels, n_groups, coded)
     value = _json_number(figures.min() if part.worst == "smallest" else figures.max())
     if good.all():
         return Verdict(part, True, value, n_groups)
-    row = int(np.argmax(~good[labels]))
-    group = {
-        name: str(texts(values.slice(int(codes[row]), 1))[0])
-        for name, (codes, values) in zip(part.qid, columns, strict=True)
-    }
-    label = int(labels[row])
-    shown = ", ".join(f"{name} = {value}" for name, value in group.items())
-    complaint = part.complaint(float(figures[label]), int(histogram[label].sum()))
-    violation = f"{table.origin.name}: {part} does not hold: group ({shown}) {complaint}"
+    row = int(np.argmin(good[labels]))
+    group = {name: reading.cell(name, row) for name in part.qid}
+    shown = ", ".join(f"{name} = {_quoted(cell)}" for name, cell in group.items())
+    label = labels[row]
+    complaint = part.complaint(float(figures[label]), int(np.count_nonzero(labels == label)))
+    violation = one_line(f"{reading.name}: {part} does not hold: group ({shown}) {complaint}")
     return Verdict(part, False, value, n_groups, group, violation)
 
 
-def histograms(
-    table: Table, labels: Counts, n_groups: int, part: GroupRequirement
-) -> tuple[Counts, Counts, tuple[str, ...]]:
-    """The counts of each group and of the whole table over the requirement's sensitive values, and their names."""
-    if part.sensitive is None:
+def _judge(
+    part: GroupRequirement, labels: Counts, n_groups: int, coded: Coded | None
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Each group's figure, and whether it satisfies the requirement."""
+    if coded is None:
         sizes = np.bincount(labels, minlength=n_groups).reshape(n_groups, 1)
-        return sizes, sizes.sum(axis=0, keepdims=True), ()
-    coded = table.coded(part.sensitive)
-    histogram = pair_counts(labels, coded.codes, n_groups, len(coded.labels))
-    return histogram, histogram.sum(axis=0, keepdims=True), coded.labels
+        whole = sizes.sum(axis=0, keepdims=True)
+        return part.figures(sizes, whole, ()), part.holds(sizes, whole, ())
+    whole = np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
+    figures, good = [], []
+    for histogram in _histograms(labels, n_groups, coded):
+        figures.append(part.figures(histogram, whole, coded.labels))
+        good.append(part.holds(histogram, whole, coded.labels))
+    return np.concatenate(figures), np.concatenate(good)
+
+
+def _histograms(labels: Counts, n_groups: int, coded: Coded) -> Iterator[Counts]:
+    """The counts of each group over the sensitive values, in the groups' order, some groups at a time."""
+    n_values = len(coded.labels)
+    step = max(_CELLS_AT_A_TIME // n_values, 1)
+    if n_groups <= step:
+        yield pair_counts(labels, coded.codes, n_groups, n_values)
+        return
+    rows = rows_by_rank(labels, n_groups)
+    labels, codes = labels[rows], coded.codes[rows]
+    for first in range(0, n_groups, step):
+        last = min(first + step, n_groups)
+        start, stop = np.searchsorted(labels, [first, last])
+        yield pair_counts(labels[start:stop] - first, codes[start:stop], last - first, n_values)
+
+
+def _quoted(cell: str) -> str:
+    """A cell as it is; in quotes where its ends could not be seen otherwise."""
+    return cell if cell and cell == cell.strip() else f'"{cell}"'
 
 
 def _json_number(value: Any) -> float | int | None:

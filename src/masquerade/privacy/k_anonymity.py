@@ -1,4 +1,7 @@
-"""k-anonymity: every combination of values on the quasi-identifier is shared by at least k records."""
+"""k-anonymity: every combination of values on the quasi-identifier is shared by at least k records.
+
+Monotone under specialization: a union is at least as large as each of its parts.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
-from masquerade.privacy.requirement import GroupRequirement, checked_qid, checked_whole
+from masquerade.privacy.requirement import GroupRequirement, checked_qid, checked_whole, plural
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,7 @@ class KAnonymity(GroupRequirement):
 
     def __init__(self, qid: Iterable[str], k: int) -> None:
         object.__setattr__(self, "qid", checked_qid(self, qid))
-        checked_whole(self, "k", k)
-        object.__setattr__(self, "k", int(k))
+        object.__setattr__(self, "k", checked_whole(self, "k", k))
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> Counts:
         """Each group's size."""
@@ -42,7 +44,7 @@ class KAnonymity(GroupRequirement):
 
     def complaint(self, figure: float, size: int) -> str:
         """Its size, and the size it needs."""
-        return f"has {size} record{'s' if size != 1 else ''}; at least {self.k} are required"
+        return f"has {plural(size, 'record')}; at least {self.k} are required"
 
     def as_strict_as(self, other: GroupRequirement) -> bool:
         """A larger k implies a smaller one."""

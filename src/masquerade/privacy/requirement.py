@@ -1,16 +1,18 @@
 """What every requirement is: a test on the counts of each group of a quasi-identifier.
 
-A requirement sees a table only as a histogram: one row a group, one column a sensitive value (a single column for
-requirements that look at sizes alone). So the same test serves an algorithm that tries a split, the independent
-check of a release, and parties that hold shares of the counts.
+A requirement sees a table only as a histogram: one row a group, one column a sensitive value (a single column
+for requirements that look at sizes alone). So the same test serves an algorithm that tries a split, the
+independent check of a release, and parties that hold shares of the counts.
 
-All requirements here are **monotone under specialization**: when a group violates, so does at least one part of
-every way to split it. Hence a union of satisfying groups satisfies, a specialization that violates once always
-will, and a requirement over more attributes covers one over fewer.
+All requirements here are **monotone under specialization**: when a group violates, so does at least one part
+of every way to split it. Hence a union of satisfying groups satisfies, a specialization that violates once
+always will, and a requirement over more attributes covers one over fewer. Each file gives its reason in one
+line.
 """
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -35,7 +37,9 @@ class Requirement(ABC):
         """The requirements that must all hold."""
 
     def __and__(self, other: Requirement) -> Conjunction:
-        return Conjunction((*self.parts, *other.parts))
+        if not isinstance(other, Requirement):
+            return NotImplemented
+        return Conjunction((self, other))
 
     @property
     def qid_attributes(self) -> tuple[str, ...]:
@@ -50,14 +54,20 @@ class Requirement(ABC):
 
 @dataclass(frozen=True)
 class Conjunction(Requirement):
-    """Several requirements that must all hold."""
+    """Several requirements that must all hold, in the order in which they were joined."""
 
     members: tuple[GroupRequirement, ...]
+
+    def __init__(self, members: Iterable[Requirement]) -> None:
+        object.__setattr__(self, "members", tuple(part for member in members for part in member.parts))
 
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
         """The requirements that must all hold."""
         return self.members
+
+    def __str__(self) -> str:
+        return " & ".join(map(str, self.members))
 
 
 class GroupRequirement(Requirement):
@@ -71,11 +81,7 @@ class GroupRequirement(Requirement):
     worst: ClassVar[Literal["smallest", "largest"]] = "smallest"  # which figure is the worst group's
 
     qid: tuple[str, ...]
-
-    @property
-    def sensitive(self) -> str | None:
-        """The sensitive attribute it looks at, if any."""
-        return None
+    sensitive: str | None = None  # the sensitive attribute it looks at, if any
 
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
@@ -89,8 +95,8 @@ class GroupRequirement(Requirement):
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[Any]:
         """Each group's figure (its size for k, its distinct values for ℓ, …).
 
-        `histogram` has a row a non-empty group and a column a sensitive value; `whole` is the histogram of the whole
-        table, one row; `labels` names the columns.
+        `histogram` has a row a non-empty group and a column a sensitive value; `whole` is the histogram of
+        the whole table, one row; `labels` names the columns.
         """
 
     @abstractmethod
@@ -103,11 +109,14 @@ class GroupRequirement(Requirement):
 
     @abstractmethod
     def complaint(self, figure: float, size: int) -> str:
-        """What is wrong with a violating group, and what is allowed: "has 3 records; at least 50 are required"."""
+        """What is wrong with a violating group, and what is allowed.
 
+        For example: "has 3 records; at least 50 are required".
+        """
+
+    @abstractmethod
     def as_strict_as(self, other: GroupRequirement) -> bool:
-        """Whether, over the same groups, this one implies the other."""
-        return self.parameters() == other.parameters()
+        """Whether, over the same groups and the same sensitive attribute, this one implies the other."""
 
     def covers(self, other: GroupRequirement) -> bool:
         """Whether the other follows from this one: same kind, at least its attributes, at least as strict."""
@@ -141,31 +150,68 @@ def without_redundant(parts: Iterable[GroupRequirement]) -> tuple[GroupRequireme
 
 def checked_qid(owner: object, qid: Iterable[str]) -> tuple[str, ...]:
     """The attributes of a QID: a list of one or more different names."""
-    names = (qid,) if isinstance(qid, str) else tuple(qid)
+    names = (qid,) if isinstance(qid, str) else tuple(qid) if isinstance(qid, Iterable) else ()
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise parameter_error(owner, "qid", "a list of one or more attribute names", list(names))
+        raise parameter_error(owner, "qid", "a list of one or more attribute names", list(names) or qid)
     if len(set(names)) < len(names):
         raise parameter_error(owner, "qid", "a list of different attribute names", list(names))
-    return names
+    return tuple(map(str, names))
 
 
-def checked_whole(owner: object, name: str, value: object, least: int = 1) -> None:
+def checked_sensitive(owner: object, sensitive: str, qid: Sequence[str]) -> str:
+    """The name of an attribute outside the QID: what is generalised cannot be what is protected."""
+    if not isinstance(sensitive, str) or not sensitive:
+        raise parameter_error(owner, "sensitive", "the name of an attribute", sensitive)
+    if sensitive in qid:
+        raise parameter_error(owner, "sensitive", f"an attribute outside the qid {', '.join(qid)}", sensitive)
+    return str(sensitive)
+
+
+def checked_whole(owner: object, name: str, value: object, least: int = 1) -> int:
     """A whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise parameter_error(owner, name, f"a whole number of at least {least}", value)
+    return int(value)
 
 
 def checked_number(
     owner: object, name: str, value: object, low: float, high: float = float("inf"), *, open_low: bool = False
-) -> None:
-    """A number in `[low, high]`, or in `(low, high]` when `open_low`."""
+) -> int | float:
+    """A finite number in `[low, high]`, or in `(low, high]` when `open_low`."""
     bounds = f"above {low}" if open_low else f"of at least {low}"
     bounds += f" and at most {high}" if high != float("inf") else ""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not low <= float(value) <= high or (open_low and value == low):  # type: ignore[arg-type] # a number here
-        raise parameter_error(owner, name, f"a number {bounds}", value)
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        number: int | float = int(value) if isinstance(value, int | np.integer) else float(value)
+        # A whole number that no float can hold would be infinite in every formula.
+        if low <= number <= min(high, sys.float_info.max) and not (open_low and number == low):
+            return number
+    raise parameter_error(owner, name, f"a number {bounds}", value)
 
 
 def parameter_error(owner: object, name: str, must_be: str, got: object) -> ParameterError:
     """The one sentence for a wrong parameter."""
-    return ParameterError(f"The {name} parameter of {type(owner).__name__} must be {must_be}. Got {got!r} instead.")
+    shown = got.item() if isinstance(got, np.generic) else got
+    return ParameterError(
+        f"The {name} parameter of {type(owner).__name__} must be {must_be}. Got {shown!r} instead."
+    )
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 record`, `3 records`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def beside(figure: float, limit: float) -> str:
+    """A figure in as few digits as still tell it from the limit that it breaks."""
+    for digits in range(4, 17):
+        text = f"{figure:.{digits}g}"
+        if float(text) != limit:
+            return text
+    return repr(figure)
+
+
+def one_line(text: str) -> str:
+    """Line ends and other invisible characters escaped: a problem is one line, whatever a cell holds."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

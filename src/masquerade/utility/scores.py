@@ -1,7 +1,7 @@
 """Scores: how good it would be to specialise a value, from the class counts of its children alone.
 
-Scores are compared as fixed point, to the nearest multiple of 2^-32, so that no order of floating-point operations,
-and no secure comparison of parties, decides differently.
+Scores are compared as fixed point, to the nearest multiple of 2^-32, so that no order of floating-point
+operations, and no secure comparison of parties, decides differently.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ SCORES: dict[str, Score] = {
 
 
 def score_named(name: str | None, has_class: bool) -> Score:
-    """The score of that name; without one, gain-ratio where there is a class and discernibility where there is none."""
+    """The score of that name; without a name, gain-ratio where there is a class, else discernibility."""
     if name is None:
         return SCORES["gain-ratio" if has_class else "discernibility"]
     if name not in SCORES:

@@ -1,0 +1,58 @@
+"""`masquerade anonymize JOB`: one table in, one verified release out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from masquerade.cli.output import Json, print_json, progress, say
+
+if TYPE_CHECKING:
+    from masquerade.library.jobs import Written
+
+
+def anonymize(
+    job: Annotated[Path, typer.Argument(metavar="JOB", help="The job file (TOML).", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Anonymise the table of a job, verify the result, and write the release and a report.
+
+    Example: masquerade anonymize job.toml
+    """
+    from masquerade.library.jobs import anonymize_job
+
+    with progress() as shown:
+        written = anonymize_job(job, on_stage=shown.stage, on_step=shown.step)
+    if json:
+        print_json(written.summary)
+    else:
+        say(*describe(written))
+
+
+def describe(written: Written) -> list[str]:
+    """A few lines for a person."""
+    release = written.release
+    count = f"{release.rows:,} rows read"
+    if release.dropped_rows:
+        count += f", {release.dropped_rows:,} dropped for missing cells"
+    if release.suppressed:
+        count += f", {release.suppressed:,} suppressed"
+    lines = [f"{count}; {release.table.num_rows:,} released in {release.group_sizes.size:,} groups"]
+    for verdict in release.verdicts:
+        lines.append(f"holds: {verdict.requirement} (worst group: {_figure(verdict.value)})")
+    if release.dropped:
+        lines.append(f"columns left out: {', '.join(release.dropped)}")
+    lines.append(f"release: {written.table}")
+    if written.report is not None:
+        lines.append(f"report:  {written.report}")
+    seconds = release.seconds
+    lines.append("seconds: " + ", ".join(f"{name} {spent:.3f}" for name, spent in seconds.items()))
+    return lines
+
+
+def _figure(value: float | int | None) -> str:
+    if value is None:
+        return "none"
+    return str(value) if isinstance(value, int) else f"{value:.4g}"

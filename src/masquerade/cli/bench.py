@@ -1,0 +1,103 @@
+"""`masquerade bench NAME`: rerun an experiment. The experiments are the files of `benchmarks/` in a checkout."""
+
+from __future__ import annotations
+
+import importlib.util
+import json as json_text
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
+
+from masquerade.cli.output import Json, print_json
+from masquerade.errors import ParameterError, hint
+
+
+def bench(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The experiment.", show_default=False)
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,
+    save: Annotated[
+        Path | None, typer.Option(help="Also write NAME.json and charts into this folder.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Rerun an experiment of benchmarks/: figures, each beside its reference in the same run.
+
+    Example: masquerade bench adult
+    """
+    experiments = find_experiments()
+    if list_:
+        descriptions = {each: describe(path) for each, path in experiments.items()}
+        if json:
+            print_json(descriptions)
+        else:
+            for each, description in descriptions.items():
+                typer.echo(f"{each:14} {description}")
+        return
+    if not all_ and name not in experiments:
+        wanted = f'no experiment "{name}"{hint(name, experiments)}' if name else "name an experiment"
+        raise ParameterError(f"bench: {wanted}; there are {', '.join(experiments)}; --all runs them all")
+    figures = {
+        each: run(each, experiments[each], save)
+        for each in (experiments if all_ else [name])
+        if each is not None
+    }
+    if json:
+        print_json(figures if all_ else figures[str(name)])
+
+
+def find_experiments() -> dict[str, Path]:
+    """The experiments by name, from the checkout that this package runs from, or from the working folder."""
+    for root in (Path(__file__).resolve().parents[3], Path.cwd()):
+        folder = root / "benchmarks"
+        found = {path.stem: path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")}
+        if found:
+            return found
+    raise ParameterError(
+        "bench: no benchmarks/ here; the experiments come with a checkout of the sources, not a wheel"
+    )
+
+
+def describe(path: Path) -> str:
+    """The first line of an experiment's docstring."""
+    return path.read_text(encoding="utf-8").lstrip('"').partition("\n")[0].rstrip('"')
+
+
+def run(name: str, path: Path, save: Path | None) -> dict[str, Any]:
+    """Run one experiment: its `run(say, save)` tells figures as it goes and returns them."""
+    experiment = _load(name, path)
+    if save is not None:
+        save.mkdir(parents=True, exist_ok=True)
+
+    def say(line: str) -> None:
+        typer.echo(line, err=True)
+
+    say(f"== {name}: {describe(path)}")
+    figures: dict[str, Any] = experiment.run(say, save)
+    if save is not None:
+        text = json_text.dumps(figures, indent=2, ensure_ascii=False)
+        (save / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    return figures
+
+
+def _load(name: str, path: Path) -> ModuleType:
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))  # experiments share benchmarks/_*.py
+    spec = importlib.util.spec_from_file_location(f"benchmarks.{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as missing:
+        raise ParameterError(
+            f"bench: {name} needs {missing.name}; the experiments run in the development environment, which "
+            "`make bench` sets up"
+        ) from None
+    return module

@@ -1,0 +1,101 @@
+"""The `masquerade` command: its sub-commands, and how every failure ends.
+
+Heavy libraries are imported inside the commands that use them, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+import masquerade
+from masquerade.cli import anonymize, bench, demo, evaluate, verify
+from masquerade.errors import BadInput, Bug, MasqueradeError
+
+_INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
+
+app = typer.Typer(
+    name="masquerade",
+    help="Publish and analyse data together without showing each other the raw data.",
+    epilog="Exit codes: 0 done; 1 the answer is no; 2 bad input; 3 a peer failed; 4 a bug of ours.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("demo", short_help="Generated people, anonymised and reported.")(demo.demo)
+app.command("anonymize", short_help="One table in, one verified release out.")(anonymize.anonymize)
+app.command("verify", short_help="Does a release satisfy its job's requirements?")(verify.verify)
+app.command("evaluate", short_help="What a release kept of its original.")(evaluate.evaluate)
+app.command("bench", short_help="Rerun an experiment.")(bench.bench)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"masquerade {masquerade.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Publish and analyse data together without showing each other the raw data."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command line and exit with the code that DESIGN promises."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever is asked to stop cleans up first
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without ℓ or ü shows an escape instead
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run())
+
+
+def run() -> int:
+    """Run the command line; every failure is one line a problem on standard error."""
+    try:
+        code = int(app(standalone_mode=False) or 0)
+    except MasqueradeError as error:
+        complain(*error.problems)
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except OSError as error:  # a device that is full, for one; our own files have errors of their own
+        place = f" ({error.filename})" if error.filename else ""
+        complain(f"the system refuses: {error.strerror or type(error).__name__}{place}")
+        return BadInput.exit_code
+    except SystemExit:  # typer's word for: nobody reads our output any more
+        code = 0
+    except Exception as error:
+        if hasattr(error, "format_message"):  # wrong words on the command line
+            complain(error.format_message())
+            return BadInput.exit_code
+        if os.environ.get("MASQUERADE_TRACEBACK"):
+            raise
+        # The text of an unforeseen error may hold a person's data: its kind is told, its text is not.
+        kind = type(error).__name__
+        complain(f"a bug of ours ({kind}); set MASQUERADE_TRACEBACK=1 to see where, and please report it")
+        return Bug.exit_code
+    if code == _INTERRUPTED:
+        complain("interrupted")
+    return code
+
+
+def complain(*problems: str) -> None:
+    """One unwrapped line a problem on standard error."""
+    if sys.stderr is None:  # closed by whoever started us
+        return
+    for problem in problems:
+        line = " ".join(problem.splitlines())
+        print(f"error: {line}", file=sys.stderr)  # noqa: T201 # the place where errors are printed

@@ -1,0 +1,95 @@
+"""What the commands print: one JSON object or a few lines on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from masquerade.errors import ParameterError
+
+if TYPE_CHECKING:
+    from masquerade.anonymize.outcome import Step
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")
+]
+
+# A terminal is told at once that work goes on; a log only hears of work that takes this long.
+_PATIENCE = 2.0
+
+
+def say(*lines: str) -> None:
+    """Lines on standard output. Nobody may be listening any more; that is no failure."""
+    try:
+        for line in lines:
+            print(line, flush=True)  # noqa: T201 # the place where answers are printed
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise ParameterError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+def print_json(summary: Mapping[str, Any]) -> None:
+    """One JSON object in ASCII, which every pipe carries; what JSON cannot say (infinities) is null."""
+    say(json.dumps(_plain(summary), allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Progress:
+    """Tells on standard error what is going on."""
+
+    def __init__(self) -> None:
+        self._started = self._told = time.monotonic()
+        self._stage = ""
+        self._steps = 0
+        self._status: Any = None
+
+    def stage(self, name: str) -> None:
+        """A new stage begins."""
+        self._stage, self._steps = name, 0
+        self._tell(name)
+
+    def step(self, step: Step) -> None:
+        """A specialization was made."""
+        self._steps += 1
+        self._tell(f"{self._stage}: step {self._steps}, {step.attribute} {step.value}")
+
+    def _tell(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(text)
+            return
+        now = time.monotonic()
+        if now - self._told >= _PATIENCE:
+            self._told = now
+            typer.echo(f"{now - self._started:.0f} s: {text}", err=True)
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """A spinner on a terminal; in a log, a line every two seconds."""
+    shown = Progress()
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield shown
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        shown._status = status
+        yield shown

@@ -1,0 +1,31 @@
+"""`masquerade verify RELEASE --job JOB`: does this release satisfy the job's requirements?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from masquerade.cli.output import Json, print_json, say
+
+
+def verify(
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The released table (.csv or .parquet).")],
+    job: Annotated[Path, typer.Option("--job", metavar="JOB", help="The job file.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Check a release against the requirements of its job, by counting its cells.
+
+    Exit code 0 when all hold, 1 when one does not; the first violating group is named.
+
+    Example: masquerade verify release.csv --job job.toml
+    """
+    from masquerade.library.jobs import verify_job
+
+    verification = verify_job(release, job)
+    if json:
+        print_json(verification.summary)
+    else:
+        say(*(f"holds: {verdict.requirement}" for verdict in verification.verdicts if verdict.holds))
+    verification.insist()

@@ -1,0 +1,114 @@
+"""Which Arrow types a cell may have, and how the foreign ones of databases and Parquet files become plain."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Container
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from masquerade.data.continuum import days
+from masquerade.data.encode import is_text
+from masquerade.errors import DataError
+
+_WHOLE = r"^-?[0-9]{1,18}$"
+_ALLOWED = "text, numbers, dates, times and booleans"
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_DECIMAL = r"^-?[0-9]+([.][0-9]+)?$"
+
+
+def plain_table(table: pa.Table, name: str, coded: Container[str] = (), *, advice: str = "") -> pa.Table:
+    """The table with text, numbers, booleans, dates and times only; columns of anything else are errors."""
+    problems, arrays = [], []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        where = f"{name}: column {field.name}"
+        try:
+            array = plain_column(field, column)
+            array.validate(full=True)
+        except pa.ArrowInvalid:
+            problems.append(f"{where} holds text that is not UTF-8, or is damaged")
+        except TypeError as error:
+            problems.append(f"{where} is of type {error}; allowed are {_ALLOWED}{advice}")
+        else:
+            if _leaves_the_calendar(array):
+                problems.append(f"{where} holds a date outside the years 1 to 9999")
+            as_code = field.name in coded and is_text(array.type)
+            arrays.append(array.dictionary_encode() if as_code else array)
+    if problems:
+        raise DataError(*problems)
+    return pa.table(arrays, names=table.column_names) if arrays else table
+
+
+def plain_column(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """One column in a plain type; TypeError, with the type's name, when it has none."""
+    kind = column.type
+    if (field.metadata or {}).get(b"POSTGRESQL:type") == b"money":
+        raise TypeError("money")  # it comes as a bare number of cents
+    if isinstance(kind, pa.BaseExtensionType):
+        return _unwrapped(kind, column)
+    base = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not _is_plain(base):
+        raise TypeError(str(kind))
+    return column
+
+
+def _unwrapped(kind: pa.BaseExtensionType, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    storage = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
+    if kind.extension_name == "arrow.uuid":
+        texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in storage.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    type_name = getattr(kind, "type_name", kind.extension_name)
+    if type_name == "numeric":
+        return _numbers(storage)
+    if not _is_plain(kind.storage_type):
+        raise TypeError(type_name)
+    return storage
+
+
+def _numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimal numbers that a database wrote as text: whole numbers, else decimals, else (NaN) floats."""
+    if _all_match(texts, _WHOLE):
+        return texts.cast(pa.int64())
+    if _all_match(texts, _DECIMAL):
+        fraction = pc.utf8_length(pc.replace_substring_regex(texts, r"^[^.]*[.]?", ""))
+        whole = pc.utf8_length(pc.replace_substring_regex(texts, r"^-|[.].*$", ""))
+        scale, digits = pc.max(fraction).as_py(), pc.max(whole).as_py()
+        if scale + digits <= 38:
+            return texts.cast(pa.decimal128(38, scale))
+    return texts.cast(pa.float64())
+
+
+def _all_match(texts: pa.ChunkedArray, pattern: str) -> bool:
+    return pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py() is True
+
+
+def _leaves_the_calendar(column: pa.ChunkedArray) -> bool:
+    """Arrow's dates reach further than Python's, and than anybody's birthday."""
+    kind = column.type
+    if pa.types.is_date32(kind):
+        numbers, per_day = column.cast(pa.int32()), 1
+    elif pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
+        numbers, per_day = column.cast(pa.int64()), _PER_DAY["ms" if pa.types.is_date64(kind) else kind.unit]
+    else:
+        return False
+    ends = pc.min_max(numbers).as_py()
+    return ends["min"] is not None and (
+        ends["min"] // per_day < days(datetime.date.min) or ends["max"] // per_day > days(datetime.date.max)
+    )
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    types = pa.types
+    return (
+        is_text(kind)
+        or types.is_boolean(kind)
+        or types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_date(kind)
+        or types.is_timestamp(kind)
+        or types.is_time(kind)
+        or types.is_null(kind)
+    )

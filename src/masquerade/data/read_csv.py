@@ -1,0 +1,201 @@
+"""CSV files. Every cell comes as the text it is: what it means is for the schema to say."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Container, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from masquerade.data.csv_scan import Row, line_at, rows
+from masquerade.data.source import Source, check_names, chosen, why_unreadable
+from masquerade.data.table import Origin
+from masquerade.errors import DataError, ParameterError
+
+_BOM = codecs.BOM_UTF8
+_BLOCK = 2 << 20  # bytes that Arrow parses at once
+_LARGEST_BLOCK = 2**31 - 1
+
+
+def read_csv(
+    path: Path,
+    *,
+    separator: str = ",",
+    encoding: str = "utf-8",
+    columns: Sequence[str] | None = None,
+    coded: Container[str] = (),
+) -> Source:
+    """Read a CSV file with a header; only `columns` when they are given.
+
+    Cells keep every byte, without the quotes around them; names lose surrounding space. A blank line is no
+    row. Columns in `coded` come as dictionaries of their distinct cells, which is the fast way to ranks.
+    """
+    check_separator(separator)
+    text = _load(path, encoding)
+    origin = Origin(str(path), partial(_line_of, path, encoding, separator) if path.is_file() else None)
+    start = len(_BOM) if text.startswith(_BOM) else 0
+    cut = separator.encode()
+    header = next(rows(text, cut, start), None)
+    if header is None:
+        raise DataError(f"{path}: the file is empty; a header and rows are expected")
+    if not header.closed:
+        raise DataError(f"{path}: line {header.line}: a quote that opens in the header is never closed")
+    names = [cell.decode().strip() for cell in header.cells]
+    check_names(str(path), names)
+    wanted = chosen(str(path), names, columns)
+    if not text[header.end : header.end + 4096].strip(b"\r\n") and not text[header.end :].strip(b"\r\n"):
+        raise DataError(f"{path}: there is a header but no row of data")
+    types = {
+        name: pa.dictionary(pa.int32(), pa.string()) if name in coded else pa.string() for name in wanted
+    }
+    table = _parse(text, header.end, names, types, separator) if separator.isascii() else None
+    if table is None:
+        table = _parse_slowly(text, start, names, types, cut, origin)
+    return Source(table, tuple(names), origin)
+
+
+def check_separator(separator: str) -> None:
+    """Any single character may separate cells, except those that mean something else."""
+    if len(separator) != 1 or separator in '"\r\n\0' or "\ud800" <= separator <= "\udfff":
+        raise ParameterError(
+            "the separator must be a single character other than a quote, a line break or NUL; "
+            f"got {separator!r} instead"
+        )
+
+
+def _load(path: Path, encoding: str) -> bytes:
+    """The file as valid UTF-8 without NUL."""
+    try:
+        codec = codecs.lookup(encoding).name
+        "".encode(encoding)  # refuses codecs that are not of text, such as "hex"
+    except (LookupError, ValueError):
+        raise DataError(
+            f'{path}: unknown encoding "{encoding}"; '
+            'allowed are Python\'s names, such as "utf-8", "utf-16", "latin-1"'
+        ) from None
+    try:
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise why_unreadable(path, error) from None
+    if codec == "utf-8-sig":  # the mark is cut off later, whatever the encoding is
+        encoding = codec = "utf-8"
+    text = raw if codec == "utf-8" and _is_utf8(raw) else _transcoded(path, raw, encoding)
+    nul = text.find(b"\0")
+    if nul >= 0:
+        advice = "" if codec.startswith("utf-16") else '; for UTF-16 set encoding = "utf-16"'
+        raise DataError(f"{path}: line {line_at(text, nul)}: a NUL byte, which no text file holds{advice}")
+    return text
+
+
+def _is_utf8(raw: bytes) -> bool:
+    # One Arrow string over all bytes: its check is fast and copies nothing. (`pa.array` would import pandas.)
+    offsets = pa.py_buffer(np.array([0, len(raw)], np.int64))
+    try:
+        pa.LargeStringArray.from_buffers(1, offsets, pa.py_buffer(raw)).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _transcoded(path: Path, raw: bytes, encoding: str) -> bytes:
+    try:
+        return raw.decode(encoding).encode()
+    except UnicodeError as error:
+        offset = error.start if isinstance(error, UnicodeDecodeError) else 0
+        before = raw[:offset].decode(encoding, "ignore").encode("utf-8", "ignore")
+        advice = "set encoding to the file's own"
+        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            advice = 'the file begins as UTF-16 does: set encoding = "utf-16"'
+        raise DataError(
+            f"{path}: line {line_at(before, len(before))}: the byte at offset {offset} (0x{raw[offset]:02x}) "
+            f"is not {encoding}; {advice}"
+        ) from None
+
+
+def _parse(
+    text: bytes, start: int, names: list[str], types: dict[str, pa.DataType], separator: str
+) -> pa.Table | None:
+    """The asked columns by Arrow's parser; None when it finds something wrong, however it words it."""
+    guard = _Guard()
+    body = pa.py_buffer(text).slice(start)
+    quoted = text.find(b'"', start) >= 0
+    if quoted:
+        # Arrow takes a cell whose quote never closes as it is. A last row with one field too many, which
+        # holds a NUL as no other row can, is either shown to the guard or swallowed by such a cell.
+        body = pa.py_buffer(text[start:] + b"\n\0" + separator.encode() * len(names))
+    block = _BLOCK
+    while True:
+        try:
+            table = pyarrow.csv.read_csv(
+                pa.BufferReader(body),
+                read_options=pyarrow.csv.ReadOptions(column_names=names, block_size=block),
+                parse_options=pyarrow.csv.ParseOptions(
+                    delimiter=separator, newlines_in_values=quoted, invalid_row_handler=guard
+                ),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    include_columns=list(types) or names[:1], column_types=types, check_utf8=False
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            if "straddl" not in str(error) or block >= min(body.size, _LARGEST_BLOCK):
+                return None
+            block = min(block * 16, _LARGEST_BLOCK)  # a row was larger than a block
+            continue
+        if quoted and not guard.last_row_seen:
+            return None
+        return table.select(list(types)).unify_dictionaries()
+
+
+class _Guard:
+    """Sees every row with a wrong number of fields; only the row that we put at the end may be one."""
+
+    last_row_seen = False
+
+    def __call__(self, row: Any) -> str:
+        if not row.text.startswith("\0"):
+            return "error"
+        self.last_row_seen = True
+        return "skip"
+
+
+def _parse_slowly(
+    text: bytes, start: int, names: list[str], types: dict[str, pa.DataType], separator: bytes, origin: Origin
+) -> pa.Table:
+    """The asked columns by our own scan; says what is wrong, and where."""
+    found = rows(text, separator, start)
+    next(found)
+    columns: dict[str, list[bytes]] = {name: [] for name in types}
+    places = [(names.index(name), cells) for name, cells in columns.items()]
+    count = 0
+    for count, row in enumerate(found, start=1):
+        _check_row(row, count, len(names), origin.name)
+        for place, cells in places:
+            cells.append(row.cells[place])
+    arrays = [pa.array(columns[name], pa.binary()).cast(pa.string()).cast(types[name]) for name in types]
+    if not arrays:
+        return pa.table({names[0]: pa.nulls(count)}).select([])
+    return pa.table(arrays, names=list(types))
+
+
+def _check_row(row: Row, number: int, width: int, name: str) -> None:
+    where = f"{name}: row {number} (line {row.line})"
+    if not row.closed:
+        raise DataError(f"{where}: a quote that opens in this row is never closed")
+    if len(row.cells) != width:
+        fields = "1 field" if len(row.cells) == 1 else f"{len(row.cells)} fields"
+        raise DataError(f"{where}: {fields}, where the header has {width}")
+
+
+def _line_of(path: Path, encoding: str, separator: str, number: int) -> int:
+    """The line on which data row `number` (from 0) starts."""
+    text = _load(path, encoding)
+    found = rows(text, separator.encode(), len(_BOM) if text.startswith(_BOM) else 0)
+    for position, row in enumerate(found):
+        if position == number + 1:
+            return row.line
+    raise DataError(f"{path}: the file has changed since it was read")

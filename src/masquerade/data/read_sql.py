@@ -1,0 +1,124 @@
+"""The result of a query, from SQLite or PostgreSQL, through ADBC (the extra `sql`).
+
+A query can only read: SQLite files are opened read-only, and PostgreSQL runs it in a read-only transaction.
+No error shows a password.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from masquerade.data.cell_types import plain_table
+from masquerade.data.database_url import PostgresUrl, sqlite_path
+from masquerade.data.source import Source, check_names, chosen, database_scheme, why_unreadable
+from masquerade.data.table import Origin
+from masquerade.errors import DataError
+
+_COMMENTS_AND_SPACE = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
+_READS = re.compile(r"\(|(?:select|with|values|table)\b", re.IGNORECASE)
+_BATCH_ROWS = "adbc.sqlite.query.batch_rows"
+
+
+def read_sql(
+    url: str,
+    query: str,
+    base: Path,
+    *,
+    columns: Sequence[str] | None = None,
+    coded: Container[str] = (),
+) -> Source:
+    """The result of `query` on the database at `url` (an SQLite path is relative to `base`)."""
+    scheme = database_scheme(url)
+    name = hide_password(url)
+    _check_query(name, query)
+    table = _from_sqlite(url, query, base) if scheme == "sqlite" else _from_postgresql(url, query)
+    check_names(f"{name}: the query's result", table.column_names)
+    wanted = chosen(f"{name}: the query's result", table.column_names, columns)
+    if table.num_rows == 0:
+        raise DataError(f"{name}: the query's result has no rows")
+    plain = plain_table(
+        table.select(wanted), name, coded, advice="; cast it in the query, as in CAST(x AS text)"
+    )
+    return Source(plain, tuple(table.column_names), Origin(name))
+
+
+def hide_password(url: str) -> str:
+    """The URL for a person: `***` for every password."""
+    return url if database_scheme(url) == "sqlite" else PostgresUrl.parse(url).shown()
+
+
+def _check_query(name: str, query: str) -> None:
+    start = _COMMENTS_AND_SPACE.match(query)
+    rest = query[start.end() :] if start is not None else query
+    if not rest or "\0" in query:
+        raise DataError(
+            f"{name}: the query is empty" if not rest else f"{name}: the query holds a NUL character"
+        )
+    if _READS.match(rest) is None:  # such as ATTACH, which makes a file even when a database is read-only
+        word = rest.split(maxsplit=1)[0]
+        raise DataError(f'{name}: the query begins with "{word}"; allowed are SELECT, WITH, VALUES and TABLE')
+
+
+def _from_sqlite(url: str, query: str, base: Path) -> pa.Table:
+    path = sqlite_path(url, base)
+    try:
+        with path.open(
+            "rb"
+        ):  # SQLite would make a missing file, and says little about one that it may not read
+            pass
+    except (OSError, ValueError) as error:
+        raise why_unreadable(path, error) from None
+    driver = _driver("sqlite")
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+    try:
+        try:
+            return _run(driver, uri, query, {_BATCH_ROWS: str(1 << 17)})
+        except (OSError, driver.Error) as error:
+            if "Type mismatch" not in str(error):
+                raise
+            # SQLite types cells, not columns, and the driver goes by its first batch: now all rows are one.
+            return _run(driver, uri, query, {_BATCH_ROWS: str(1 << 30)})
+    except (OSError, pa.ArrowException, driver.Error, UnicodeError) as error:
+        raise DataError(f"{url}: {_first_line(error)}") from None
+
+
+def _from_postgresql(url: str, query: str) -> pa.Table:
+    parts = PostgresUrl.parse(url)
+    driver = _driver("postgresql")
+    try:
+        return _run(driver, parts.for_driver(), query, {}, before="SET TRANSACTION READ ONLY")
+    except (OSError, pa.ArrowException, driver.Error, UnicodeError) as error:
+        raise DataError(f"{parts.shown()}: {parts.scrub(_first_line(error))}") from None
+
+
+def _driver(system: str) -> Any:
+    try:
+        return importlib.import_module(f"adbc_driver_{system}.dbapi")
+    except ImportError:
+        raise DataError(
+            f'reading from {system} needs the extra "sql": pip install "masquerade[sql]"'
+        ) from None
+
+
+def _run(
+    driver: Any, uri: str, query: str, options: Mapping[str, str], before: str | None = None
+) -> pa.Table:
+    with driver.connect(uri) as connection, connection.cursor(adbc_stmt_kwargs=dict(options)) as cursor:
+        if before is not None:
+            cursor.execute(before)
+        cursor.execute(query)
+        return cursor.fetch_arrow_table()
+
+
+def _first_line(error: Exception) -> str:
+    """What the database said, without the driver's words around it and without the query again."""
+    line = str(error).strip().partition("\n")[0]
+    said = re.split(r"(?:ERROR|FATAL): +|Failed to (?:prepare query|step query|connect): ", line)[-1]
+    return re.sub(r"^(?:[A-Z_]+: )?(?:\[\w+\] )?", "", said).strip()

@@ -1,0 +1,136 @@
+"""A table as it lies outside: which reader opens it, and what every reader hands back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from masquerade.data.table import Origin
+from masquerade.errors import DataError, hint
+
+CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".data")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What a reader found: the asked columns, the names of all columns there are, and how to name a row."""
+
+    table: pa.Table
+    all_columns: tuple[str, ...]
+    origin: Origin
+
+
+class _Every:
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERY_COLUMN: Container[str] = _Every()
+"""For `coded`: every column of text as a dictionary of its distinct cells, whatever the columns are."""
+
+
+def read_source(
+    source: str,
+    base: Path,
+    *,
+    query: str | None = None,
+    separator: str = ",",
+    encoding: str = "utf-8",
+    columns: Sequence[str] | None = None,
+    coded: Container[str] = (),
+) -> Source:
+    """Read a CSV or Parquet file (relative to the folder `base`), or a query's result from a database URL.
+
+    Only `columns` are read when they are given. Text columns in `coded` come as dictionaries.
+    """
+    if database_scheme(source) is not None:
+        from masquerade.data.read_sql import hide_password, read_sql
+
+        if query is None:
+            raise DataError(f'{hide_password(source)}: a database needs a query; set query = "SELECT …"')
+        return read_sql(source, query, base, columns=columns, coded=coded)
+    if query is not None:
+        raise DataError(f"{source}: a query needs a database URL as its source; allowed are {_URLS}")
+    path = base / source
+    suffix = path.suffix.lower()
+    if suffix in CSV_SUFFIXES:
+        from masquerade.data.read_csv import read_csv
+
+        return read_csv(path, separator=separator, encoding=encoding, columns=columns, coded=coded)
+    if suffix in PARQUET_SUFFIXES:
+        from masquerade.data.read_parquet import read_parquet
+
+        return read_parquet(path, columns=columns, coded=coded)
+    advice = f'; for SQLite write "sqlite:///{source}"' if suffix in (".db", ".sqlite", ".sqlite3") else ""
+    ending = f'the ending "{path.suffix}"' if suffix else "a name without an ending"
+    raise DataError(
+        f"{source}: {ending} is of no known kind; "
+        f"allowed are {', '.join((*CSV_SUFFIXES, *PARQUET_SUFFIXES))}, and the database URLs {_URLS}{advice}"
+    )
+
+
+_URLS = "sqlite:///file.db and postgresql://user:password@host/database"
+
+
+def database_scheme(source: str) -> str | None:
+    """The scheme of a database URL in lower case, or None for a path; an unknown scheme is an error."""
+    match = _URL.match(source)
+    if match is None:
+        return None
+    scheme = match[1].lower()
+    if scheme not in ("sqlite", "postgresql", "postgres"):
+        # The rest of the URL may hold a password: it is not repeated.
+        raise DataError(f'a source cannot be a URL that begins with "{match[0]}"; allowed are {_URLS}')
+    return scheme
+
+
+def why_unreadable(path: Path, error: OSError | ValueError) -> DataError:
+    """The one line for a file that does not open."""
+    if isinstance(error, FileNotFoundError):
+        try:
+            neighbours = [entry.name for entry in path.parent.iterdir()]
+        except OSError:
+            return DataError(f"{path}: there is no such file, and no such folder {path.parent}")
+        return DataError(f"{path}: there is no such file{hint(path.name, neighbours)}")
+    if isinstance(error, IsADirectoryError):
+        return DataError(f"{path}: a folder, where a file is expected")
+    if isinstance(error, PermissionError):
+        return DataError(f"{path}: the file may not be read (permission denied)")
+    reason = error.strerror if isinstance(error, OSError) else error
+    return DataError(f"{path}: the file cannot be read ({reason})")
+
+
+def check_names(name: str, names: Sequence[str]) -> None:
+    """Every column has a name, and no two the same."""
+    for position, column in enumerate(names, start=1):
+        if not column:
+            raise DataError(f"{name}: column {position} has no name")
+    doubled = sorted({column for column in names if names.count(column) > 1}, key=names.index)
+    if doubled:
+        raise DataError(*(f"{name}: column {_in_line(column)} occurs more than once" for column in doubled))
+
+
+def chosen(name: str, names: Sequence[str], asked: Sequence[str] | None) -> list[str]:
+    """The asked columns, each once, or all; those that do not exist are reported together."""
+    if asked is None:
+        return list(names)
+    known = set(names)
+    columns = list(dict.fromkeys(asked))
+    absent = [column for column in columns if column not in known]
+    if absent:
+        there = f"; the columns are: {', '.join(map(_in_line, names))}"
+        raise DataError(
+            *(f'{name}: no column "{_in_line(word)}"{_in_line(hint(word, names))}{there}' for word in absent)
+        )
+    return columns
+
+
+def _in_line(name: str) -> str:
+    """A column's name for a message of one line."""
+    return name.replace("\r", "\\r").replace("\n", "\\n")

@@ -1,0 +1,75 @@
+"""Taxonomy files: rows `leaf;parent;…;root` (.csv, .txt) or a nested tree (.yaml, .yml)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from masquerade.data.interval_taxonomy import interval_taxonomy
+from masquerade.data.schema import AttributeKind
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.data.taxonomy_csv import outline_of_rows
+from masquerade.data.taxonomy_outline import Outline
+from masquerade.data.taxonomy_yaml import outline_of_yaml
+from masquerade.errors import TaxonomyError
+
+_FORMATS: dict[str, Callable[[str, str], Outline]] = {
+    ".csv": outline_of_rows,
+    ".txt": outline_of_rows,
+    ".yaml": outline_of_yaml,
+    ".yml": outline_of_yaml,
+}
+_MAX_BYTES = 256 << 20  # a file beyond it is the table, named by mistake
+
+
+def read_taxonomy(path: Path, kind: AttributeKind = "categorical", *, source: str | None = None) -> Taxonomy:
+    """The taxonomy in a file, for an attribute of that kind.
+
+    Errors call the file `source`: its name as somebody wrote it, by default the path. They name all problems
+    of the file at once where one does not hide the others.
+    """
+    source = source if source is not None else str(path)
+    outline_of = _FORMATS.get(path.suffix.lower())
+    if outline_of is None:
+        allowed = ", ".join(_FORMATS)
+        raise TaxonomyError(f'{source}: a taxonomy file ends in {allowed}; got "{path.suffix}"')
+    tree = outline_of(_text(path, source), source)
+    if kind == "categorical":
+        return Taxonomy(tree.branch(), source)
+    return interval_taxonomy(tree, kind, source)
+
+
+def find_taxonomies(folder: Path) -> dict[str, Path]:
+    """The taxonomy files of a folder by the attribute they are for: the file's name without its ending."""
+    try:
+        files = sorted(
+            path for path in folder.iterdir() if path.suffix.lower() in _FORMATS and path.is_file()
+        )
+    except OSError as error:
+        raise TaxonomyError(
+            f"{folder}: {error.strerror or error}; expected is a folder of taxonomies"
+        ) from None
+    found: dict[str, Path] = {}
+    for path in files:
+        if path.stem in found:
+            raise TaxonomyError(
+                f"{folder}: two taxonomies for {path.stem}: {found[path.stem].name} and {path.name}; keep one"
+            )
+        found[path.stem] = path
+    return found
+
+
+def _text(path: Path, source: str) -> str:
+    try:
+        size = path.stat().st_size
+        if size > _MAX_BYTES:
+            raise TaxonomyError(f"{source}: {size} bytes; a taxonomy has at most {_MAX_BYTES}")
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path that no file can have
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise TaxonomyError(f"{source}: cannot be read: {reason}") from None
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise TaxonomyError(f"{source}: line {line}: the text is not UTF-8; save the file as UTF-8") from None

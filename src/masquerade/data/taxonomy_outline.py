@@ -1,0 +1,154 @@
+"""The outline of a taxonomy file: which name stands under which, and in which line somebody wrote so.
+
+Every format is read as paths from a leaf to the root; here paths become one tree, or a list of what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from masquerade.data.shown import shown
+from masquerade.data.taxonomy import Branch
+from masquerade.errors import TaxonomyError
+
+MAX_LEVELS = 100  # deeper than any taxonomy of values; a file beyond it is a mistake
+_MAX_PROBLEMS = 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """A name in a file, and the line where it stands."""
+
+    name: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{shown(self.name)} (line {self.line})"
+
+
+Path = Sequence[Place]  # from a leaf to the root
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A tree of names without faults: each but the root has one parent."""
+
+    root: str
+    children: Mapping[str, Sequence[str]]  # of inner nodes, in the order of the file
+    lines: Mapping[str, int]  # where each name stands first
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The names without children, in the order of the file."""
+        return tuple(name for name in self.lines if name not in self.children)
+
+    def place(self, name: str) -> Place:
+        """Where a name stands."""
+        return Place(name, self.lines[name])
+
+    def branch(self) -> Branch:
+        """The tree itself."""
+
+        def grow(name: str) -> Branch:  # at most MAX_LEVELS deep
+            return Branch(name, tuple(grow(child) for child in self.children.get(name, ())))
+
+        return grow(self.root)
+
+
+def refuse(source: str, problems: Sequence[str]) -> None:
+    """Raise one error with all problems of a file, if there are any."""
+    if not problems:
+        return
+    lines = [f"{source}: {problem}" for problem in problems[:_MAX_PROBLEMS]]
+    if len(problems) > _MAX_PROBLEMS:
+        lines.append(f"{source}: {len(problems) - _MAX_PROBLEMS} more problems like these")
+    raise TaxonomyError(*lines)
+
+
+def outline(paths: Iterable[Path], source: str, known_problems: Sequence[str] = ()) -> Outline:
+    """The tree that the paths describe; a path that stands twice is harmless.
+
+    Raises all that is wrong with it, after the problems that the reader of the file found already.
+    """
+    parents: dict[str, Place] = {}
+    roots: dict[str, Place] = {}
+    leaves: dict[str, Place] = {}
+    inner: dict[str, Place] = {}
+    children: dict[str, dict[str, None]] = {}
+    problems = dict.fromkeys(known_problems)  # in order, each once
+    for path in paths:
+        path = _without_padding(path)
+        if len(path) > MAX_LEVELS:
+            problems[f"line {path[0].line}: {len(path)} levels; allowed are at most {MAX_LEVELS}"] = None
+            continue
+        if problem := _repetition(path):
+            problems[problem] = None
+            continue
+        leaves.setdefault(path[0].name, path[0])
+        roots.setdefault(path[-1].name, path[-1])
+        for child, parent in pairwise(path):
+            inner.setdefault(parent.name, parent)
+            known = parents.setdefault(child.name, Place(parent.name, child.line))
+            if known.name != parent.name:
+                both = f"{known} and {Place(parent.name, child.line)}"
+                problems[f"{shown(child.name)} stands under two parents: {both}"] = None
+            else:
+                children.setdefault(parent.name, {})[child.name] = None
+    for name in leaves:
+        if name in inner:
+            problems[f"{leaves[name]} is a leaf, and {inner[name]} an inner node; it can be one of them"] = (
+                None
+            )
+    for cycle in _cycles(parents):
+        problems[f"{shown(cycle[0])} is its own ancestor: {' under '.join(map(shown, cycle))}"] = None
+    if problem := _several_roots(list(roots.values())):
+        problems[problem] = None
+    if not problems and not roots:
+        problems["the file is empty; expected is one row a leaf: leaf;parent;…;root"] = None
+    refuse(source, list(problems))
+    lines = {place.name: place.line for places in (leaves, inner) for place in places.values()}
+    return Outline(next(iter(roots)), {name: tuple(below) for name, below in children.items()}, lines)
+
+
+def _without_padding(path: Path) -> Path:
+    """Short branches are padded by repeating a name (`Other;Other;*`): that is one node."""
+    return [place for at, place in enumerate(path) if at == 0 or place.name != path[at - 1].name]
+
+
+def _repetition(path: Path) -> str | None:
+    seen: dict[str, Place] = {}
+    for place in path:
+        if place.name in seen:
+            where = f"line {seen[place.name].line}"
+            return f"{where}: {shown(place.name)} is its own ancestor: it stands in one path twice"
+        seen[place.name] = place
+    return None
+
+
+def _cycles(parents: Mapping[str, Place]) -> list[list[str]]:
+    """Each circle of names, where every name stands under the next."""
+    cycles: list[list[str]] = []
+    settled: set[str] = set()
+    for start in parents:
+        trail: dict[str, None] = {}
+        name = start
+        while name in parents and name not in settled and name not in trail:
+            trail[name] = None
+            name = parents[name].name
+        if name in trail:
+            circle = list(trail)
+            circle = circle[circle.index(name) :]
+            cycles.append([*circle, name])
+        settled.update(trail)
+    return cycles
+
+
+def _several_roots(roots: Sequence[Place]) -> str | None:
+    if len(roots) < 2:
+        return None
+    first, others = roots[0], roots[1:]
+    named = ", ".join(map(str, others[:4])) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
+    count = "two" if len(roots) == 2 else str(len(roots))
+    return f"{count} roots: {first} and {named}; all paths must end in one root"

@@ -1,0 +1,79 @@
+"""From `[attributes.NAME]` to the schema, with the taxonomies read."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Container
+from pathlib import Path
+from typing import Any
+
+from masquerade.data.continuum import Number, days
+from masquerade.data.schema import Attribute, AttributeKind, Schema
+from masquerade.data.taxonomy_files import read_taxonomy
+from masquerade.job.model import AttributeSection, Job
+from masquerade.job.problems import Key, Problems, shown
+
+
+def schema_of(job: Job, qid: Container[str], base: Path, problems: Problems) -> Schema:
+    """The attributes in the job's order; those that are wrong are problems, and are left out."""
+    if not job.attributes:
+        problems.add(("attributes",), "missing; give an [attributes.NAME] table for each column to release")
+    attributes = []
+    for name, section in job.attributes.items():
+        with problems.collecting(("attributes", name)):
+            attributes.append(_attribute(name, section, name in qid, base, problems))
+    identifiers = [name for name in job.roles.identifiers if name not in job.attributes]
+    return Schema(attributes, identifiers)
+
+
+def _attribute(
+    name: str, section: AttributeSection, in_qid: bool, base: Path, problems: Problems
+) -> Attribute:
+    key: Key = ("attributes", name)
+    lower = _bound((*key, "min"), section.min, section.type, problems)
+    upper = _bound((*key, "max"), section.max, section.type, problems)
+    if lower is not None and upper is not None and lower >= upper:
+        problems.add((*key, "min"), f"must be below max, {shown(section.max)}; got {shown(section.min)}")
+        lower = upper = None
+    taxonomy: Any = section.taxonomy
+    if taxonomy is None:
+        if section.type == "categorical" and in_qid:
+            problems.add(
+                key, 'a categorical attribute of a QID needs taxonomy = "file.csv", "file.yaml" or "flat"'
+            )
+    elif taxonomy != "flat":
+        with problems.collecting((*key, "taxonomy")):
+            # A broken taxonomy is told with its own file and lines.
+            taxonomy = read_taxonomy(base / taxonomy, section.type)
+    # After a problem the attribute is never used, but the others are still looked at.
+    return Attribute(
+        name,
+        section.type,
+        None if isinstance(taxonomy, str) and taxonomy != "flat" else taxonomy,
+        lower,
+        upper,
+        section.weight,
+    )
+
+
+def _bound(key: Key, bound: object, kind: AttributeKind, problems: Problems) -> Number | None:
+    """A bound as a number; dates as days."""
+    if bound is None or problems.about(key[:2]):
+        return None
+    if kind == "categorical":
+        problems.add(
+            key, 'bounds belong to attributes of type = "continuous" or "date"; this one is categorical'
+        )
+    elif kind == "date":
+        try:
+            date = datetime.date.fromisoformat(bound) if isinstance(bound, str) else bound
+        except ValueError:
+            date = None
+        if isinstance(date, datetime.date):
+            return days(date)
+        problems.add(key, f"must be a date such as 1980-12-31; got {shown(bound)}")
+    elif isinstance(bound, int | float):
+        return bound
+    else:
+        problems.add(key, f"must be a number; got {shown(bound)}")
+    return None

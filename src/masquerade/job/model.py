@@ -1,0 +1,203 @@
+"""The job file's shape: every section and key, what it must be, and its default.
+
+The `description` of a key completes the sentence "… must be …": it is what a person reads when the key is
+wrong. Nothing is required here, and what contradicts something else is not seen here: `job/plan.py` looks at
+the whole.
+
+Keys that only other algorithms and commands use (`max_generalization`, `argmax`, `verification`, …) are
+known and checked all the same, so that one job file serves every command; top-down specialization does not
+use them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator
+
+from masquerade.utility.scores import SCORES
+
+Text = Annotated[str, Field(min_length=1)]
+Sign = Annotated[str, Field(min_length=1, max_length=1)]
+Texts = Annotated[list[Text], Field(min_length=1)]
+
+_LARGEST_SEED = 2**32 - 1  # what every library that takes a seed accepts
+
+
+def _number(
+    low: float, high: float = math.inf, *, open_low: bool = False, whole: bool = False
+) -> PlainValidator:
+    """A finite number in `[low, high]`, kept whole or decimal as it is written; `true` is no number."""
+
+    def check(value: object) -> int | float:
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+            raise ValueError
+        if isinstance(value, int) and abs(value) > 1 << 63:  # no count is larger, and floats cannot hold all
+            raise ValueError
+        if not math.isfinite(value) or not low <= value <= high or (open_low and value == low):
+            raise ValueError
+        return value
+
+    return PlainValidator(check)
+
+
+def _bound(value: object) -> int | float | datetime.date | str:
+    """A number, a date, or a date as text."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    date = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+    if number or date or isinstance(value, str):
+        return value  # type: ignore[return-value] # just tested
+    raise ValueError
+
+
+def _report(value: object) -> str | Literal[False]:
+    if value is False or (isinstance(value, str) and value):
+        return value
+    raise ValueError
+
+
+Count = Annotated[int, _number(1, whole=True)]
+Share = Annotated[float, _number(0, 1, open_low=True)]
+Bound = Annotated[Any, PlainValidator(_bound)]
+
+_NAME = 'a name, such as "age"'
+_NAMES = 'a list of one or more names, such as ["age", "job"]'
+_ANY_NAMES = 'a list of names, such as ["age", "job"]'
+_COUNT = "a whole number of at least 1"
+_SHARE = "a number above 0 and at most 1"
+_BOUND = 'a finite number, or for type = "date" a date such as 1980-12-31'
+_SWITCH = "true or false"
+
+
+def _one_of(*words: str) -> str:
+    return "one of " + ", ".join(f'"{word}"' for word in words)
+
+
+def _key(must_be: str, default: Any = None, alias: str | None = None) -> Any:
+    return Field(default, alias=alias, description=must_be)
+
+
+def _empty(kind: Callable[[], Any], must_be: str) -> Any:
+    return Field(default_factory=kind, description=must_be)
+
+
+class Section(BaseModel):
+    """A table of the job file: unknown keys are errors, and nothing is silently converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class TableSection(Section):
+    """Where a table is, and how it is written."""
+
+    source: Text = _key('a file such as "patients.csv", or a database URL', "")
+    query: Text | None = _key('a query, such as "SELECT * FROM patients"')
+    missing: Literal["drop", "error"] = _key(_one_of("drop", "error"), "drop")
+    separator: Sign = _key('one character, such as ";"', ",")
+    encoding: Text = _key('an encoding, such as "utf-8" or "latin-1"', "utf-8")
+
+
+class DataSection(TableSection):
+    """`[data]`: the table of `anonymize`."""
+
+
+class PartySection(TableSection):
+    """`[parties.NAME]`: one party of a mashup."""
+
+    id: Text = _key('the name of the identifier\'s column, such as "ssn"', "")
+    normalize: Literal["none", "strip", "casefold"] = _key(_one_of("none", "strip", "casefold"), "strip")
+    attributes: Texts | None = _key(_NAMES)
+
+
+class AttributeSection(Section):
+    """`[attributes.NAME]`: what a column means."""
+
+    type: Literal["categorical", "continuous", "date"] = _key(
+        _one_of("categorical", "continuous", "date"), "categorical"
+    )
+    min: Bound = _key(_BOUND)
+    max: Bound = _key(_BOUND)
+    taxonomy: Text | None = _key('a file such as "job.csv" or "job.yaml", or "flat"')
+    max_generalization: Texts | None = _key('a list of one or more values, such as ["Blue-collar"]')
+    weight: Annotated[float, _number(0, open_low=True)] = _key("a finite number above 0", 1.0)
+
+
+class RolesSection(Section):
+    """`[roles]`: which columns are special."""
+
+    class_: Text | None = _key(_NAME, alias="class")
+    sensitive: list[Text] = _empty(list, _ANY_NAMES)
+    identifiers: list[Text] = _empty(list, _ANY_NAMES)
+    provider: Text | None = _key(_NAME)
+
+
+class PrivacyEntry(Section):
+    """`[[privacy]]`: one requirement. Which parameters it takes depends on the model."""
+
+    model: Text = _key('the name of a model, such as "k-anonymity"', "")
+    qid: Texts | None = _key(_NAMES)
+    k: Count | None = _key(_COUNT)
+    l: Annotated[float, _number(1)] | None = _key("a number of at least 1")  # noqa: E741 # the papers' name
+    c: Annotated[float, _number(0, open_low=True)] | None = _key("a finite number above 0")
+    t: Annotated[float, _number(0, 1)] | None = _key("a number of at least 0 and at most 1")
+    alpha: Share | None = _key(_SHARE)
+    p: Count | None = _key(_COUNT)
+    m: Annotated[int, _number(0, whole=True)] | None = _key("a whole number of at least 0")
+    confidence: Share | None = _key(_SHARE)
+    h: Share | None = _key(_SHARE)  # some write it for `confidence`
+    distance: Literal["equal", "ordered"] | None = _key(_one_of("equal", "ordered"))
+    sensitive: Text | None = _key(_NAME)
+    values: Annotated[list[Any], Field(min_length=1)] | None = _key(
+        'a list of one or more values, such as ["HIV"]'
+    )
+
+    def given(self) -> dict[str, Any]:
+        """The parameters that are written down, beside `model` and `qid`."""
+        return {key: value for key, value in self if value is not None and key not in ("model", "qid")}
+
+
+class AlgorithmSection(Section):
+    """`[algorithm]`: how to get there."""
+
+    name: Text = _key('the name of an algorithm, such as "tds"', "tds")
+    score: Literal[tuple(SCORES)] | None = _key(_one_of(*SCORES))  # type: ignore[valid-type] # those that there are
+    argmax: Literal["secure", "plain"] = _key(_one_of("secure", "plain"), "secure")
+    adversary: Literal["semi-honest", "malicious"] = _key(_one_of("semi-honest", "malicious"), "semi-honest")
+    epsilon: Annotated[float, _number(0)] = _key("a finite number of at least 0", 0.01)
+    verification: Literal["direct", "top-down", "bottom-up", "binary", "adaptive", "exact"] = _key(
+        _one_of("direct", "top-down", "bottom-up", "binary", "adaptive", "exact"), "adaptive"
+    )
+    provider_aware: bool = _key(_SWITCH, True)
+    seed: Annotated[int, _number(0, _LARGEST_SEED, whole=True)] = _key(
+        f"a whole number from 0 to {_LARGEST_SEED}", 7
+    )
+
+
+class OutputSection(Section):
+    """`[output]`: what to write. `report = false` writes no report."""
+
+    table: Text = _key('a file that ends in .csv or .parquet, such as "release.csv"', "release.csv")
+    report: Annotated[str | Literal[False], PlainValidator(_report)] = _key(
+        'a file that ends in .html, such as "report.html", or false for none', "report.html"
+    )
+    order: Literal["shuffle", "input"] = _key(_one_of("shuffle", "input"), "shuffle")
+    keep_provider: bool = _key(_SWITCH, False)
+
+
+class Job(Section):
+    """A whole job file."""
+
+    data: DataSection | None = _key("a table, written [data]")
+    attributes: dict[Text, AttributeSection] = _empty(
+        dict, "tables, written [attributes.NAME] for each column"
+    )
+    roles: RolesSection = _empty(RolesSection, "a table, written [roles]")
+    privacy: list[PrivacyEntry] = _empty(
+        list, "a list of tables, each written [[privacy]] in double brackets"
+    )
+    algorithm: AlgorithmSection = _empty(AlgorithmSection, "a table, written [algorithm]")
+    parties: dict[Text, PartySection] = _empty(dict, "tables, written [parties.NAME] for each party")
+    output: OutputSection = _empty(OutputSection, "a table, written [output]")

@@ -1,0 +1,107 @@
+"""From a job file to the objects that do the work: schema, requirement, algorithm, outputs.
+
+What the file's shape cannot say is checked here, before any data is read: keys that contradict each other,
+names that nothing declares, files that are not there. All problems are told at once, those of the shape with
+them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.data.schema import Schema
+from masquerade.errors import hint
+from masquerade.job.attributes import schema_of
+from masquerade.job.load import read_toml, understand
+from masquerade.job.model import DataSection
+from masquerade.job.outputs import Outputs, outputs_of
+from masquerade.job.problems import Problems
+from masquerade.job.requirements import requirement_of
+from masquerade.job.roles import check_roles
+from masquerade.privacy.requirement import Requirement
+
+LATER_ALGORITHMS = ("mondrian", "datafly", "k-member", "greedy-cka", "dka-datafly")
+
+
+class Plan:
+    """A job and its parts.
+
+    Ask for the parts that a command needs, then `settle`: until then they may be unusable.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.base = path.parent
+        self.problems = Problems(str(path))
+        self.job = understand(read_toml(path), self.problems)
+        self.requirement: Requirement = requirement_of(self.job, self.problems)
+        check_roles(self.job, self.problems)
+
+    def settle(self) -> None:
+        """Raise everything that has been found wrong."""
+        self.problems.settle()
+
+    def data(self) -> DataSection:
+        """The table to read."""
+        section = self.job.data
+        if section is None:
+            kind = (
+                "[parties] belongs to mashup; one table needs [data]" if self.job.parties else "give [data]"
+            )
+            self.problems.add(("data",), f'missing; {kind} with source = "table.csv"')
+        elif not section.source:
+            self.problems.add(("data", "source"), "missing; name a file or a database URL")
+        return section or DataSection()
+
+    def schema(self) -> Schema:
+        """The attributes with their taxonomies."""
+        qid = {name for entry in self.job.privacy for name in entry.qid or ()}
+        return schema_of(self.job, qid, self.base, self.problems)
+
+    def algorithm(self) -> TopDownSpecialization:
+        """The anonymizer."""
+        section = self.job.algorithm
+        if section.name in LATER_ALGORITHMS:
+            self.problems.add(
+                ("algorithm", "name"), f'"{section.name}" is not available in this version; available: tds'
+            )
+        elif section.name != TopDownSpecialization.name:
+            known = [TopDownSpecialization.name, *LATER_ALGORITHMS]
+            self.problems.add(
+                ("algorithm", "name"),
+                f'no algorithm "{section.name}"{hint(section.name, known)}; available: tds',
+            )
+        if not self.problems.about(("roles", "class")):
+            with self.problems.collecting(("algorithm", "score")):
+                return TopDownSpecialization(self.job.roles.class_, section.score)
+        return TopDownSpecialization()
+
+    def outputs(self) -> Outputs:
+        """The files to write."""
+        return outputs_of(self.job, self.path, self.problems)
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The columns released beside the attributes: class, sensitive, and the provider if it is kept."""
+        roles = self.job.roles
+        provider = roles.provider if self.job.output.keep_provider else None
+        names = [roles.class_, *roles.sensitive, *self.requirement.sensitive_attributes, provider]
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+    def settings(self) -> dict[str, Any]:
+        """The job as it was understood, for the report.
+
+        Of a database URL, which may hold a password, only the kind is shown.
+        """
+        settings = self.job.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+        for section in (settings.get("data", {}), *settings.get("parties", {}).values()):
+            if "source" in section:
+                section["source"] = bare_source(section["source"])
+        return settings
+
+
+def bare_source(source: str) -> str:
+    """A source by its file name, or the kind of its database."""
+    return f"{source.partition('://')[0]} database" if "://" in source else Path(source).name

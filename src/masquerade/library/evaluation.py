@@ -1,0 +1,116 @@
+"""What a release is worth: a finished release beside the table it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from masquerade.data.table import Missing, Table
+from masquerade.errors import DataError, ParameterError
+from masquerade.library.frames import checked_requirement
+from masquerade.privacy.requirement import Requirement
+from masquerade.utility.comparison import compare
+from masquerade.utility.metrics import measure
+
+OnStage = Callable[[str], None]
+
+
+def silent(_: str) -> None:
+    """Nobody watches."""
+
+
+def evaluate(
+    original: Any,
+    release: Any,
+    requirement: Requirement,
+    target: str | None = None,
+    *,
+    missing: Missing = "drop",
+    queries: int = 2500,
+    train: int | None = None,
+    folds: int = 10,
+    sources: Mapping[str, Sequence[str]] | None = None,
+    seed: int = 7,
+    on_stage: OnStage = silent,
+) -> dict[str, Any]:
+    """The metrics of a release whose row i is row i of the original's complete rows (`order="input"`).
+
+    `metrics`; `attribute_losses`; `query_error` of so many random range `queries` (0 for none); and, with a
+    class attribute `target`, `classification`: the errors BE, UE, IE, and SE for each source (a party's
+    name and its attributes), of decision trees grown on the first `train` rows and tested on the rest, or
+    without `train` cross-validated in `folds` parts (0 for none).
+    """
+    table = original if isinstance(original, Table) else Table(original)
+    published = release if isinstance(release, Table) else Table(release)
+    qid = checked_requirement(requirement).qid_attributes
+    _check_numbers(queries=queries, folds=folds, seed=seed, **({} if train is None else {"train": train}))
+    used = [*table.schema.names, *([target] if target is not None else []), *requirement.sensitive_attributes]
+    complete = table.complete(dict.fromkeys(used), missing)
+    if train is not None and not 1 <= train < len(complete):
+        raise ParameterError(
+            f"The train parameter of evaluate must leave rows to test on: of {len(complete)} complete rows, "
+            f"1 to {len(complete) - 1}. Got {train} instead."
+        )
+    comparison = compare(complete, published, qid, target)
+    _refuse_other_order(complete, published, (name for name in used if name not in qid))
+
+    on_stage("measuring")
+    summary: dict[str, Any] = {
+        "rows": complete.rows_read,
+        "dropped_rows": complete.dropped_rows,
+        "released": len(published),
+        "groups": int(comparison.group_sizes.size),
+        "metrics": measure(comparison),
+        "attribute_losses": comparison.attribute_losses(),
+    }
+    if queries:
+        from masquerade.utility.queries import query_error
+
+        on_stage(f"asking {queries} queries")
+        summary["query_error"] = asdict(query_error(comparison, queries, seed))
+    if target is not None and (train is not None or folds):
+        from masquerade.utility.classification import classification_errors
+
+        on_stage("growing decision trees")
+        mask = None if train is None else np.arange(len(complete)) < train
+        summary["classification"] = classification_errors(
+            complete, comparison, train=mask, folds=folds, seed=seed, sources=sources or None
+        )
+    return summary
+
+
+def _check_numbers(**numbers: object) -> None:
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+            raise ParameterError(
+                f"The {name} parameter of evaluate must be a whole number of at least 0. "
+                f"Got {number!r} instead."
+            )
+
+
+def _refuse_other_order(original: Table, release: Table, names: Iterable[str]) -> None:
+    """Columns that are published as they are show whether the rows stand where they stood."""
+    for name in dict.fromkeys(names):
+        if name not in release.arrow.column_names or _written_anew(original.cells(name).type):
+            continue
+        before, after = original.coded(name), release.coded(name)
+        place = {label: code for code, label in enumerate(before.labels)}
+        same = np.array([place.get(label, -1) for label in after.labels], np.int64)
+        different = same[after.codes] != before.codes
+        if different.any():
+            row = int(np.argmax(different))
+            raise DataError(
+                f'{release.where(row)}, column {name}: "{after.labels[after.codes[row]]}" was '
+                f'"{before.labels[before.codes[row]]}" in {original.where(row)}: '
+                'is this release in input order (order = "input")?'
+            )
+
+
+def _written_anew(kind: pa.DataType) -> bool:
+    """Whether a file may write a value differently from how it is shown: then texts prove nothing."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_temporal(kind) or pa.types.is_decimal(kind))

@@ -1,0 +1,203 @@
+"""Tables in, releases out: read, anonymize, verify."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from masquerade.anonymize import release as releases
+from masquerade.anonymize.outcome import Anonymizer, OnStep
+from masquerade.anonymize.release import Order, publish
+from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.data.continuum import DATE, NUMBER
+from masquerade.data.encode import SPACE, distinct, is_text
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.source import Source, read_source
+from masquerade.data.table import Missing, Table, infer_schema
+from masquerade.data.taxonomy_files import find_taxonomies, read_taxonomy
+from masquerade.errors import ParameterError, RequirementViolated, hint
+from masquerade.privacy import check
+from masquerade.privacy.check import Verdict
+from masquerade.privacy.requirement import Requirement
+
+
+class Release(releases.Release):
+    """A verified release that can write its own report."""
+
+    def report(self, path: str | Path) -> None:
+        """Write the report: one HTML file that needs no network."""
+        from masquerade.data.write import write_text_atomically
+        from masquerade.report.html import render_report
+
+        write_text_atomically(Path(path), render_report(self))
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verdicts on a table; true when all requirements hold and no identifier is in it."""
+
+    verdicts: tuple[Verdict, ...]
+    name: str = "table"
+    identifiers: tuple[str, ...] = ()  # columns of the table that no release may hold
+
+    @property
+    def holds(self) -> bool:
+        """Whether every requirement holds and no identifier was found."""
+        return not self.identifiers and all(verdict.holds for verdict in self.verdicts)
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The JSON summary of `verify`."""
+        found = {"identifiers": list(self.identifiers)} if self.identifiers else {}
+        return {"holds": self.holds, **found, "requirements": [each.summary() for each in self.verdicts]}
+
+    def insist(self) -> None:
+        """Raise `RequirementViolated`: identifiers, and the first violating group of each requirement."""
+        problems = [
+            f"{self.name}: column {column} is an identifier; a release never holds one"
+            for column in self.identifiers
+        ]
+        problems += [verdict.violation for verdict in self.verdicts if verdict.violation is not None]
+        if problems:
+            raise RequirementViolated(*problems)
+
+
+def read(
+    source: str | Path,
+    taxonomies: str | Path | None = None,
+    *,
+    schema: Schema | None = None,
+    query: str | None = None,
+    separator: str = ",",
+    encoding: str = "utf-8",
+    identifiers: Iterable[str] = (),
+) -> Table:
+    """Read a CSV or Parquet file, or a database query (`source` is then a database URL).
+
+    Without a schema, a column with a taxonomy of its name in the folder `taxonomies` has that taxonomy,
+    columns of numbers are continuous, of ISO dates dates, and the others categorical without a taxonomy. A
+    release holds every column but the `identifiers`.
+    """
+    found = read_source(str(source), Path(), query=query, separator=separator, encoding=encoding)
+    if schema is None:
+        schema = guess_schema(found, taxonomies, names_of("identifiers", identifiers))
+    elif taxonomies is not None or tuple(identifiers):
+        raise ParameterError(
+            "A schema has its own taxonomies and identifiers: give those or a schema, not both."
+        )
+    return Table(found.table, schema, origin=found.origin)
+
+
+def guess_schema(source: Source, taxonomies: str | Path | None, identifiers: tuple[str, ...] = ()) -> Schema:
+    """What the columns of a table probably mean."""
+    for name in identifiers:
+        if name not in source.all_columns:  # spelled wrongly, it would be released
+            known = ", ".join(source.all_columns)
+            raise ParameterError(
+                f'The identifiers parameter of read must name columns. Got "{name}" instead'
+                f"{hint(name, source.all_columns)}; the columns are: {known}."
+            )
+    files = find_taxonomies(Path(taxonomies)) if taxonomies is not None else {}
+
+    def attribute(guess: Attribute) -> Attribute:
+        name = guess.name
+        return Attribute(name, guess.kind, read_taxonomy(files[name], guess.kind)) if name in files else guess
+
+    guesses = (_guess(each, source.table) for each in infer_schema(source.table))
+    return Schema((attribute(each) for each in guesses if each.name not in identifiers), identifiers)
+
+
+def _guess(attribute: Attribute, table: pa.Table) -> Attribute:
+    """Text in which every cell is a number or a date is not categorical."""
+    cells = distinct(table.column(attribute.name))[1] if attribute.kind == "categorical" else None
+    if cells is None or not is_text(cells.type):
+        return attribute
+    words = pc.utf8_trim(cells.drop_null(), SPACE)
+    words = words.filter(pc.invert(pc.is_in(words, pa.array(["", "?"], words.type))))
+    if not len(words):
+        return attribute
+    if pc.all(pc.match_substring_regex(words, f"^{NUMBER}$")).as_py():
+        return Attribute(attribute.name, "continuous")
+    if pc.all(pc.match_substring_regex(words, f"^{DATE}$")).as_py():
+        return Attribute(attribute.name, "date")
+    return attribute
+
+
+def anonymize(
+    frame: Any,
+    requirement: Requirement,
+    algorithm: Anonymizer | None = None,
+    *,
+    sensitive: Iterable[str] = (),
+    missing: Missing = "drop",
+    order: Order = "shuffle",
+    on_step: OnStep | None = None,
+) -> Release:
+    """Make a release of a table (or of any frame) that satisfies the requirement, and check it independently.
+
+    The release holds the attributes of the table's schema, the class and the sensitive columns. Without an
+    algorithm, top-down specialization by discernibility, which needs no class. Rows with a missing cell are
+    dropped, or with `missing="error"` refused. `order="input"` keeps the order of the rows, which can point
+    at people: it is for evaluation.
+    """
+    table = frame if isinstance(frame, Table) else Table(frame)
+    checked_requirement(requirement)
+    if algorithm is None:
+        algorithm = TopDownSpecialization()
+    elif not callable(getattr(algorithm, "run", None)) or isinstance(algorithm, type):
+        raise ParameterError(
+            "The algorithm parameter of anonymize must be an algorithm such as TopDownSpecialization(). "
+            f"Got {algorithm!r} instead."
+        )
+    _check_word("missing", missing, get_args(Missing))
+    _check_word("order", order, get_args(Order))
+    made = publish(
+        table,
+        requirement,
+        algorithm,
+        sensitive=names_of("sensitive", sensitive),
+        missing=missing,
+        order=order,
+        on_step=on_step,
+    )
+    return Release(**{each.name: getattr(made, each.name) for each in fields(made)})
+
+
+def verify(frame: Any, requirement: Requirement) -> Verification:
+    """Does this table, as it is, satisfy the requirement?"""
+    table = frame if isinstance(frame, Table) else Table(frame)
+    return Verification(check.verify(table, checked_requirement(requirement)), table.origin.name)
+
+
+def checked_requirement(requirement: object) -> Requirement:
+    """What a person gave as a requirement is one."""
+    if not isinstance(requirement, Requirement):
+        raise ParameterError(
+            'The requirement parameter must be a requirement such as KAnonymity(["age", "job"], k=50), '
+            f"or several joined with &. Got {requirement!r} instead."
+        )
+    return requirement
+
+
+def names_of(parameter: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Names of columns: several, or just one."""
+    listed = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else (names,)
+    if not all(isinstance(name, str) and name for name in listed):
+        raise ParameterError(f"The {parameter} parameter must list names of columns. Got {names!r} instead.")
+    return listed
+
+
+def _check_word(parameter: str, word: object, allowed: tuple[str, ...]) -> None:
+    if word not in allowed:
+        choices = " or ".join(f'"{each}"' for each in allowed)
+        raise ParameterError(
+            f"The {parameter} parameter of anonymize must be {choices}. Got {word!r} instead."
+        )

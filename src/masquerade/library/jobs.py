@@ -1,0 +1,141 @@
+"""What the commands do with a job file: anonymise, verify, evaluate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from masquerade.anonymize.outcome import OnStep
+from masquerade.data.source import Source, database_scheme, read_source
+from masquerade.data.table import Table
+from masquerade.job.model import DataSection
+from masquerade.job.plan import Plan, bare_source
+from masquerade.library.deliver import deliver
+from masquerade.library.evaluation import OnStage, evaluate, silent
+from masquerade.library.frames import Release, Verification, anonymize, verify
+
+
+@dataclass(frozen=True)
+class Written:
+    """A release and where it was written."""
+
+    release: Release
+    table: Path
+    report: Path | None
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The JSON summary, with the files."""
+        report = {"report": str(self.report)} if self.report is not None else {}
+        return {**self.release.summary, "table": str(self.table), **report}
+
+
+def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnStep | None = None) -> Written:
+    """Run a job: read, anonymise, verify, and only then write the release and the report."""
+    plan = Plan(Path(path))
+    data, algorithm, outputs, schema = plan.data(), plan.algorithm(), plan.outputs(), plan.schema()
+    plan.settle()
+
+    on_stage(f"reading {bare_source(data.source)}")
+    started = time.perf_counter()
+    used = list(dict.fromkeys([*schema.names, *plan.published]))
+    provider = plan.job.roles.provider
+    # A provider's column that is not there is told with the others, whether or not it is released.
+    asked = used if provider is None else [*used, provider]
+    source = _read(data.source, data, plan.base, asked, {*plan.requirement.qid_attributes, *plan.published})
+    table = Table(source.table.select(used), schema, origin=source.origin)
+    read = time.perf_counter() - started
+
+    on_stage("anonymising")
+    release = anonymize(
+        table,
+        plan.requirement,
+        algorithm,
+        sensitive=plan.published,
+        missing=data.missing,
+        order=plan.job.output.order,
+        on_step=on_step,
+    )
+    release = replace(
+        release,
+        dropped=tuple(name for name in source.all_columns if name not in used),
+        settings={**release.settings, "job": plan.settings()},
+        seconds={**release.seconds, "read": release.seconds["read"] + read},
+    )
+    deliver(release, outputs, on_stage)
+    return Written(release, outputs.table, outputs.report)
+
+
+def verify_job(release: str | Path, job: str | Path) -> Verification:
+    """Does the release satisfy the job's requirements, and hold none of its identifiers?"""
+    plan = Plan(Path(job))
+    plan.settle()
+    source = read_source(str(release), Path())
+    found = verify(Table(source.table, origin=source.origin), plan.requirement)
+    leaked = tuple(name for name in dict.fromkeys(plan.job.roles.identifiers) if name in source.all_columns)
+    return replace(found, identifiers=leaked)
+
+
+def evaluate_job(
+    original: str | Path,
+    release: str | Path,
+    job: str | Path,
+    *,
+    queries: int = 2500,
+    train: int | None = None,
+    folds: int = 10,
+    on_stage: OnStage = silent,
+) -> dict[str, Any]:
+    """The metrics of a release whose rows are in the order of the (kept) input; see `evaluate`.
+
+    SE, the error of one source alone, is there where the job names parties with their attributes. An
+    original in a database is asked the job's query.
+    """
+    plan = Plan(Path(job))
+    schema = plan.schema()
+    plan.settle()
+    data = plan.job.data or DataSection()
+    used = list(dict.fromkeys([*schema.names, *plan.published]))
+
+    on_stage("reading")
+    coded = {*plan.requirement.qid_attributes, *plan.published}
+    found = _read(str(original), data, Path(), used, coded)
+    published = read_source(str(release), Path(), columns=used, coded=coded)
+    attributes = set(schema.names) - {plan.job.roles.class_}
+    sources = {
+        name: [each for each in party.attributes if each in attributes]
+        for name, party in plan.job.parties.items()
+        if party.attributes is not None
+    }
+    return evaluate(
+        Table(found.table, schema, origin=found.origin),
+        Table(published.table, schema, origin=published.origin),
+        plan.requirement,
+        plan.job.roles.class_,
+        missing=data.missing,
+        queries=queries,
+        train=train,
+        folds=folds,
+        sources=sources,
+        seed=plan.job.algorithm.seed,
+        on_stage=on_stage,
+    )
+
+
+def _read(
+    source: str, data: DataSection, base: Path, columns: Sequence[str], coded: Container[str]
+) -> Source:
+    """A table as `[data]` describes it, from that or another place."""
+    in_database = database_scheme(source) is not None or source == data.source
+    return read_source(
+        source,
+        base,
+        query=data.query if in_database else None,
+        separator=data.separator,
+        encoding=data.encoding,
+        columns=columns,
+        coded=coded,
+    )

@@ -1,0 +1,90 @@
+"""(α, k)-anonymity: groups of at least k records, in which no sensitive value has more than the share α.
+
+Monotone under specialization: a union is larger than its parts, and its shares are weighted means of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.engine.counts import Counts
+from masquerade.privacy.requirement import (
+    GroupRequirement,
+    checked_number,
+    checked_qid,
+    checked_sensitive,
+    checked_whole,
+    plural,
+)
+from masquerade.privacy.shares import (
+    at_least_values,
+    checked_values,
+    largest_shares,
+    refuse_unknown,
+    share_complaint,
+    within,
+)
+
+
+@dataclass(frozen=True)
+class AlphaKAnonymity(GroupRequirement):
+    """Groups of at least k records; each listed (or every) sensitive value has at most the share alpha."""
+
+    model: ClassVar[str] = "alpha-k-anonymity"
+    worst = "largest"
+
+    qid: tuple[str, ...]
+    alpha: int | float
+    k: int
+    sensitive: str
+    values: tuple[str, ...] | None = None
+
+    def __init__(
+        self, qid: Iterable[str], alpha: float, k: int, sensitive: str, values: Iterable[Any] | None = None
+    ) -> None:
+        object.__setattr__(self, "qid", checked_qid(self, qid))
+        object.__setattr__(self, "alpha", checked_number(self, "alpha", alpha, 0, 1, open_low=True))
+        object.__setattr__(self, "k", checked_whole(self, "k", k))
+        object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
+        object.__setattr__(self, "values", checked_values(self, values))
+
+    def bind(self, labels: Sequence[str]) -> None:
+        """Refuse listed values that the table does not have."""
+        refuse_unknown(self, self.values, labels)
+
+    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.float64]:
+        """Each group's largest share of a sensitive value."""
+        return largest_shares(histogram, self.values, labels)
+
+    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.bool_]:
+        """Which groups are large enough, with shares of at most alpha."""
+        large: NDArray[np.bool_] = histogram.sum(axis=1) >= self.k
+        return large & within(self.figures(histogram, whole, labels), self.alpha)
+
+    def parameters(self) -> dict[str, object]:
+        """`alpha`, `k`, `sensitive`, and `values` where some are listed."""
+        listed = {} if self.values is None else {"values": list(self.values)}
+        return {"alpha": self.alpha, "k": self.k, "sensitive": self.sensitive, **listed}
+
+    def complaint(self, figure: float, size: int) -> str:
+        """Which of the two is broken, or both."""
+        problems = []
+        if size < self.k:
+            problems.append(f"{plural(size, 'record')}; at least {self.k} are required")
+        if not within(np.array(figure), self.alpha):
+            problems.append(share_complaint(self.sensitive, self.values, figure, self.alpha))
+        return "has " + "; and ".join(problems)
+
+    def as_strict_as(self, other: GroupRequirement) -> bool:
+        """A smaller alpha on at least the other's values, and a larger k, imply the others."""
+        return (
+            isinstance(other, AlphaKAnonymity)
+            and self.k >= other.k
+            and self.alpha <= other.alpha
+            and at_least_values(self.values, other.values)
+        )

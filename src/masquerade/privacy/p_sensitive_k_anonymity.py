@@ -1,0 +1,68 @@
+"""p-sensitive k-anonymity: every group has at least k records and at least p different sensitive values.
+
+Monotone under specialization: a union has every record and every value that one of its parts has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.engine.counts import Counts
+from masquerade.privacy.requirement import (
+    GroupRequirement,
+    checked_qid,
+    checked_sensitive,
+    checked_whole,
+    plural,
+)
+
+
+@dataclass(frozen=True)
+class PSensitiveKAnonymity(GroupRequirement):
+    """Groups of at least k records and at least p different sensitive values."""
+
+    model: ClassVar[str] = "p-sensitive-k-anonymity"
+
+    qid: tuple[str, ...]
+    p: int
+    k: int
+    sensitive: str
+
+    def __init__(self, qid: Iterable[str], p: int, k: int, sensitive: str) -> None:
+        object.__setattr__(self, "qid", checked_qid(self, qid))
+        object.__setattr__(self, "p", checked_whole(self, "p", p))
+        object.__setattr__(self, "k", checked_whole(self, "k", k))
+        object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
+
+    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> Counts:
+        """How many different sensitive values each group has."""
+        different: Counts = np.count_nonzero(histogram, axis=1)
+        return different
+
+    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
+        """Which groups are large enough, with enough different values."""
+        large: NDArray[np.bool_] = histogram.sum(axis=1) >= self.k
+        return large & (self.figures(histogram, whole) >= self.p)
+
+    def parameters(self) -> dict[str, object]:
+        """`p`, `k` and `sensitive`."""
+        return {"p": self.p, "k": self.k, "sensitive": self.sensitive}
+
+    def complaint(self, figure: float, size: int) -> str:
+        """Which of the two is broken, or both."""
+        problems = []
+        if size < self.k:
+            problems.append(f"{plural(size, 'record')}; at least {self.k} are required")
+        if figure < self.p:
+            values = plural(int(figure), "different value")
+            problems.append(f"{values} of {self.sensitive}; at least {self.p} are required")
+        return "has " + "; and ".join(problems)
+
+    def as_strict_as(self, other: GroupRequirement) -> bool:
+        """A larger p and a larger k imply smaller ones."""
+        return isinstance(other, PSensitiveKAnonymity) and self.p >= other.p and self.k >= other.k

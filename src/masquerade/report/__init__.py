@@ -1,0 +1,5 @@
+"""What a release looks like to a person: charts, and one HTML file that needs no network."""
+
+from masquerade.report.html import render_report, write_report
+
+__all__ = ["render_report", "write_report"]

@@ -1,0 +1,203 @@
+"""How many groups have which size, against the sizes that are required."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from masquerade.report.charts.scales import Scale, log_ticks, nice_step, ticks
+from masquerade.report.charts.svg import chart, element, label, text_width
+from masquerade.report.wording import count, counted
+
+_WIDTH, _HEIGHT = 640.0, 306.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 2.0, 582.0, 50.0, 246.0  # numbers of groups stand to the right
+_FEW = 24  # bins at most, about
+
+
+@dataclass(frozen=True)
+class SizeLine:
+    """A required size; `exact` when it is required of just the groups that are drawn."""
+
+    size: int
+    name: str
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Bin i holds the sizes from `edges[i]` up to, not including, `edges[i + 1]`."""
+
+    edges: tuple[int, ...]
+    counts: tuple[int, ...]
+    log: bool
+
+    def span(self, position: int) -> str:
+        """The sizes of one bin, in words."""
+        first, last = self.edges[position], self.edges[position + 1] - 1
+        return count(first) if first == last else f"{count(first)} to {count(last)}"
+
+
+def size_bins(sizes: NDArray[np.int64], marks: Sequence[int] = ()) -> Bins:
+    """Bins of round numbers: one a size when there are few, else equally wide, perhaps in the logarithm.
+
+    A bin begins at every mark that lies among them, so that no bar stands on both sides of a line.
+    """
+    low, high = (int(sizes.min()), int(sizes.max())) if sizes.size else (1, 1)
+    log = high > 10 * max(low, 1) and high - low > _FEW
+    if log:
+        step = 1
+        edges = {round(edge) for edge in log_ticks(max(1, low / 2), high * 2, (1, 1.5, 2, 3, 5, 7))}
+    else:
+        step = max(1, round(nice_step((high - low + 1) / _FEW)))
+        edges = set(range(low // step * step, high + step + 1, step))
+    nice = {edge for edge in edges if all(abs(edge - m) > (m * 0.15 if log else step * 0.4) for m in marks)}
+    ordered = np.array(sorted(nice | set(marks)), np.int64)
+    if not ordered.size or ordered[0] > low:
+        ordered = np.insert(ordered, 0, low)
+    if ordered[-1] <= high:
+        ordered = np.append(ordered, high + 1)
+    first = int(np.searchsorted(ordered, low, side="right")) - 1
+    last = int(np.searchsorted(ordered, high, side="right"))
+    used = ordered[first : last + 1]
+    counts, _ = np.histogram(sizes, bins=np.append(used[:-1], used[-1] - 0.5))
+    return Bins(tuple(used.tolist()), tuple(counts.tolist()), log)
+
+
+def size_histogram(sizes: NDArray[np.int64], lines: Sequence[SizeLine] = (), *, title: str) -> Markup:
+    """The histogram with its lines, the smallest and the median group marked below the axis."""
+    bins = size_bins(sizes, [line.size for line in lines])
+    x = _sizes_at(bins, [line.size for line in lines])
+    tallest = max(bins.counts)
+    y = Scale(0, tallest, _BOTTOM, _TOP)
+    drawn: list[str] = [*_grid(y, tallest), *_bars(bins, x, y), *_size_axis(bins, x)]
+    drawn.append(element("line", class_="axis", x1=_LEFT, x2=_RIGHT, y1=_BOTTOM, y2=_BOTTOM))
+    drawn += _required(lines, x)
+    if sizes.size:
+        half = 0.5 if not bins.log else 0.0  # a size stands in the middle of its own bin
+        drawn.append(_marker(x(int(sizes.min()) + half), "smallest", "M0 0l5 9h-10z"))
+        drawn.append(_marker(x(float(np.median(sizes)) + half), "median", "M0 0l5 5-5 5-5-5z"))
+    return chart("histogram", _WIDTH, _HEIGHT, *drawn, title=title, description=_said(sizes, bins, lines))
+
+
+def _sizes_at(bins: Bins, marks: Sequence[int]) -> Scale:
+    """Room for all bins and lines; a line outside the bins is not put on the very edge."""
+    low, high = float(bins.edges[0]), float(bins.edges[-1])
+    room = (high - low) / 20
+    for mark in marks:
+        if mark <= low:
+            low = mark * 0.85 if bins.log else mark - room
+        if mark >= high:
+            high = mark * 1.2 if bins.log else mark + room
+    return Scale(max(low, 0.85) if bins.log else low, high, _LEFT, _RIGHT, "log" if bins.log else "linear")
+
+
+def _grid(y: Scale, tallest: int) -> list[str]:
+    drawn: list[str] = []
+    for tick in ticks(0, tallest, 3):
+        if tick == 0 or tick % 1:
+            continue
+        drawn.append(element("line", class_="grid", x1=_LEFT, x2=_RIGHT, y1=y(tick), y2=y(tick)))
+        drawn.append(label(_RIGHT + 6, y(tick) + 4, count(int(tick)), "tick"))
+    drawn.append(label(_WIDTH, _TOP - 22, "groups", "axis-name", anchor="end"))
+    drawn.append(label(_RIGHT, _HEIGHT - 5, "records in a group", "axis-name", anchor="end"))
+    return drawn
+
+
+def _bars(bins: Bins, x: Scale, y: Scale) -> list[str]:
+    drawn: list[str] = []
+    for position, (groups, (lo, hi)) in enumerate(zip(bins.counts, pairwise(bins.edges), strict=True)):
+        if not groups:
+            continue
+        left, right = x(lo), x(hi)
+        gap = min(1.0, (right - left) * 0.1)
+        top = min(y(groups), _BOTTOM - 2)  # one group among thousands still shows
+        told = element("title", f"{bins.span(position)} records: {counted(groups, 'group')}")
+        drawn.append(
+            element(
+                "rect",
+                told,
+                class_="bar",
+                x=left + gap,
+                y=top,
+                width=right - left - 2 * gap,
+                height=_BOTTOM - top,
+            )
+        )
+    return drawn
+
+
+def _size_axis(bins: Bins, x: Scale) -> list[str]:
+    low, high = x.low, x.high
+    if bins.log:
+        values = log_ticks(low, high) if high / low < 2000 else log_ticks(low, high, (1,))
+    else:
+        values = tuple(tick for tick in ticks(low, high, 8) if tick % 1 == 0)
+    # Where a bar is one size, its label stands below its middle; else labels stand where bins begin.
+    single = not bins.log and all(hi - lo == 1 for lo, hi in pairwise(bins.edges))
+    drawn: list[str] = []
+    free = _LEFT
+    for value in values:
+        if single and value + 0.5 > high:
+            break
+        text = count(int(value))
+        half = text_width(text, 12) / 2
+        at = min(max(x(value + 0.5 if single else value), _LEFT + half), _RIGHT - half)
+        if at - half < free:
+            continue
+        # On a narrow screen letters are larger, so only labels with that much room are kept there.
+        class_ = "tick" if at - 1.8 * half >= free or not drawn else "tick spare"
+        free = at + (1.8 if class_ == "tick" else 1) * half + 10
+        if not single:
+            drawn.append(element("line", class_="axis", x1=x(value), x2=x(value), y1=_BOTTOM, y2=_BOTTOM + 4))
+        drawn.append(label(at, _BOTTOM + 29, text, class_, anchor="middle"))
+    return drawn
+
+
+def _required(lines: Sequence[SizeLine], x: Scale) -> list[str]:
+    """The lines; names that would run into each other stand on different levels."""
+    drawn: list[str] = []
+    ends = [-1.0, -1.0, -1.0]
+    for line in sorted(lines, key=lambda each: each.size):
+        at, width = x(line.size), text_width(line.name, 16)
+        flip = at + width + 8 > _RIGHT
+        start = at - width - 6 if flip else at
+        level = next((index for index, end in enumerate(ends) if end < start), 0)
+        ends[level] = at + (0 if flip else width + 6)
+        top = 16 + 13.0 * level
+        class_ = "required" if line.exact else "required loose"
+        drawn.append(element("line", class_=class_, x1=at, x2=at, y1=top - 10, y2=_BOTTOM))
+        drawn.append(
+            label(at + (-5 if flip else 5), top, line.name, "required-name", anchor="end" if flip else None)
+        )
+    return drawn
+
+
+def _marker(at: float, name: str, path: str) -> Markup:
+    return element(
+        "path",
+        element("title", name),
+        class_=f"marker {name}",
+        d=path,
+        transform=f"translate({at:.2f} {_BOTTOM + 2})",
+    )
+
+
+def _said(sizes: NDArray[np.int64], bins: Bins, lines: Sequence[SizeLine]) -> str:
+    if not sizes.size:
+        return "There is no group."
+    told = [
+        f"{counted(int(sizes.size), 'group')}; the smallest has {counted(int(sizes.min()), 'record')}, "
+        f"the median {float(np.median(sizes)):g}, the largest {count(int(sizes.max()))}.",
+        *(f"Required: {line.name}." for line in lines),
+    ]
+    told += [
+        f"{bins.span(i)} records: {counted(groups, 'group')}."
+        for i, groups in enumerate(bins.counts)
+        if groups
+    ]
+    return " ".join(told)

@@ -1,0 +1,206 @@
+"""A tree with a cut through it: the root on the left, a row a value, all values of the cut in one column.
+
+The cut's column tells how many records have each value, as a number and as the filled part of its box. What
+lies above the cut is to its left, what lies below is faded to its right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from markupsafe import Markup
+
+from masquerade.report.charts.svg import chart, clip, element, label, number, shorten, text_width
+from masquerade.report.wording import count, counted
+
+_SIZE = 12.5  # of letters
+_ROW, _BOX, _HEAD = 28.0, 22.0, 30.0
+_PAD, _GAP, _WIDEST = 9.0, 26.0, 190.0  # an interval of dates fits
+_BOLD = 1.08  # how much wider the letters of the cut's values are
+_ABOVE = 560.0  # as wide as the tree above the cut may get; if names need more, dots stand for them
+
+
+@dataclass(frozen=True)
+class TreeNode:
+    """A node. A tree is a list of nodes in preorder; `parent` is a position in it, -1 for the root.
+
+    `records` belongs to nodes of the cut. A `note` is a remark that stands where nodes are left out.
+    """
+
+    label: str
+    parent: int
+    place: Literal["above", "cut", "below"]
+    records: int | None = None
+    note: bool = False
+
+
+@dataclass(frozen=True)
+class _Box:
+    x: float
+    y: float  # of its middle
+    width: float
+    outlet: float  # where the way to its children begins to turn
+
+
+def tree_chart(nodes: Sequence[TreeNode], *, title: str, total: int) -> Markup:
+    """The tree; `total` is the number of records that fill a box of the cut entirely."""
+    rows, height = _rows(nodes)
+    boxes, line, width = _boxes(nodes, rows)
+    drawn: list[str] = []
+    for node, box in zip(nodes, boxes, strict=True):
+        if node.parent >= 0:
+            drawn.append(_link(node, boxes[node.parent], box))
+    drawn += [_drawn(node, box, total) for node, box in zip(nodes, boxes, strict=True)]
+    bottom = _HEAD + height * _ROW
+    drawn.append(element("line", class_="cut-line", x1=line, x2=line, y1=_HEAD - 6, y2=bottom))
+    drawn.append(label(line - 8, 14, "released", "column-name released", anchor="end"))
+    if any(node.place == "below" for node in nodes):
+        drawn.append(label(line + 8, 14, "below the cut", "column-name"))
+    return chart(
+        "tree",
+        width,
+        bottom + 4,
+        *drawn,
+        title=title,
+        description=_said(nodes),
+        fixed=True,
+    )
+
+
+def _depths(nodes: Sequence[TreeNode]) -> list[int]:
+    """How many edges above the cut, or below it, a node lies; 0 on the cut itself."""
+    depths: list[int] = []
+    for node in nodes:
+        if node.place == "cut":
+            depths.append(0)
+        else:
+            depths.append(depths[node.parent] + 1 if node.parent >= 0 else 0)
+    return depths
+
+
+def _rows(nodes: Sequence[TreeNode]) -> tuple[list[float], int]:
+    """Each node's row: the next free one for those at the end, the middle of its children for the others."""
+    first = [-1.0] * len(nodes)
+    last = [-1.0] * len(nodes)
+    ends = set(range(len(nodes))) - {node.parent for node in nodes}
+    taken = 0
+    for position in range(len(nodes)):
+        if position in ends:
+            first[position] = last[position] = taken
+            taken += 1
+    for position in range(len(nodes) - 1, 0, -1):
+        parent, middle = nodes[position].parent, (first[position] + last[position]) / 2
+        last[parent] = middle if last[parent] < 0 else last[parent]
+        first[parent] = middle
+    return [(a + b) / 2 for a, b in zip(first, last, strict=True)], taken
+
+
+def _boxes(nodes: Sequence[TreeNode], rows: Sequence[float]) -> tuple[list[_Box], float, float]:
+    """Every node's box, where the cut's line stands, and the width of it all."""
+    depths = _depths(nodes)
+    levels = 1 + max((d for node, d in zip(nodes, depths, strict=True) if node.place == "above"), default=-1)
+    dots = False
+    columns = _columns(nodes, depths, dots)
+    if sum(width + _GAP for (place, _), width in columns.items() if place == "above") > _ABOVE:
+        dots = True
+        columns = _columns(nodes, depths, dots)
+    starts: dict[tuple[str, int], float] = {}
+    x, gap = 1.0, _GAP if not dots else min(14.0, 360.0 / levels)
+    for level in range(levels):
+        starts["above", level] = x
+        x += columns["above", level] + gap
+    if dots:
+        x += _GAP - gap
+    starts["cut", 0] = x
+    x += columns.get(("cut", 0), 0.0)
+    line = x + 7
+    x += _GAP
+    level = 1
+    while ("below", level) in columns:
+        starts["below", level] = x
+        x += columns["below", level] + _GAP
+        level += 1
+    boxes = []
+    for node, depth, row in zip(nodes, depths, rows, strict=True):
+        key = (node.place, depth)
+        own = columns[key] if node.place == "cut" and not node.note else _wanted(node, dots)
+        boxes.append(_Box(starts[key], _HEAD + (row + 0.5) * _ROW, own, starts[key] + columns.get(key, 0.0)))
+    return boxes, line, max(x - _GAP + 10, *(box.x + box.width for box in boxes))
+
+
+def _columns(nodes: Sequence[TreeNode], depths: Sequence[int], dots: bool) -> dict[tuple[str, int], float]:
+    """The width of each column: of its widest node."""
+    columns: dict[tuple[str, int], float] = {}
+    for node, depth in zip(nodes, depths, strict=True):
+        key = (node.place, depth)
+        if node.place != "cut" or not node.note:  # a remark at the foot of the cut may be as long as it is
+            columns[key] = max(columns.get(key, 0.0), _wanted(node, dots))
+    return columns
+
+
+def _wanted(node: TreeNode, dots: bool) -> float:
+    if node.place == "above" and dots:
+        return 0.0
+    width = min(_room(node), text_width(clip(node.label), _letters(node))) + 2 * _PAD
+    if node.place == "cut" and node.records is not None:
+        width += text_width(count(node.records), _SIZE) + 2 * _PAD
+    return max(width, 40.0)
+
+
+def _letters(node: TreeNode) -> float:
+    return _SIZE * _BOLD if node.place == "cut" and not node.note else _SIZE
+
+
+def _room(node: TreeNode) -> float:
+    return 2 * _WIDEST if node.note else _WIDEST
+
+
+def _link(node: TreeNode, parent: _Box, box: _Box) -> Markup:
+    start, turn, end = parent.x + parent.width, parent.outlet, box.x
+    # The turn is made right behind the parent's column, so that no way crosses a box of a column in between.
+    bend = min(_GAP, end - turn)
+    middle = turn + bend / 2
+    way = (
+        f"M{number(start)} {number(parent.y)}H{number(turn)}C{number(middle)} {number(parent.y)} "
+        f"{number(middle)} {number(box.y)} {number(turn + bend)} {number(box.y)}H{number(end)}"
+    )
+    return element("path", class_=f"link {node.place}", d=way)
+
+
+def _drawn(node: TreeNode, box: _Box, total: int) -> Markup:
+    said = node.label if node.records is None else f"{node.label}: {counted(node.records, 'record')}"
+    told = element("title", clip(said))
+    if box.width == 0:
+        return element("circle", told, class_="node above", cx=box.x, cy=box.y, r=3)
+    top = box.y - _BOX / 2
+    name = shorten(node.label, _room(node) + 1, _letters(node))
+    base = box.y + 4.4
+    if node.note:
+        return label(box.x + 2, base, name, f"node-name note {node.place}")
+    parts: list[str] = [
+        told,
+        element("rect", class_="box", x=box.x, y=top, width=box.width, height=_BOX, rx=5),
+    ]
+    if node.records is not None:
+        share = min(1.0, node.records / total) if total else 0.0
+        if node.records:
+            filled = max(2.0, box.width * share)
+            parts.append(
+                element(
+                    "rect", class_="fill", x=box.x, y=top, width=filled, height=_BOX, rx=min(5, filled / 2)
+                )
+            )
+        parts.append(label(box.x + box.width - _PAD, base, count(node.records), "records", anchor="end"))
+    parts.append(label(box.x + _PAD, base, name, "node-name"))
+    empty = " empty" if node.records == 0 else ""
+    return element("g", *parts, class_=f"node {node.place}{empty}")
+
+
+def _said(nodes: Sequence[TreeNode]) -> str:
+    shown = [node for node in nodes if node.place == "cut" and not node.note]
+    told = [f"{clip(node.label, 60)}: {counted(node.records or 0, 'record')}" for node in shown[:25]]
+    told += [f"and {count(len(shown) - 25)} more"] if len(shown) > 25 else []
+    told += [node.label for node in nodes if node.place == "cut" and node.note]
+    return "Released values: " + "; ".join(told) + "."

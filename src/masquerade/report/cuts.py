@@ -1,0 +1,155 @@
+"""The tree to draw for a released attribute: what lies above its cut, the cut with its records, and below.
+
+No raw value gets in here that the release does not hold. Leaves below the cut are never named. The leaves of
+a flat taxonomy are the values of the data themselves, so below its cut not even their number is told, and one
+that no released record has is left out. A continuous attribute is drawn from the sequence of its splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from masquerade.anonymize.outcome import Step
+from masquerade.data.column import Generalised
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.report.charts.tree import TreeNode
+from masquerade.report.wording import counted
+
+_ROOMY = 24  # rows up to which the inner nodes below the cut are shown, too
+
+
+def is_flat(column: Generalised) -> bool:
+    """Whether the taxonomy's leaves were taken from the data."""
+    return isinstance(column.domain, Taxonomy) and column.domain.source == "flat"
+
+
+def value_records(column: Generalised) -> list[int]:
+    """How many released records have each of the column's values."""
+    records: list[int] = np.bincount(column.codes, minlength=len(column.labels)).tolist()
+    return records
+
+
+def cut_tree(column: Generalised, steps: Sequence[Step], rows: int = 60) -> list[TreeNode]:
+    """The nodes in preorder; at most about `rows` rows are drawn, the others counted."""
+    own = [step for step in steps if step.attribute == column.name]
+    if isinstance(column.domain, Taxonomy):
+        nodes = _of_taxonomy(column, column.domain, rows)
+    else:
+        nodes = _of_splits(column, own)
+    return _capped(nodes if nodes is not None else _of_values(column), rows)
+
+
+def _of_taxonomy(column: Generalised, taxonomy: Taxonomy, rows: int) -> list[TreeNode] | None:
+    """None when some released value is no node of the taxonomy."""
+    flat = is_flat(column)
+    position_of = {(node.lo, node.hi): position for position, node in enumerate(taxonomy.nodes)}
+    released: dict[int, int] = {}
+    for lo, hi, records in zip(column.lo.tolist(), column.hi.tolist(), value_records(column), strict=True):
+        if (lo, hi) not in position_of:
+            return None
+        if records or not flat:
+            released[position_of[lo, hi]] = records
+    above = set[int]()
+    for position in released:
+        while (position := taxonomy.nodes[position].parent) >= 0 and position not in above:
+            above.add(position)
+    roomy = _drawn_taxonomy(taxonomy, released, above, below="nothing" if flat else "inner nodes")
+    if flat or _ends(roomy) <= min(_ROOMY, rows):
+        return roomy
+    return _drawn_taxonomy(taxonomy, released, above, below="leaf count")
+
+
+def _drawn_taxonomy(
+    taxonomy: Taxonomy, released: dict[int, int], above: set[int], below: str
+) -> list[TreeNode]:
+    drawn: list[TreeNode] = []
+    index: dict[int, int] = {}  # where a shown node of the taxonomy stands among the drawn ones
+    for position, node in enumerate(taxonomy.nodes):
+        parent = index.get(node.parent, -1)
+        if position in above:
+            index[position] = len(drawn)
+            drawn.append(TreeNode(node.name, parent, "above"))
+            if position in released:  # some records have this value, and others one below it
+                drawn.append(TreeNode(f"{node.name} itself", index[position], "cut", released[position]))
+        elif position in released:
+            index[position] = len(drawn)
+            drawn.append(TreeNode(node.name, parent, "cut", released[position]))
+            if below == "leaf count" and node.children:
+                note = f"+{counted(node.hi - node.lo, 'leaf', 'leaves')}"
+                drawn.append(TreeNode(note, index[position], "below", note=True))
+        elif below == "inner nodes" and node.children and parent >= 0 and drawn[parent].place != "above":
+            index[position] = len(drawn)
+            drawn.append(TreeNode(node.name, parent, "below"))
+        if below == "inner nodes" and position in index and drawn[index[position]].place != "above":
+            leaves = sum(not taxonomy.nodes[child].children for child in node.children)
+            if leaves:
+                note = f"+{counted(leaves, 'leaf', 'leaves')}"
+                drawn.append(TreeNode(note, index[position], "below", note=True))
+    return drawn
+
+
+def _of_splits(column: Generalised, steps: Sequence[Step]) -> list[TreeNode] | None:
+    """None when the splits do not lead to just the released intervals, or the algorithm tells none."""
+    records = dict(zip(column.labels, value_records(column), strict=True))
+    children = {step.value: step.children for step in steps}
+    inner = {child for step in steps for child in step.children}
+    tops = [value for value in children if value not in inner]
+    if len(tops) != 1:
+        return None
+    drawn: list[TreeNode] = []
+    cut = set[str]()
+    waiting = [(tops[0], -1)]
+    while waiting:
+        value, parent = waiting.pop()
+        position = len(drawn)
+        if value in children:
+            drawn.append(TreeNode(value, parent, "above"))
+            waiting += [(child, position) for child in reversed(children.pop(value))]
+        else:
+            cut.add(value)
+            drawn.append(TreeNode(value, parent, "cut", records.get(value, 0)))
+    return drawn if cut == set(column.labels) and not children else None
+
+
+def _of_values(column: Generalised) -> list[TreeNode]:
+    """No tree is known: the released values, side by side."""
+    used = [
+        (label, records)
+        for label, records in zip(column.labels, value_records(column), strict=True)
+        if records
+    ]
+    if len(used) == 1:
+        return [TreeNode(used[0][0], -1, "cut", used[0][1])]
+    top = TreeNode(column.domain.label(0, column.domain.size), -1, "above")
+    return [top, *(TreeNode(label, 0, "cut", records) for label, records in used)]
+
+
+def _ends(nodes: Sequence[TreeNode]) -> int:
+    return len(nodes) - len({node.parent for node in nodes} - {-1})
+
+
+def _capped(nodes: list[TreeNode], rows: int) -> list[TreeNode]:
+    """The first rows, and a note that counts the values that are not shown."""
+    parents = {node.parent for node in nodes}
+    ends = [position for position in range(len(nodes)) if position not in parents]
+    if len(ends) <= rows:
+        return nodes
+    keep = set[int]()
+    for position in ends[: rows - 1]:
+        while position >= 0 and position not in keep:
+            keep.add(position)
+            position = nodes[position].parent
+    kept = sorted(keep)
+    index = {old: new for new, old in enumerate(kept)} | {-1: -1}
+    shown = [
+        TreeNode(node.label, index[node.parent], node.place, node.records, node.note)
+        for node in (nodes[position] for position in kept)
+    ]
+    left_out = [node for position, node in enumerate(nodes) if node.place == "cut" and position not in keep]
+    if not left_out:
+        return shown
+    records = sum(node.records or 0 for node in left_out)
+    note = f"… and {counted(len(left_out), 'more value')}, {counted(records, 'record')}"
+    return [*shown, TreeNode(note, 0, "cut", note=True)]

@@ -1,0 +1,54 @@
+"""One self-contained HTML file about a release: no script, and nothing from the network."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from masquerade.anonymize.release import Release
+from masquerade.data.write import write_text_atomically
+from masquerade.report.charts.svg import chart_style, clean, clip
+from masquerade.report.contents import contents
+
+_LONGEST = 300  # characters of one text from outside; charts shorten further
+
+
+def write_report(release: Release, path: Path) -> None:
+    """Write the report, whole or not at all."""
+    write_text_atomically(path, render_report(release))
+
+
+def render_report(release: Release) -> str:
+    """The report's HTML. The same release gives the same text."""
+    return _template().render(style=_style(), **contents(release))
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_presentable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.from_string(_file("template.html"))
+
+
+@cache
+def _style() -> Markup:
+    return Markup(chart_style() + _file("style.css"))  # noqa: S704 # our own files
+
+
+def _file(name: str) -> str:
+    return resources.files("masquerade.report").joinpath(name).read_text("utf-8")
+
+
+def _presentable(value: Any) -> Any:
+    """Text from outside may be long, and may hold characters that no document may."""
+    return clean(clip(value, _LONGEST)) if isinstance(value, str) and not isinstance(value, Markup) else value

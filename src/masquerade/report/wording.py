@@ -1,0 +1,84 @@
+"""How the report writes numbers, and what it calls things."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import PurePosixPath, PureWindowsPath
+
+NOTHING = "—"
+
+METRICS = {
+    "discernibility": "Ordered pairs of records that cannot be told apart. Lower keeps more.",
+    "weighted_discernibility": "The same for each attribute alone, weighted. Lower keeps more.",
+    "average_group_size": "Released records a group, on average. Lower keeps more.",
+    "loss": "LM: how many of its attribute’s other values a cell could mean, on average. 0 none, 1 all.",
+    "majority": "Records without their group’s most frequent class, and suppressed ones. Lower is better.",
+    "classification_metric": "The same as a share of all records. Lower suits classifiers better.",
+    "precision": "How far below the top of their taxonomies cells stay. 1 untouched, 0 fully general.",
+    "ncp": "Normalised certainty penalty: the part of its attribute that a cell covers. 0 least, 1 all.",
+    "information_loss": "IL: how high in their taxonomies the cells stand, summed. Lower keeps more.",
+}
+
+FIGURES = {
+    "k-anonymity": "records in the smallest group",
+    "l-diversity": "distinct sensitive values in the least diverse group",
+    "entropy-l-diversity": "effective sensitive values in the least diverse group",
+    "recursive-l-diversity": "largest ratio of the most frequent value to the rarer ones in a group",
+    "t-closeness": "largest distance of a group from the whole table",
+    "alpha-k-anonymity": "largest share of a sensitive value in a group",
+    "confidence-bounding": "largest confidence in a sensitive value in a group",
+    "p-sensitive-k-anonymity": "distinct sensitive values in the least diverse group",
+}
+
+_ABSOLUTE = re.compile(r"(/|~|\.{1,2}[\\/]|[A-Za-z]:[\\/]|\\\\)")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def count(value: int) -> str:
+    """A whole number with thousands set apart: 45,222."""
+    return f"{value:,}"
+
+
+def counted(value: int, thing: str, things: str = "") -> str:
+    """`1 record`, `2 records`."""
+    return f"{count(value)} {thing if value == 1 else things or thing + 's'}"
+
+
+def figure(value: float | int | None) -> str:
+    """Any number for reading: whole ones in full, others to four figures; nothing as a dash."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return NOTHING
+    if float(value).is_integer() and abs(value) < 1e15:
+        return count(int(value))
+    if abs(value) >= 1000:
+        return f"{value:,.1f}"
+    return f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    """A share of 1: 12.3 %; nothing between 0 and 100 is rounded to either."""
+    if not math.isfinite(share):
+        return NOTHING
+    if share in (0, 1):
+        return f"{100 * share:.0f}\u202f%"
+    return f"{min(99.9, max(0.1, 100 * share)):.1f}\u202f%"
+
+
+def duration(seconds: float) -> str:
+    """A time for reading."""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.3g} ms" if seconds < 0.0995 else f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
+
+
+def bare_name(text: str) -> str:
+    """A path's file name, and of a database's address no more than its kind."""
+    if url := _URL.match(text.strip()):
+        return f"{url[1]} database"
+    return PureWindowsPath(PurePosixPath(text).name).name or text.strip("/\\") or "table"
+
+
+def looks_like_place(text: str) -> bool:
+    """Whether a setting's text names a place on some machine."""
+    return bool(_URL.match(text.strip()) or _ABSOLUTE.match(text))

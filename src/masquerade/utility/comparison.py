@@ -1,0 +1,192 @@
+"""A release beside its original: what every metric looks at.
+
+An anonymizer hands over both sides as it made them. `compare` reads a finished release back instead: row i of
+the release is row i of the input; each cell must be a value of its attribute, and cover what it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.data.column import Coded, Column, Domain, Generalised
+from masquerade.data.continuum import Continuum, Kind, read_number
+from masquerade.data.encode import missing_rows
+from masquerade.data.table import Table
+from masquerade.engine.counts import Counts, group_rows
+from masquerade.errors import DataError
+from masquerade.utility.penalties import Penalties, certainty_penalties
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The kept input rows and what was released of them, attribute by attribute."""
+
+    originals: tuple[Column, ...]  # of all kept input rows
+    released: tuple[Generalised, ...]  # the same attributes; codes of released rows only
+    classes: Coded | None  # of all kept input rows
+    kept: NDArray[np.intp] | None  # which input rows were released, in order; None when all were
+    weights: Mapping[str, float]  # of the attributes; one that is missing weighs 1
+
+    @property
+    def rows(self) -> int:
+        """How many input rows there are, released or suppressed."""
+        if self.originals:
+            return int(self.originals[0].ranks.size)
+        return int(self.classes.codes.size) if self.classes is not None else 0
+
+    @property
+    def released_rows(self) -> int:
+        """How many of them were released."""
+        return self.rows if self.kept is None else int(self.kept.size)
+
+    @property
+    def suppressed(self) -> int:
+        """How many were not."""
+        return self.rows - self.released_rows
+
+    @cached_property
+    def groups(self) -> Counts:
+        """The group of each released row: rows of one group agree on every released attribute."""
+        return self._grouped[0]
+
+    @cached_property
+    def group_sizes(self) -> Counts:
+        """How many rows each group has, by group."""
+        labels, n_groups = self._grouped
+        return np.bincount(labels, minlength=n_groups)
+
+    @cached_property
+    def _grouped(self) -> tuple[Counts, int]:
+        columns = [(column.codes, len(column.labels)) for column in self.released if len(column.labels) > 1]
+        return group_rows(columns, self.released_rows)
+
+    @cached_property
+    def code_counts(self) -> tuple[Counts, ...]:
+        """How many released rows have each code, one array a column."""
+        return tuple(np.bincount(column.codes, minlength=len(column.labels)) for column in self.released)
+
+    @cached_property
+    def released_classes(self) -> NDArray[np.int32] | None:
+        """The class of each released row."""
+        if self.classes is None:
+            return None
+        return self.classes.codes if self.kept is None else self.classes.codes[self.kept]
+
+    def totals(self, penalties: Callable[[Generalised], Penalties]) -> dict[str, float]:
+        """What each attribute's cells cost together, given each code's penalty; a suppressed cell costs 1."""
+        return {
+            column.name: float(counts @ penalties(column)) + self.suppressed
+            for column, counts in zip(self.released, self.code_counts, strict=True)
+        }
+
+    def attribute_losses(self) -> dict[str, float]:
+        """What each attribute lost: its mean normalised certainty penalty (0 nothing, 1 everything)."""
+        return {name: total / max(self.rows, 1) for name, total in self.totals(certainty_penalties).items()}
+
+
+def compare(
+    original: Table, release: Any, qid_attributes: Iterable[str], target: str | None = None
+) -> Comparison:
+    """Read a release back beside the table it came from, whose incomplete rows have been dropped.
+
+    `release` is a Table or anything that a Table can be made of. All wrong columns are reported at once.
+    """
+    finished = release if isinstance(release, Table) else Table(release)
+    wanted = tuple(qid_attributes)
+    for name in wanted:
+        original.schema[name]  # an unknown name is an error that lists the known ones
+    names = [name for name in original.schema.names if name in wanted]
+    if len(finished) != len(original):
+        raise DataError(
+            f"{finished.origin.name}: {len(finished)} rows, but {original.origin.name} has {len(original)} "
+            "complete ones; row i of the release must be row i of the input "
+            '(order = "input", nothing suppressed)'
+        )
+    originals = original.columns(names)
+    released, errors = [], []
+    for column in originals:
+        try:
+            released.append(_read_back(column, finished))
+        except DataError as error:
+            errors.append(error)
+    if gathered := DataError.gather(errors):
+        raise gathered
+    return Comparison(
+        originals=originals,
+        released=tuple(released),
+        classes=original.coded(target) if target is not None else None,
+        kept=None,
+        weights={name: original.schema[name].weight for name in names},
+    )
+
+
+def _read_back(original: Column, release: Table) -> Generalised:
+    """A column of a release, each distinct cell as its range of ranks."""
+    name, domain = original.name, original.domain
+    empty = missing_rows(release.cells(name))
+    if empty is not None:
+        raise DataError(f"{release.where(int(np.argmax(empty)))}, column {name}: the cell is missing")
+    coded = release.coded(name)
+
+    def cell(row: int) -> str:
+        return f'{release.where(row)}, column {name}: "{coded.labels[coded.codes[row]]}"'
+
+    ranges = [released_range(domain, label) for label in coded.labels]
+    unknown = np.array([found is None for found in ranges], bool)
+    if unknown.any():
+        raise DataError(
+            f"{cell(int(np.argmax(unknown[coded.codes])))} is no value of the attribute; "
+            f"allowed are {_allowed(domain)}"
+        )
+    lo, hi = np.array([found or (0, 0) for found in ranges], np.int64).reshape(-1, 2).T
+    outside = (original.ranks < lo[coded.codes]) | (original.ranks >= hi[coded.codes])
+    if outside.any():
+        raise DataError(
+            f"{cell(int(np.argmax(outside)))} is not a generalisation of its original: "
+            'is this release in input order (order = "input")?'
+        )
+    return Generalised(name, coded.codes, coded.labels, lo, hi, domain)
+
+
+def released_range(domain: Domain, label: str) -> tuple[int, int] | None:
+    """The ranks that a released cell, generalised or raw, covers; None when it is no value of the domain."""
+    covered = domain.range_of(label)
+    if covered is not None:
+        return covered
+    if isinstance(domain, Continuum):
+        number = _number(label, domain.kind)
+        if number is None:
+            return None
+        # A number that is nobody's value covers no rank.
+        return int(np.searchsorted(domain.values, number)), int(
+            np.searchsorted(domain.values, number, side="right")
+        )
+    if domain.edges is None:
+        return None
+    number = _number(label, "continuous")
+    number = _number(label, "date") if number is None else number
+    if number is None:
+        return None
+    rank = int(np.searchsorted(np.asarray(domain.edges), number, side="right")) - 1
+    return (rank, rank + 1) if 0 <= rank < domain.size else None
+
+
+def _number(label: str, kind: Kind) -> int | float | None:
+    try:
+        number = read_number(label, kind)
+    except ValueError:
+        return None
+    return number if np.isfinite(number) else None
+
+
+def _allowed(domain: Domain) -> str:
+    if not isinstance(domain, Continuum):
+        return f"the values of taxonomy {domain.source}"
+    raw = "dates" if domain.kind == "date" else "numbers"
+    return f"{raw} and intervals [lo, hi) of them"

@@ -1,0 +1,55 @@
+"""Columns as the numbers that a decision tree splits on.
+
+Order matters to a tree: numbers and intervals keep theirs, categories get a column of 0 and 1 each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.data.column import Generalised
+from masquerade.data.continuum import Continuum
+from masquerade.data.encode import encode
+from masquerade.data.schema import Attribute
+from masquerade.data.table import Table
+
+Features = NDArray[np.float32]  # one row a record
+
+# Beyond so many categories a column for each would cost more memory than a tree can gain from it.
+_MOST_CATEGORIES = 256
+
+
+def raw_features(table: Table, name: str) -> Features:
+    """An attribute as it is in the table: numbers as numbers, categories one column each."""
+    kind = table.schema[name].kind
+    if kind == "categorical":
+        coded = table.coded(name)
+        return _one_column_each(coded.codes, len(coded.labels))
+    # A taxonomy of fixed intervals would hide the numbers: encode without it.
+    column = encode(Attribute(name, kind), table.cells(name), table.where)
+    assert isinstance(column.domain, Continuum)
+    numbers = column.domain.values.astype(np.float32)
+    if (
+        np.diff(numbers) <= 0
+    ).any():  # trees hold 32-bit numbers; where those run together, ranks still differ
+        numbers = np.arange(numbers.size, dtype=np.float32)
+    return numbers[column.ranks][:, np.newaxis]
+
+
+def released_features(column: Generalised, ordered: bool) -> Features:
+    """An attribute as it was released: intervals (`ordered`) by their order, categories one column each."""
+    if not ordered:
+        return _one_column_each(column.codes, len(column.labels))
+    lo, hi = column.lo.astype(np.float32), column.hi.astype(np.float32)
+    order = np.lexsort((hi, lo))
+    if (lo[order][1:] >= hi[order][:-1]).all():
+        return lo[column.codes][:, np.newaxis]
+    return np.column_stack([lo, hi])[column.codes]  # intervals that overlap have no one order
+
+
+def _one_column_each(codes: NDArray[np.int32], n_codes: int) -> Features:
+    if n_codes <= 2 or n_codes > _MOST_CATEGORIES:  # of two columns, the second would only repeat the first
+        return codes.astype(np.float32)[:, np.newaxis]
+    columns: Features = (codes[:, np.newaxis] == np.arange(n_codes)).astype(np.float32)
+    return columns

@@ -1,0 +1,138 @@
+"""Top-down specialization as the notes define it, record by record: slow, and written apart from the real one.
+
+A value is a `Branch` of a taxonomy, or an interval `(lo, hi)`; records are dictionaries. Nothing here knows of ranks,
+prefix counts, partitions or laziness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from masquerade import Branch
+
+Record = dict[str, Any]
+Value = Any
+Valid = Callable[[list[Record]], bool]
+
+
+def leaves(branch: Branch) -> list[str]:
+    return [leaf for child in branch.children for leaf in leaves(child)] if branch.children else [branch.name]
+
+
+def carries(raw: Any, value: Value) -> bool:
+    return raw in leaves(value) if isinstance(value, Branch) else value[0] <= raw < value[1]
+
+
+def entropy(labels: Sequence[Any]) -> float:
+    return (
+        -sum(n / len(labels) * math.log2(n / len(labels)) for n in Counter(labels).values())
+        if labels
+        else 0.0
+    )
+
+
+def fixed(x: float) -> int:
+    return round(x * 2**32)
+
+
+def info_gain(parts: list[list[Any]]) -> float:
+    whole = [label for part in parts for label in part]
+    return entropy(whole) - sum(len(part) / len(whole) * entropy(part) for part in parts)
+
+
+def told_apart(parts: list[list[Any]]) -> int:
+    return sum(map(len, parts)) ** 2 - sum(len(part) ** 2 for part in parts)
+
+
+def collapse(branch: Branch) -> Branch:
+    while len(branch.children) == 1:
+        branch = branch.children[0]
+    return Branch(branch.name, tuple(collapse(child) for child in branch.children))
+
+
+def specialise(
+    records: list[Record],
+    tops: dict[str, Value],
+    qids: list[tuple[Sequence[str], Valid]],
+    target: str | None,
+    score: str,
+) -> tuple[list[tuple[str, Value, list[Value], int]], dict[str, list[Value]]]:
+    """The steps (attribute, value, children, fixed score) and the final cut. `tops` is in schema order."""
+    cut = {name: [collapse(top) if isinstance(top, Branch) else top] for name, top in tops.items()}
+    steps = []
+
+    def carriers(name: str, value: Value) -> list[Record]:
+        return [record for record in records if carries(record[name], value)]
+
+    def labels(rows: list[Record]) -> list[Any]:
+        return [record[target] if target is not None else 0 for record in rows]
+
+    def split(name: str, value: Value) -> list[Value]:
+        if isinstance(value, Branch):
+            return list(value.children)
+        inside = sorted({record[name] for record in carriers(name, value)})
+        ways = [[(value[0], s), (s, value[1])] for s in inside[1:]]
+        if not ways:
+            return []
+
+        def gain(way: list[Value]) -> int:
+            parts = [labels(carriers(name, part)) for part in way]
+            return told_apart(parts) if score == "discernibility" else fixed(info_gain(parts))
+
+        return max(ways, key=gain)  # the first of equals: the smallest s
+
+    def groups(attributes: Sequence[str], cut: dict[str, list[Value]]) -> list[list[Record]]:
+        found: dict[tuple[int, ...], list[Record]] = {}
+        for record in records:
+            key = tuple(
+                next(i for i, value in enumerate(cut[name]) if carries(record[name], value))
+                for name in attributes
+            )
+            found.setdefault(key, []).append(record)
+        return list(found.values())
+
+    while True:
+        best = None
+        for position, name in enumerate(tops):
+            for value in cut[name]:
+                children = split(name, value)
+                rows = carriers(name, value)
+                parts = [labels(carriers(name, child)) for child in children]
+                if not children or not rows:
+                    continue
+                if score == "discernibility":
+                    if sum(1 for part in parts if part) < 2:
+                        continue
+                elif len(set(labels(rows))) < 2:
+                    continue
+                after = dict(cut)
+                at = cut[name].index(value)
+                after[name] = cut[name][:at] + children + cut[name][at + 1 :]
+                touched = [(attributes, valid) for attributes, valid in qids if name in attributes]
+                if not all(
+                    valid(group) for attributes, valid in touched for group in groups(attributes, after)
+                ):
+                    continue
+                if score == "discernibility":
+                    rating = told_apart(parts) * 2**32
+                elif score == "info-gain":
+                    rating = fixed(info_gain(parts))
+                elif score == "gain-ratio":
+                    spread = entropy([i for i, part in enumerate(parts) for _ in part])
+                    rating = fixed(info_gain(parts) / spread if spread else info_gain(parts))
+                else:
+                    losses = [
+                        min(map(len, groups(attributes, cut))) - min(map(len, groups(attributes, after)))
+                        for attributes, _ in touched
+                    ]
+                    rating = fixed(info_gain(parts) / (sum(losses) / len(losses) + 1))
+                candidate = (-rating, position, at)
+                if best is None or candidate < best[0]:
+                    best = (candidate, name, value, children, rating, after)
+        if best is None:
+            return steps, cut
+        _, name, value, children, rating, cut = best
+        steps.append((name, value, children, rating))

@@ -1,0 +1,193 @@
+"""Top-down specialization against its slow, separately written twin, and its edges."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from anonymize.reference_tds import carries, leaves, specialise
+from masquerade.utility.scores import SCORES
+from papers.paper_tables import loan_table, tree
+
+INF = float("inf")
+
+TREES = [
+    tree("*", tree("ab", "a", "b"), tree("cd", "c", "d")),
+    tree("*", "a", tree("bcd", "b", tree("cd", "c", "d"))),
+    tree("*", "a", "b", "c", "d"),
+    tree("*", tree("chain", tree("abc", "a", "b", "c")), "d"),
+    tree("*", tree("only", tree("all", "a", "b", "c", "d"))),
+]
+
+values = st.sampled_from("abcd")
+numbers = st.sampled_from([-2.5, -1, 0, 1, 2, 2.25, 7, 1000000])
+rows = st.lists(
+    st.fixed_dictionaries(
+        {"p": values, "q": values, "x": numbers, "y": numbers, "s": values, "class": st.sampled_from("NY")}
+    ),
+    min_size=1,
+    max_size=40,
+)
+qid = st.lists(st.sampled_from("pqxy"), min_size=1, max_size=4, unique=True)
+
+
+def as_table(records: list[dict[str, Any]], tops: dict[str, Any]) -> mq.Table:
+    columns = {name: [record[name] for record in records] for name in ("p", "q", "x", "y", "s", "class")}
+    columns["x"] = [float(x) for x in columns["x"]]
+    columns["y"] = [float(y) for y in columns["y"]]
+    attributes = [
+        mq.Attribute(name, taxonomy=mq.Taxonomy(top))
+        if isinstance(top, mq.Branch)
+        else mq.Attribute(name, "continuous")
+        for name, top in tops.items()
+    ]
+    return mq.Table(pa.table(columns), mq.Schema(attributes))
+
+
+def written(value: Any) -> str:
+    if isinstance(value, mq.Branch):
+        return value.name
+    return "[{}, {})".format(*(int(end) if abs(end) != INF and end == int(end) else end for end in value))
+
+
+def covered(qids: Sequence[tuple[list[str], int]]) -> list[tuple[list[str], int]]:
+    """The QIDs that no other covers."""
+    kept = []
+    for i, (names, k) in enumerate(qids):
+        others = [
+            (o, ok) for j, (o, ok) in enumerate(qids) if j != i and (j < i or (set(o), ok) != (set(names), k))
+        ]
+        if not any(set(names) <= set(o) and k <= ok for o, ok in others):
+            kept.append((names, k))
+    return kept
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    records=rows,
+    trees=st.tuples(st.sampled_from(TREES), st.sampled_from(TREES)),
+    qids=st.lists(st.tuples(qid, st.integers(1, 8)), min_size=1, max_size=3),
+    score=st.sampled_from(list(SCORES)),
+)
+def test_same_steps_as_the_reference(
+    records: list[dict[str, Any]], trees: tuple[Any, Any], qids: list[tuple[list[str], int]], score: str
+) -> None:
+    qids = [(names, min(k, len(records))) for names, k in qids]
+    used = {name for names, _ in qids for name in names}
+    tops = {"p": trees[0], "q": trees[1], "x": (-INF, INF), "y": (-INF, INF)}
+    tops = {name: top for name, top in tops.items() if name in used}
+    target = None if score == "discernibility" else "class"
+    requirements = [(names, lambda group, k=k: len(group) >= k) for names, k in covered(qids)]
+    steps, cut = specialise(records, tops, requirements, target, score)
+
+    requirement = mq.KAnonymity(*qids[0])
+    for names, k in qids[1:]:
+        requirement = requirement & mq.KAnonymity(names, k)
+    release = mq.anonymize(
+        as_table(records, tops), requirement, mq.TopDownSpecialization(target, score), order="input"
+    )
+    assert [(s.attribute, s.value, list(s.children), s.score) for s in release.steps] == [
+        (name, written(value), [written(child) for child in children], rating / 2**32)
+        for name, value, children, rating in steps
+    ]
+    for record, cells in zip(records, release.table.to_pylist(), strict=True):
+        for name in used:
+            [value] = [value for value in cut[name] if carries(record[name], value)]
+            assert cells[name] == written(value)
+
+
+@settings(max_examples=80, deadline=None)
+@given(records=rows, l=st.integers(1, 3), k=st.integers(1, 4), score=st.sampled_from(list(SCORES)))
+def test_same_steps_with_diversity(records: list[dict[str, Any]], l: int, k: int, score: str) -> None:  # noqa: E741
+    def diverse(group: list[dict[str, Any]]) -> bool:
+        return len(group) >= k and len({record["s"] for record in group}) >= l
+
+    tops = {"p": TREES[0], "x": (-INF, INF)}
+    requirement = mq.KAnonymity(["p", "x"], k) & mq.LDiversity(["p", "x"], l=l, sensitive="s")
+    algorithm = mq.TopDownSpecialization("class" if score != "discernibility" else None, score)
+    if not diverse(records):
+        with pytest.raises(mq.RequirementUnreachable):
+            mq.anonymize(as_table(records, tops), requirement, algorithm)
+        return
+    steps, _ = specialise(records, tops, [(["p", "x"], diverse)], algorithm.target, score)
+    release = mq.anonymize(as_table(records, tops), requirement, algorithm)
+    assert [(s.attribute, s.value, s.score) for s in release.steps] == [
+        (name, written(value), rating / 2**32) for name, value, _, rating in steps
+    ]
+
+
+def test_nothing_more_is_valid() -> None:
+    """The cut is maximal: any further specialization violates or tells no classes apart."""
+    requirement = mq.KAnonymity(["Sex", "Job"], k=4) & mq.KAnonymity(["Sex", "Salary"], k=5)
+    release = mq.anonymize(loan_table(), requirement, mq.TopDownSpecialization("Class"))
+    again = mq.anonymize(loan_table(), requirement, mq.TopDownSpecialization("Class", "info-gain"))
+    for each in (release, again):
+        sizes = Counter((r["Sex"], r["Job"]) for r in each.table.to_pylist())
+        assert min(sizes.values()) >= 4
+
+
+def test_open_outer_intervals_without_bounds() -> None:
+    table = pa.table({"age": [20, 20, 60, 60], "class": ["N", "N", "Y", "Y"]})
+    release = mq.anonymize(table, mq.KAnonymity(["age"], k=2), mq.TopDownSpecialization("class"))
+    assert sorted(set(release.table["age"].to_pylist())) == ["[-inf, 60)", "[60, inf)"]
+
+
+def test_k_above_the_number_of_records_is_unreachable() -> None:
+    with pytest.raises(mq.RequirementUnreachable, match="has 34 records; at least 35 are required"):
+        mq.anonymize(loan_table(), mq.KAnonymity(["Sex"], k=35), mq.TopDownSpecialization("Class"))
+
+
+def test_a_pure_value_is_not_specialised() -> None:
+    table = pa.table({"age": [1, 2, 3, 4], "class": ["Y"] * 4})
+    release = mq.anonymize(table, mq.KAnonymity(["age"], k=1), mq.TopDownSpecialization("class"))
+    assert release.steps == ()
+
+
+def test_score_zero_still_wins_when_nothing_else_is_valid() -> None:
+    taxonomy = mq.Taxonomy(tree("*", "a", "b"))
+    table = mq.Table(
+        pa.table({"p": list("aabb"), "class": list("YNYN")}),
+        mq.Schema([mq.Attribute("p", taxonomy=taxonomy)]),
+    )
+    release = mq.anonymize(table, mq.KAnonymity(["p"], k=2), mq.TopDownSpecialization("class"))
+    assert [(step.value, step.score) for step in release.steps] == [("*", 0.0)]
+
+
+def test_attributes_in_no_qid_are_published_as_they_are() -> None:
+    table = pa.table({"age": [1, 2, 3, 4], "note": [" x", "y ", "", "ü"], "class": list("YNYN")})
+    schema = mq.Schema([mq.Attribute("age", "continuous")])
+    release = mq.anonymize(
+        mq.Table(table, schema), mq.KAnonymity(["age"], k=4), mq.TopDownSpecialization("class"), order="input"
+    )
+    assert release.table.column_names == ["age", "class"]
+    assert release.summary["dropped"] == ["note"]
+    schema = mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("note")])
+    kept = mq.Table(table.set_column(1, "note", pa.array([" x", "y ", "z", "ü"])), schema)
+    release = mq.anonymize(
+        kept, mq.KAnonymity(["age"], k=4), mq.TopDownSpecialization("class"), order="input"
+    )
+    assert release.table["note"].to_pylist() == [" x", "y ", "z", "ü"]
+
+
+def test_a_class_inside_a_qid_is_refused() -> None:
+    schema = mq.Schema([*loan_table().schema, mq.Attribute("Class", taxonomy="flat")])
+    table = mq.Table(loan_table().arrow, schema)
+    with pytest.raises(mq.ParameterError, match="Class"):
+        mq.anonymize(table, mq.KAnonymity(["Sex", "Class"], k=2), mq.TopDownSpecialization("Class"))
+
+
+def test_scores_without_a_class_are_refused() -> None:
+    with pytest.raises(mq.ParameterError, match="needs a class attribute"):
+        mq.TopDownSpecialization(score="gain-ratio")
+
+
+def test_leaves_of_the_reference() -> None:
+    """The twin must know what it tests with."""
+    assert leaves(TREES[3]) == ["a", "b", "c", "d"]

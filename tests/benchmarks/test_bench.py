@@ -1,0 +1,209 @@
+"""The bench command and what the experiments share. Nothing here is timed: `make bench` does that."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import masquerade as mq
+from masquerade.cli import bench
+from masquerade.cli.main import app
+from masquerade.errors import ParameterError
+from masquerade.library.jobs import anonymize_job
+
+EXPERIMENTS = bench.find_experiments()
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+DATA = Path(__file__).parents[2] / "../shared/data/adult"
+needs_adult = pytest.mark.skipif(
+    not (DATA / "adult.data").exists(), reason="no ../shared/data/adult beside the checkout"
+)
+
+
+def load(name: str) -> ModuleType:
+    """An experiment, or a file that they share."""
+    return bench._load(name, FOLDER / f"{name}.py")
+
+
+def test_list_names_every_experiment() -> None:
+    shown = CliRunner().invoke(app, ["bench", "--list", "--json"])
+    listed = json.loads(shown.stdout)
+    assert set(listed) == {"adult", "five_million", "peers", "readers", "scale", "scores", "startup"}
+    assert all(len(description) > 20 for description in listed.values())
+    assert listed["peers"] == bench.describe(EXPERIMENTS["peers"])
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_take_say_and_save(name: str) -> None:
+    assert list(inspect.signature(load(name).run).parameters) == ["say", "save"]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["adullt"], 'bench: no experiment "adullt" (did you mean "adult"?); there are adult, five_million'),
+        ([], "bench: name an experiment; there are adult"),
+    ],
+)
+def test_unknown_experiment_is_bad_input(words: list[str], problem: str) -> None:
+    ran = subprocess.run(
+        [Path(sys.executable).with_name("masquerade"), "bench", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert ran.stderr.startswith(f"error: {problem}")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_runs_an_experiment_and_keeps_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "tiny.py"
+    path.write_text(
+        '"""People of two ages."""\n'
+        "from __future__ import annotations\n"
+        "from dataclasses import asdict, dataclass\n"
+        "import pyarrow as pa\n"
+        "import masquerade as mq\n"
+        "@dataclass\n"
+        "class Found:\n"
+        "    groups: int\n"
+        "def run(say, save):\n"
+        "    table = mq.Table(pa.table({'age': [30, 30, 40, 40, 40]}))\n"
+        "    release = mq.anonymize(table, mq.KAnonymity(['age'], k=2))\n"
+        "    say('anonymised')\n"
+        "    return asdict(Found(int(release.group_sizes.size)))\n"
+    )
+    figures = bench.run("tiny", path, tmp_path / "kept")
+    assert figures == {"groups": 2}
+    assert json.loads((tmp_path / "kept/tiny.json").read_text()) == figures
+    shown = capsys.readouterr()
+    assert shown.err == "== tiny: People of two ages.\nanonymised\n"
+    assert shown.out == ""
+
+
+def test_a_missing_library_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "needy.py"
+    path.write_text('"""Needs what nobody has."""\nimport a_library_that_nobody_has\n')
+    with pytest.raises(ParameterError, match=r"needy needs a_library_that_nobody_has.*make bench"):
+        bench.run("needy", path, None)
+
+
+def test_missing_data_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    adult = load("_adult")
+    monkeypatch.setattr(adult, "DATA", tmp_path)
+    with pytest.raises(ParameterError, match=r"adult\.data is missing.*shared/data/adult"):
+        adult.adult()
+
+
+def test_missing_rival_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    peers = load("peers")
+    monkeypatch.setattr(peers, "PYTHON", tmp_path / "python")
+    with pytest.raises(ParameterError, match=r"\.venv-anjana.*make bench"):
+        peers.run(lambda _: None, None)
+
+
+def test_a_written_job_runs(tmp_path: Path) -> None:
+    adult = load("_adult")
+    random = np.random.default_rng(7)
+    people = {"age": random.integers(17, 90, 400), "hours-per-week": random.integers(1, 99, 400)}
+    table = pa.table({**people, "income": np.where(people["age"] > 40, ">50K", "<=50K")})
+    source = adult.write_csv(table, tmp_path / "people.csv")
+    assert pd.read_csv(source).columns.tolist() == ["age", "hours-per-week", "income"]
+    written = anonymize_job(adult.write_job(source, ["age"], 20, ["age", "hours-per-week"]))
+    assert written.report is None
+    assert written.release.group_sizes.min() >= 20
+    assert written.release.steps[0].children == ("[-inf, 41)", "[41, inf)")
+
+
+@needs_adult
+def test_adult_is_the_papers() -> None:
+    adult = load("_adult")
+    table = adult.adult()
+    assert table.num_rows == 45_222
+    assert set(table["income"].to_pylist()) == {"<=50K", ">50K"}
+    assert table.slice(adult.TRAINING_RECORDS - 1, 2)["age"].to_pylist() == [
+        "52",
+        "25",
+    ]  # last of data, first of test
+    assert adult.schema().names == adult.ALL14
+
+
+def test_multi_qid_requirements() -> None:
+    scale = load("scale")
+    drawn = list(scale.random_requirements())
+    assert len(drawn) == 30
+    for requirement in drawn:
+        qids = {frozenset(part.qid) for part in requirement.parts}
+        assert 3 <= len(qids) == len(requirement.parts) <= 7
+        (length,) = {len(qid) for qid in qids}
+        assert 2 <= length <= 9
+    assert len({len(requirement.parts) for requirement in drawn}) > 3
+    assert [str(each) for each in drawn] == [str(each) for each in scale.random_requirements()]
+
+
+@needs_adult
+def test_the_rivals_penalty_by_our_metric() -> None:
+    peers = load("peers")
+    schema = mq.Schema(
+        mq.Attribute(name, "categorical", mq.read_taxonomy(peers._hierarchy(name))) for name in peers.QID
+    )
+    records = peers._adult.adult().select(list(peers.QID)).slice(0, 4)
+    original = mq.Table(records, schema)
+    raw = records.to_pandas().assign(row=["0", "1", "2", "3"])
+    general = raw.assign(**dict.fromkeys(peers.QID, "*"))
+    half = raw.iloc[:2].assign(sex="*")
+    assert peers._penalty(original, raw) == (0, 0)
+    assert peers._penalty(original, general) == (1, 0)
+    assert peers._penalty(original, half) == ((2 * 1 / 8 + 2) / 4, 2)
+
+
+def test_calls_take_turns_after_a_warm_up() -> None:
+    figures = load("_figures")
+    heard = []
+
+    def call(name: str, seconds: float) -> dict[str, float]:
+        heard.append(name)
+        return {"part": seconds + len(heard)}
+
+    spent = figures.in_turn({"a": lambda: call("a", 10), "b": lambda: call("b", 20)}, repeats=3)
+    assert heard == ["a", "b"] * 4
+    assert (spent["a"]["part"].best, spent["a"]["part"].median) == (13, 15)
+    assert (spent["b"]["part"].best, spent["b"]["part"].median) == (24, 26)
+
+
+def test_the_table_says_what_was_missed() -> None:
+    figures = load("_figures")
+    said: list[str] = []
+    rows = [figures.Figure("fast", "1 ms", "3 ms", "0.33", "under 2 ms", True)]
+    rows += [
+        figures.Figure("slow", "9 ms", "3 ms", "3.00", "under 2 ms", False),
+        figures.Figure("other", "5 ms"),
+    ]
+    told = figures.tell(said.append, rows)
+    assert [line.split()[0] for line in said] == ["measured", "fast", "slow", "other"]
+    assert [line.endswith("NOT MET") for line in said] == [False, False, True, False]
+    assert [each["met"] for each in told] == [True, False, None]
+
+
+def test_peak_memory_is_the_commands_own() -> None:
+    program = "text = b'x' * (200 << 20); print(len(text))"
+    ran = subprocess.run(
+        [sys.executable, FOLDER / "_peak.py", sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    measured = json.loads(ran.stdout)
+    assert measured["output"] == f"{200 << 20}\n"
+    assert 200 << 20 < measured["peak_bytes"] < 300 << 20

@@ -1,0 +1,516 @@
+"""Each requirement against its definition, by hand and on random groups."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.errors import ParameterError
+from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
+from masquerade.privacy.confidence_bounding import ConfidenceBounding
+from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy.models import MODELS
+from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
+from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.privacy.t_closeness import TCloseness
+from privacy.definitions import EXAMPLES, QID, SENSITIVE, figure, satisfied
+
+ALPHABET = "abcd"
+
+
+def count(groups: Sequence[Sequence[int]]) -> tuple[Any, Any, tuple[str, ...]]:
+    """A histogram as a requirement gets it: without values that no record has."""
+    histogram = np.array(groups, np.int64)
+    used = histogram.sum(axis=0) > 0
+    labels = tuple(label for label, kept in zip(ALPHABET, used, strict=False) if kept)
+    histogram = histogram[:, used]
+    return histogram, histogram.sum(axis=0, keepdims=True), labels
+
+
+def records(counts: Sequence[int]) -> list[str]:
+    return [label for label, n in zip(ALPHABET, counts, strict=False) for _ in range(n)]
+
+
+def holds(requirement: GroupRequirement, *groups: Sequence[int]) -> list[bool]:
+    return requirement.holds(*count(groups)).tolist()
+
+
+def figures(requirement: GroupRequirement, *groups: Sequence[int]) -> list[float]:
+    return requirement.figures(*count(groups)).tolist()
+
+
+nonempty = st.lists(st.integers(0, 6), min_size=4, max_size=4).filter(any)
+tables = st.lists(nonempty, min_size=1, max_size=6)
+models = st.sampled_from(EXAMPLES).map(lambda make: make(QID))
+
+
+@given(models, tables)
+@settings(max_examples=400, deadline=None)
+def test_as_defined(requirement: GroupRequirement, groups: list[list[int]]) -> None:
+    table = [value for group in groups for value in records(group)]
+    assert holds(requirement, *groups) == [satisfied(requirement, records(g), table) for g in groups]
+    expected = [figure(requirement, records(g), table) for g in groups]
+    assert figures(requirement, *groups) == pytest.approx(expected)
+
+
+@given(models, tables)
+@settings(max_examples=400, deadline=None)
+def test_a_union_of_satisfying_groups_satisfies(
+    requirement: GroupRequirement, groups: list[list[int]]
+) -> None:
+    histogram, whole, labels = count(groups)
+    good = histogram[requirement.holds(histogram, whole, labels)]
+    assert requirement.monotone
+    if len(good) > 1:
+        assert requirement.holds(good[:2].sum(axis=0, keepdims=True), whole, labels).all()
+        assert requirement.holds(good.sum(axis=0, keepdims=True), whole, labels).all()
+
+
+@given(models, tables)
+@settings(max_examples=100, deadline=None)
+def test_counts_are_left_as_they_were(requirement: GroupRequirement, groups: list[list[int]]) -> None:
+    histogram, whole, labels = count(groups)
+    before = histogram.copy(), whole.copy()
+    histogram.setflags(write=False)
+    whole.setflags(write=False)
+    requirement.figures(histogram, whole, labels)
+    requirement.holds(histogram, whole, labels)
+    assert (histogram == before[0]).all()
+    assert (whole == before[1]).all()
+
+
+@pytest.mark.parametrize("make", EXAMPLES)
+def test_a_value_that_is_nowhere_changes_nothing(make: Callable[..., GroupRequirement]) -> None:
+    """Seen in t-closeness over ordered values, where a value that no record has must not widen the scale."""
+    requirement = make(QID)
+    histogram = np.array([[3, 1, 2], [1, 1, 0]])
+    padded = np.array([[3, 0, 1, 2], [1, 0, 1, 0]])
+    plain = requirement.figures(histogram, histogram.sum(axis=0, keepdims=True), ("a", "b", "c"))
+    wider = requirement.figures(padded, padded.sum(axis=0, keepdims=True), ("a", "aa", "b", "c"))
+    assert plain.tolist() == wider.tolist()
+
+
+# --- by hand ---
+
+
+def test_distinct_by_hand() -> None:
+    assert holds(LDiversity(QID, 3, SENSITIVE), [1, 1, 1, 0], [9, 9, 0, 0]) == [True, False]
+    assert figures(LDiversity(QID, 3, SENSITIVE), [1, 1, 1, 0], [9, 9, 0, 0]) == [3, 2]
+
+
+@pytest.mark.parametrize("n", range(1, 60))
+def test_entropy_of_l_equal_values_is_log_l(n: int) -> None:
+    histogram = np.full((1, n), 7)
+    assert EntropyLDiversity(QID, n, SENSITIVE).holds(histogram, histogram).all()
+    assert not EntropyLDiversity(QID, n + 0.001, SENSITIVE).holds(histogram, histogram).any()
+
+
+def test_entropy_by_hand() -> None:
+    # Shares 1/2, 1/4, 1/4 have 1.5 bits, as have 2^1.5 equal ones: three values, yet not entropy 3-diverse.
+    assert figures(EntropyLDiversity(QID, 2, SENSITIVE), [2, 1, 1, 0]) == pytest.approx([2 * math.sqrt(2)])
+    assert holds(EntropyLDiversity(QID, 3, SENSITIVE), [2, 1, 1, 0]) == [False]
+    assert holds(EntropyLDiversity(QID, 2.8284, SENSITIVE), [2, 1, 1, 0]) == [True]
+
+
+def test_recursive_by_hand() -> None:
+    # r = 5, 3, 2: for l = 2 the tail is 5, for l = 3 it is 2.
+    assert figures(RecursiveLDiversity(QID, 2, 2, SENSITIVE), [3, 5, 2]) == [1.0]
+    assert figures(RecursiveLDiversity(QID, 2, 3, SENSITIVE), [3, 5, 2]) == [2.5]
+    assert holds(RecursiveLDiversity(QID, 2, 3, SENSITIVE), [3, 5, 2]) == [False]
+    assert holds(RecursiveLDiversity(QID, 2.6, 3, SENSITIVE), [3, 5, 2]) == [True]
+
+
+def test_recursive_is_strict_whatever_c_is_in_binary() -> None:
+    # 55 < 1.1 · 50 is false, although floating point says otherwise.
+    assert 1.1 * 50 > 55
+    assert holds(RecursiveLDiversity(QID, 1.1, 2, SENSITIVE), [55, 50]) == [False]
+    assert holds(RecursiveLDiversity(QID, 1.1001, 2, SENSITIVE), [55, 50]) == [True]
+
+
+@pytest.mark.parametrize("c", [1, 1e6, 1e300, 10**300])
+def test_recursive_needs_l_values_however_large_c(c: float) -> None:
+    requirement = RecursiveLDiversity(QID, c, 3, SENSITIVE)
+    assert holds(requirement, [4, 4, 0], [1, 4, 4]) == [False, c > 4]
+    assert figures(requirement, [4, 4, 0], [1, 4, 4]) == [math.inf, 4.0]
+    assert RecursiveLDiversity(QID, c, 9, SENSITIVE).figures(np.array([[1, 1]]), np.array([[1, 1]])) == [
+        math.inf
+    ]
+
+
+def test_closeness_by_hand() -> None:
+    # Li, Li and Venkatasubramanian, section 4: salaries 3k … 11k, the groups {3k, 4k, 5k} and {6k, 8k, 11k}.
+    first = [1, 1, 1, 0, 0, 0, 0, 0, 0]
+    second = [0, 0, 0, 1, 0, 1, 0, 0, 1]
+    rest = [0, 0, 0, 0, 1, 0, 1, 1, 0]
+    histogram = np.array([first, second, rest])
+    whole = histogram.sum(axis=0, keepdims=True)
+    ordered = TCloseness(QID, 0.375, "salary", "ordered")
+    assert ordered.figures(histogram, whole)[:2] == pytest.approx([0.375, 1 / 6])
+    assert ordered.holds(histogram, whole)[:2].tolist() == [True, True]
+    assert TCloseness(QID, 0.374, "salary", "ordered").holds(histogram, whole)[:2].tolist() == [False, True]
+    equal = TCloseness(QID, 0.5, "salary")
+    assert equal.figures(histogram, whole) == pytest.approx([2 / 3] * 3)
+
+
+def test_closeness_of_one_value_is_zero() -> None:
+    for distance in ("equal", "ordered"):
+        assert figures(TCloseness(QID, 0, SENSITIVE, distance), [3], [1]) == [0, 0]
+        assert holds(TCloseness(QID, 0, SENSITIVE, distance), [3], [1]) == [True, True]
+
+
+def test_closeness_of_a_tenth() -> None:
+    # 0.1 + 0.2 is not 0.3 in binary: (4, 6) of (1, 9)·10 is 0.3 away.
+    histogram, whole = np.array([[4, 6]]), np.array([[10, 90]])
+    assert TCloseness(QID, 0.3, SENSITIVE).holds(histogram, whole).all()
+    assert not TCloseness(QID, 0.2999, SENSITIVE).holds(histogram, whole).any()
+
+
+def test_shares_by_hand() -> None:
+    assert 0.29 * 100 < 29
+    for requirement in (ConfidenceBounding(QID, 0.29, SENSITIVE), AlphaKAnonymity(QID, 0.29, 2, SENSITIVE)):
+        assert holds(requirement, [29, 29, 29, 13], [30, 29, 28, 13]) == [True, False]
+        assert figures(requirement, [29, 29, 29, 13], [30, 29, 28, 13]) == [0.29, 0.3]
+
+
+def test_a_bound_that_was_computed() -> None:
+    assert 0.3 - 0.1 < 1 / 5
+    assert holds(ConfidenceBounding(QID, 0.3 - 0.1, SENSITIVE, ["a"]), [1, 4], [201, 799]) == [True, False]
+
+
+def test_only_listed_values_are_bounded() -> None:
+    requirement = ConfidenceBounding(QID, 0.25, SENSITIVE, ["b"])
+    assert holds(requirement, [3, 1], [1, 1]) == [True, False]
+    assert figures(requirement, [3, 1], [1, 1]) == [0.25, 0.5]
+    # A listed value that is not in the table has no share.
+    assert figures(ConfidenceBounding(QID, 0.25, SENSITIVE, ["z"]), [3, 1]) == [0.0]
+
+
+def test_alpha_k_names_what_is_broken() -> None:
+    requirement = AlphaKAnonymity(QID, 0.5, 4, SENSITIVE)
+    assert holds(requirement, [2, 2], [1, 1], [4, 1]) == [True, False, False]
+    small, skewed = (
+        "3 records; at least 4 are required",
+        "a share of 0.8 of a value of disease; at most 0.5 is allowed",
+    )
+    assert requirement.complaint(0.5, 3) == f"has {small}"
+    assert requirement.complaint(0.8, 5) == f"has {skewed}"
+    assert requirement.complaint(0.8, 3) == f"has {small}; and {skewed}"
+    one = AlphaKAnonymity(QID, 0.5, 4, SENSITIVE, ["HIV"])
+    assert one.complaint(0.8, 5) == "has a share of 0.8 of disease = HIV; at most 0.5 is allowed"
+
+
+def test_p_sensitive_names_what_is_broken() -> None:
+    requirement = PSensitiveKAnonymity(QID, 2, 3, SENSITIVE)
+    assert holds(requirement, [2, 1], [1, 1], [3, 0]) == [True, False, False]
+    assert figures(requirement, [2, 1], [1, 1], [3, 0]) == [2, 2, 1]
+    small = "2 records; at least 3 are required"
+    same = "1 different value of disease; at least 2 are required"
+    assert requirement.complaint(2, 2) == f"has {small}"
+    assert requirement.complaint(1, 3) == f"has {same}"
+    assert requirement.complaint(1, 2) == f"has {small}; and {same}"
+
+
+def test_other_complaints() -> None:
+    assert KAnonymity(QID, 50).complaint(1, 1) == "has 1 record; at least 50 are required"
+    assert LDiversity(QID, 3, "d").complaint(2, 9) == "has 2 different values of d; at least 3 are required"
+    assert EntropyLDiversity(QID, 3, "d").complaint(2.82842712, 9) == (
+        "has an effective number of 2.828 values of d; at least 3 are required"
+    )
+    recursive = RecursiveLDiversity(QID, 2, 3, "d")
+    assert (
+        recursive.complaint(math.inf, 9) == "has fewer than 3 different values of d; at least 3 are required"
+    )
+    assert recursive.complaint(2.5, 9) == (
+        "has a most frequent value of d with 2.5 times the records of its values from number 3 on; "
+        "less than 2 times is required"
+    )
+    assert TCloseness(QID, 0.1, "d").complaint(1 / 3, 9) == (
+        "has values of d at a distance of 0.3333 from the whole table's; at most 0.1 is allowed"
+    )
+
+
+def test_a_complaint_tells_the_figure_from_the_limit() -> None:
+    text = ConfidenceBounding(QID, 0.5, SENSITIVE).complaint(0.50000001, 10**9)
+    assert text == "has a share of 0.50000001 of a value of disease; at most 0.5 is allowed"
+
+
+# --- which covers which ---
+
+COVERS = [
+    (KAnonymity(QID, 5), KAnonymity(QID, 4)),
+    (LDiversity(QID, 3, "d"), LDiversity(QID, 2, "d")),
+    (EntropyLDiversity(QID, 2.5, "d"), EntropyLDiversity(QID, 2.4, "d")),
+    (RecursiveLDiversity(QID, 2, 3, "d"), RecursiveLDiversity(QID, 2, 2, "d")),
+    (RecursiveLDiversity(QID, 2, 3, "d"), RecursiveLDiversity(QID, 3, 3, "d")),
+    (TCloseness(QID, 0.1, "d"), TCloseness(QID, 0.2, "d")),
+    (TCloseness(QID, 0.1, "d", "ordered"), TCloseness(QID, 0.2, "d", "ordered")),
+    (TCloseness(QID, 0.1, "d"), TCloseness(QID, 0.1, "d", "ordered")),
+    (AlphaKAnonymity(QID, 0.4, 3, "d"), AlphaKAnonymity(QID, 0.5, 3, "d")),
+    (AlphaKAnonymity(QID, 0.4, 3, "d"), AlphaKAnonymity(QID, 0.4, 2, "d")),
+    (AlphaKAnonymity(QID, 0.4, 3, "d"), AlphaKAnonymity(QID, 0.4, 3, "d", ["a"])),
+    (AlphaKAnonymity(QID, 0.4, 3, "d", ["b", "a"]), AlphaKAnonymity(QID, 0.4, 3, "d", ["a"])),
+    (ConfidenceBounding(QID, 0.4, "d"), ConfidenceBounding(QID, 0.5, "d")),
+    (ConfidenceBounding(QID, 0.4, "d"), ConfidenceBounding(QID, 0.4, "d", ["a"])),
+    (ConfidenceBounding(QID, 0.4, "d", ["a", "b"]), ConfidenceBounding(QID, 0.4, "d", ["a"])),
+    (PSensitiveKAnonymity(QID, 2, 5, "d"), PSensitiveKAnonymity(QID, 2, 4, "d")),
+    (PSensitiveKAnonymity(QID, 3, 4, "d"), PSensitiveKAnonymity(QID, 2, 4, "d")),
+]
+
+APART = [
+    (RecursiveLDiversity(QID, 3, 3, "d"), RecursiveLDiversity(QID, 2, 2, "d")),
+    (AlphaKAnonymity(QID, 0.4, 2, "d"), AlphaKAnonymity(QID, 0.5, 3, "d")),
+    (AlphaKAnonymity(QID, 0.4, 3, "d", ["a"]), AlphaKAnonymity(QID, 0.4, 3, "d", ["b"])),
+    (ConfidenceBounding(QID, 0.3, "d", ["a"]), ConfidenceBounding(QID, 0.4, "d")),
+    (PSensitiveKAnonymity(QID, 3, 4, "d"), PSensitiveKAnonymity(QID, 2, 5, "d")),
+    (LDiversity(QID, 2, "d"), LDiversity(QID, 2, "e")),
+    (LDiversity(QID, 2, "d"), EntropyLDiversity(QID, 2, "d")),
+    (AlphaKAnonymity(QID, 0.5, 5, "d"), KAnonymity(QID, 5)),
+    (PSensitiveKAnonymity(QID, 2, 5, "d"), KAnonymity(QID, 5)),
+]
+
+
+@pytest.mark.parametrize(("strict", "loose"), COVERS, ids=str)
+def test_covers(strict: GroupRequirement, loose: GroupRequirement) -> None:
+    assert strict.covers(loose)
+    assert not loose.covers(strict)
+    assert strict.covers(strict)
+    assert loose.covers(loose)
+
+
+@pytest.mark.parametrize(("one", "other"), APART, ids=str)
+def test_neither_covers(one: GroupRequirement, other: GroupRequirement) -> None:
+    assert not one.covers(other)
+    assert not other.covers(one)
+
+
+@st.composite
+def parameters(draw: st.DrawFn) -> tuple[GroupRequirement, GroupRequirement]:
+    """Two requirements of one model, the first over more attributes."""
+    fraction = st.sampled_from([0.3, 0.5, 0.6, 0.8, 1])
+    whole = st.integers(1, 3)
+    listed = st.sampled_from([None, ("a",), ("a", "b")])
+    name = draw(st.sampled_from(sorted(MODELS)))
+    pools: dict[str, Any] = {
+        "k-anonymity": (whole,),
+        "l-diversity": (whole,),
+        "entropy-l-diversity": (st.sampled_from([1, 1.4, 2, 2.5]),),
+        "recursive-l-diversity": (st.sampled_from([0.5, 1, 2, 3]), whole),
+        "t-closeness": (fraction, st.sampled_from(["equal", "ordered"])),
+        "alpha-k-anonymity": (fraction, whole, listed),
+        "confidence-bounding": (fraction, listed),
+        "p-sensitive-k-anonymity": (whole, whole),
+    }
+
+    def make(qid: Sequence[str]) -> GroupRequirement:
+        values = [draw(pool) for pool in pools[name]]
+        if name == "k-anonymity":
+            return KAnonymity(qid, *values)
+        at = {"t-closeness": 1, "alpha-k-anonymity": 2, "confidence-bounding": 1}.get(name, len(values))
+        return MODELS[name](qid, *values[:at], SENSITIVE, *values[at:])  # type: ignore[call-arg]
+
+    return make(QID), make(QID[:1])
+
+
+@given(parameters(), st.lists(tables, min_size=1, max_size=3))
+@settings(max_examples=500, deadline=None)
+def test_what_is_covered_follows(
+    pair: tuple[GroupRequirement, GroupRequirement], coarse: list[list[list[int]]]
+) -> None:
+    """Each coarse group of the smaller QID is made of fine groups of the larger one."""
+    wide, narrow = pair
+    histogram, whole, labels = count([fine for group in coarse for fine in group])
+    owner = np.repeat(np.arange(len(coarse)), [len(group) for group in coarse])
+    merged = np.array([histogram[owner == each].sum(axis=0) for each in range(len(coarse))])
+    if wide.covers(narrow) and wide.holds(histogram, whole, labels).all():
+        assert narrow.holds(merged, whole, labels).all()
+
+
+# --- parameters ---
+
+WHOLE = "must be a whole number of at least 1"
+UNIT = "must be a number above 0 and at most 1"
+WRONG = [
+    (lambda: KAnonymity(QID, 0), f"The k parameter of KAnonymity {WHOLE}. Got 0 instead."),
+    (lambda: KAnonymity(QID, True), f"The k parameter of KAnonymity {WHOLE}. Got True instead."),
+    (lambda: KAnonymity(QID, np.bool_(True)), f"The k parameter of KAnonymity {WHOLE}. Got True instead."),
+    (lambda: KAnonymity(QID, 2.0), f"The k parameter of KAnonymity {WHOLE}. Got 2.0 instead."),
+    (lambda: KAnonymity(QID, "2"), f"The k parameter of KAnonymity {WHOLE}. Got '2' instead."),
+    (lambda: KAnonymity(QID, np.int64(-3)), f"The k parameter of KAnonymity {WHOLE}. Got -3 instead."),
+    (
+        lambda: KAnonymity([], 2),
+        "The qid parameter of KAnonymity must be a list of one or more attribute names. Got [] instead.",
+    ),
+    (
+        lambda: KAnonymity(5, 2),
+        "The qid parameter of KAnonymity must be a list of one or more attribute names. Got 5 instead.",
+    ),
+    (
+        lambda: KAnonymity(["age", ""], 2),
+        "The qid parameter of KAnonymity must be a list of one or more attribute names. "
+        "Got ['age', ''] instead.",
+    ),
+    (
+        lambda: KAnonymity(["age", "age"], 2),
+        "The qid parameter of KAnonymity must be a list of different attribute names. "
+        "Got ['age', 'age'] instead.",
+    ),
+    (lambda: LDiversity(QID, 1.5, "d"), f"The l parameter of LDiversity {WHOLE}. Got 1.5 instead."),
+    (
+        lambda: LDiversity(QID, 2, "job"),
+        "The sensitive parameter of LDiversity must be an attribute outside the qid age, job. "
+        "Got 'job' instead.",
+    ),
+    (
+        lambda: LDiversity(QID, 2, None),
+        "The sensitive parameter of LDiversity must be the name of an attribute. Got None instead.",
+    ),
+    (
+        lambda: EntropyLDiversity(QID, 0.9, "d"),
+        "The l parameter of EntropyLDiversity must be a number of at least 1. Got 0.9 instead.",
+    ),
+    (
+        lambda: EntropyLDiversity(QID, False, "d"),
+        "The l parameter of EntropyLDiversity must be a number of at least 1. Got False instead.",
+    ),
+    (
+        lambda: RecursiveLDiversity(QID, 0, 2, "d"),
+        "The c parameter of RecursiveLDiversity must be a number above 0. Got 0 instead.",
+    ),
+    (
+        lambda: RecursiveLDiversity(QID, math.inf, 2, "d"),
+        "The c parameter of RecursiveLDiversity must be a number above 0. Got inf instead.",
+    ),
+    (
+        lambda: RecursiveLDiversity(QID, 2, 0, "d"),
+        f"The l parameter of RecursiveLDiversity {WHOLE}. Got 0 instead.",
+    ),
+    (
+        lambda: TCloseness(QID, 1.5, "d"),
+        "The t parameter of TCloseness must be a number of at least 0 and at most 1. Got 1.5 instead.",
+    ),
+    (
+        lambda: TCloseness(QID, math.nan, "d"),
+        "The t parameter of TCloseness must be a number of at least 0 and at most 1. Got nan instead.",
+    ),
+    (
+        lambda: TCloseness(QID, 0.1, "d", "euclidean"),
+        'The distance parameter of TCloseness must be "equal" or "ordered". Got \'euclidean\' instead.',
+    ),
+    (
+        lambda: AlphaKAnonymity(QID, 0, 2, "d"),
+        f"The alpha parameter of AlphaKAnonymity {UNIT}. Got 0 instead.",
+    ),
+    (
+        lambda: AlphaKAnonymity(QID, 0.5, 0, "d"),
+        f"The k parameter of AlphaKAnonymity {WHOLE}. Got 0 instead.",
+    ),
+    (
+        lambda: AlphaKAnonymity(QID, 0.5, 2, "d", []),
+        "The values parameter of AlphaKAnonymity must be a list of one or more different values. "
+        "Got [] instead.",
+    ),
+    (
+        lambda: AlphaKAnonymity(QID, 0.5, 2, "d", ["x", " x"]),
+        "The values parameter of AlphaKAnonymity must be a list of one or more different values. "
+        "Got ['x', ' x'] instead.",
+    ),
+    (
+        lambda: ConfidenceBounding(QID, 1.01, "d"),
+        f"The confidence parameter of ConfidenceBounding {UNIT}. Got 1.01 instead.",
+    ),
+    (
+        lambda: ConfidenceBounding(QID, 0.5, "d", [None]),
+        "The values parameter of ConfidenceBounding must be a list of one or more different values. "
+        "Got [None] instead.",
+    ),
+    (
+        lambda: PSensitiveKAnonymity(QID, 0, 2, "d"),
+        f"The p parameter of PSensitiveKAnonymity {WHOLE}. Got 0 instead.",
+    ),
+    (
+        lambda: PSensitiveKAnonymity(QID, 2, 0, "d"),
+        f"The k parameter of PSensitiveKAnonymity {WHOLE}. Got 0 instead.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "sentence"), WRONG, ids=[sentence for _, sentence in WRONG])
+def test_wrong_parameters(make: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        make()
+    assert caught.value.problems == (sentence,)
+
+
+def test_numpy_numbers_become_plain() -> None:
+    requirement = AlphaKAnonymity(np.array(["age"]), np.float32(0.5), np.int16(3), "d", np.array([1, 2]))
+    assert requirement == AlphaKAnonymity(["age"], 0.5, 3, "d", ["1", "2"])
+    assert json.loads(json.dumps(requirement.parameters())) == {
+        "alpha": 0.5,
+        "k": 3,
+        "sensitive": "d",
+        "values": ["1", "2"],
+    }
+    assert type(requirement.qid[0]) is str
+
+
+def test_parameters_make_the_same_requirement_again() -> None:
+    assert set(MODELS) == {make(QID).model for make in EXAMPLES}
+    for make in EXAMPLES:
+        requirement = make(QID)
+        again = MODELS[requirement.model](qid=requirement.qid, **requirement.parameters())
+        assert again == requirement
+        assert hash(again) == hash(requirement)
+
+
+def test_how_they_are_written() -> None:
+    assert str(KAnonymity(QID, 50)) == "k-anonymity (k = 50) over age, job"
+    assert str(AlphaKAnonymity("age", 0.5, 3, "d", ["x", "y"])) == (
+        "alpha-k-anonymity (alpha = 0.5, k = 3, sensitive = d, values = x, y) over age"
+    )
+    assert str(KAnonymity("a", 2) & LDiversity("b", 3, "d")) == (
+        "k-anonymity (k = 2) over a & l-diversity (l = 3, sensitive = d) over b"
+    )
+
+
+# --- listed values ---
+
+
+@pytest.mark.parametrize(
+    "model", [lambda v: AlphaKAnonymity(QID, 0.5, 2, "d", v), lambda v: ConfidenceBounding(QID, 0.5, "d", v)]
+)
+def test_listed_values_must_be_the_tables(model: Callable[[Any], GroupRequirement]) -> None:
+    labels = ("Cancer", "Flu", "HIV")
+    model(None).bind(labels)
+    model(["HIV", " Flu "]).bind(labels)
+    model("HIV").bind(labels)
+    model(["HVI"]).bind(())  # a table without records has no say
+    with pytest.raises(ParameterError) as caught:
+        model(["HVI", "Flu", "hiv"]).bind(labels)
+    name = type(model(None)).__name__
+    rule = f'The values parameter of {name} must list values of d: "Cancer", "Flu", "HIV". Got '
+    assert caught.value.problems == (
+        rule + '"HVI" instead (did you mean "HIV"?).',
+        rule + '"hiv" instead (did you mean "HIV"?).',
+    )
+
+
+def test_many_values_are_not_all_listed() -> None:
+    with pytest.raises(ParameterError) as caught:
+        ConfidenceBounding(QID, 0.5, "d", ["x"]).bind([f"value\n{n}" for n in range(1000)])
+    assert '"value\\n9" and 990 more. Got "x" instead' in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_values_are_written_as_cells_are() -> None:
+    requirement = ConfidenceBounding(QID, 0.5, "d", [1.0, 2, True, "a "])
+    assert requirement.values == ("1", "2", "True", "a")

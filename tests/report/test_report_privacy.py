@@ -1,0 +1,136 @@
+"""The report tells no raw value that the release does not."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from masquerade.anonymize.outcome import Step
+from masquerade.anonymize.release import publish
+from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.table import Origin, Table
+from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.report import render_report
+
+N = 37  # rows; the raw values' tokens and numbers are unmistakable in any page
+
+
+def _raw_table() -> Table:
+    flat = [f"RAWFLAT{i:03d}" for i in range(N)]
+    zips = [f"RAWZIP{i:03d}" for i in range(N)]
+    salary = [770_001 + 1_013 * i for i in range(N)]
+    born = [f"19{i + 10}-03-{i % 27 + 1:02d}" for i in range(N)]
+    disease = ["RAWFLU", "RAWCOLD"] * 18 + ["RAWFLU"]
+    areas = Taxonomy(
+        Branch(
+            "Everywhere",
+            (
+                Branch("North", tuple(Branch(each) for each in zips[:20])),
+                Branch("South", tuple(Branch(each) for each in zips[20:])),
+            ),
+        )
+    )
+    frame = pa.table(
+        {
+            "town": flat,
+            "zip": zips,
+            "salary": salary,
+            "born": born,
+            "name": [f"RAWNAME{i}" for i in range(N)],
+            "d": disease,
+        }
+    )
+    schema = Schema(
+        [
+            Attribute("town", taxonomy="flat"),
+            Attribute("zip", taxonomy=areas),
+            Attribute("salary", "continuous"),
+            Attribute("born", "date"),
+        ],
+        identifiers=["name"],
+    )
+    return Table(frame, schema, origin=Origin("/srv/RAWFOLDER/raw.csv"))
+
+
+def _published(k: int):
+    requirement = KAnonymity(["town", "zip", "salary", "born"], k)
+    return publish(_raw_table(), requirement, TopDownSpecialization("d"))
+
+
+def _raw_tokens(table: Table) -> list[str]:
+    return [str(value) for name in table.arrow.column_names for value in table.arrow.column(name).to_pylist()]
+
+
+def test_a_fully_general_release_shows_no_raw_value():
+    release = _published(k=N)
+    assert not release.steps
+    html = render_report(release)
+    assert "RAW" not in html
+    for token in _raw_tokens(_raw_table()):
+        assert token not in html, token
+        assert not token.isdigit() or f"{int(token):,}" not in html, token
+
+
+def test_of_a_flat_taxonomy_at_its_root_not_even_the_number_of_values_is_told():
+    one = _published(k=N)
+    town = next(column for column in one.columns if column.name == "town")
+    fewer = Taxonomy.flat([f"RAWFLAT{i:03d}" for i in range(5)])
+    smaller = dataclasses.replace(town, domain=fewer, hi=np.array([5]))
+    columns = tuple(smaller if column is town else column for column in one.columns)
+    assert render_report(dataclasses.replace(one, columns=columns)) == render_report(one)
+
+
+def test_leaves_below_the_cut_of_a_taxonomy_are_counted_not_named():
+    release = _published(k=N)
+    html = render_report(release)
+    assert "+20 leaves" in html
+    assert "North" in html
+
+
+def test_a_specialised_release_shows_only_what_it_holds_and_its_steps():
+    release = _published(k=5)
+    assert release.steps
+    html = render_report(release)
+    allowed = {
+        str(value)
+        for name in release.table.column_names
+        for value in release.table.column(name).unique().to_pylist()
+    }
+    allowed |= {text for step in release.steps for text in (step.value, *step.children)}
+    ends = set(re.findall(r"[\w.-]+", " ".join(allowed)))
+    for token in _raw_tokens(_raw_table()):
+        if token not in ends:
+            assert token not in html, token
+
+
+@pytest.mark.parametrize(
+    "source", ["/srv/RAWFOLDER/people.csv", "C:\\RAWFOLDER\\people.csv", "../RAWFOLDER/people.csv"]
+)
+def test_of_a_path_only_the_file_name_is_told(release, source):
+    settings = {"source": source, "output": {"table": source, "more": [source]}, "anything": source}
+    html = render_report(dataclasses.replace(release, settings=settings))
+    assert "RAWFOLDER" not in html
+    assert "people.csv" in html
+
+
+def test_of_a_database_only_its_kind_is_told(release):
+    settings = {"source": "postgresql://admin:hunter2@10.1.2.3/clinic", "query": "SELECT * FROM hiv_patients"}
+    html = render_report(dataclasses.replace(release, settings=settings))
+    assert "postgresql database" in html
+    for secret in ("hunter2", "10.1.2.3", "admin", "hiv_patients"):
+        assert secret not in html
+
+
+def test_a_suppressed_value_of_a_flat_taxonomy_is_told_nowhere(hand_made, released_column):
+    taxonomy = Taxonomy.flat(["KEPT1", "KEPT2", "RAWGONE"])
+    town = released_column("town", ["KEPT1", "KEPT2", "RAWGONE"], [0, 0, 1, 1], taxonomy)
+    step = Step("town", "*", ("KEPT1", "KEPT2", "RAWGONE"), 0.5)
+    html = render_report(hand_made([town], k=2, steps=(step,), rows=5))
+    assert "KEPT2" in html
+    assert "RAWGONE" not in html

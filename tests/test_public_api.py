@@ -1,0 +1,128 @@
+"""The public surface is a tested fact: names, their documentation, `mq.anonymize` in both of its parts, types."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import masquerade as mq
+
+
+def test_dir_is_all() -> None:
+    assert dir(mq) == sorted([*mq.__all__, "__version__"])
+    assert len(set(mq.__all__)) == len(mq.__all__)
+    assert {"Table", "anonymize", "evaluate", "read", "verify"} <= set(mq.__all__)
+
+
+@pytest.mark.parametrize("name", mq.__all__)
+def test_every_name_is_there_and_documented(name: str) -> None:
+    member = getattr(mq, name)
+    assert callable(member)
+    documentation = inspect.getdoc(member)
+    assert documentation
+    assert len(documentation) > 10
+    if inspect.isclass(member):  # else the documentation might be a dataclass's bare signature
+        assert not documentation.startswith(f"{name}(")
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'anonymise'"):
+        _ = mq.anonymise  # type: ignore[attr-defined]
+
+
+def test_star_import() -> None:
+    names: dict[str, object] = {}
+    exec("from masquerade import *", names)
+    assert set(names) - {"__builtins__"} == set(mq.__all__)
+
+
+def test_anonymize_shows_the_functions_face() -> None:
+    from masquerade.library.frames import anonymize
+
+    assert inspect.signature(mq.anonymize) == inspect.signature(anonymize)
+    parameters = list(inspect.signature(mq.anonymize).parameters)
+    assert parameters[:3] == ["frame", "requirement", "algorithm"]
+    assert "requirement" in pydoc.plain(pydoc.render_doc(mq.anonymize))
+    assert "Make a release" in pydoc.plain(pydoc.render_doc(mq.anonymize))
+
+
+BOTH_PARTS = """
+    import masquerade as mq
+    import pyarrow as pa
+    frame = pa.table({"age": [1, 2, 3, 4]})
+
+    def works():
+        return mq.anonymize(frame, mq.KAnonymity(["age"], k=2)).summary["released"] == 4
+
+    assert works()
+    import masquerade.anonymize.tds
+    assert works()
+    from masquerade.anonymize.tds import TopDownSpecialization
+    import masquerade.anonymize.tds as tds
+    assert tds.TopDownSpecialization is TopDownSpecialization is mq.TopDownSpecialization
+    from masquerade import anonymize
+    assert works() and anonymize is mq.anonymize
+"""
+ROOM_FIRST = """
+    import masquerade.anonymize.tds
+    import masquerade as mq
+    import pyarrow as pa
+    assert mq.anonymize(pa.table({"age": [1, 2]}), mq.KAnonymity(["age"], k=2)).summary["released"] == 2
+"""
+LIGHT = """
+    import sys
+    import masquerade.cli.main
+    heavy = {"numpy", "pyarrow", "pydantic", "sklearn", "jinja2", "pandas"} & set(sys.modules)
+    assert not heavy, heavy
+"""
+
+
+@pytest.mark.parametrize(
+    "script", [BOTH_PARTS, ROOM_FIRST, LIGHT], ids=["function first", "room first", "light"]
+)
+def test_imports_in_a_process_of_their_own(script: str) -> None:
+    subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(script)], check=True)
+
+
+USER_SCRIPT = """
+    from pathlib import Path
+
+    import masquerade as mq
+
+    table: mq.Table = mq.read("adult.csv", taxonomies="taxonomies/", identifiers=["ssn"])
+    requirement = mq.KAnonymity(["age", "job"], k=50) & mq.LDiversity(["age"], 2, sensitive="disease")
+    release: mq.Release = mq.anonymize(table, requirement, algorithm=mq.TopDownSpecialization(target="income"))
+    released: int = release.summary["released"]
+    release.report("report.html")
+    release.report(Path("report.html"))
+    holds: bool = mq.verify(release.table, requirement).holds
+    worth = mq.evaluate(table, release.table, requirement, "income", train=100)
+    written = mq.anonymize_job("job.toml")
+    print(holds, released, worth["metrics"], written.table.name)
+    try:
+        mq.verify_job("release.csv", "job.toml").insist()
+    except mq.RequirementViolated as error:
+        print(error.problems[0].upper())
+"""
+
+
+def test_a_users_script_passes_strict_mypy(tmp_path: Path) -> None:
+    api = pytest.importorskip("mypy.api")
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(USER_SCRIPT))
+    config = tmp_path / "mypy.ini"
+    config.write_text("[mypy]\nstrict = True\n[mypy-pyarrow.*]\nignore_missing_imports = True\n")
+    cache = Path(__file__).parents[1] / ".mypy_cache" / "user-script"
+    found = api.run(["--config-file", str(config), "--cache-dir", str(cache), str(script)])
+    assert found[2] == 0, found[0] + found[1]
+    script.write_text(script.read_text() + "mq.anonymize(table, requirement, k=3)\n")
+    assert (
+        "Unexpected keyword argument"
+        in api.run(["--config-file", str(config), "--cache-dir", str(cache), str(script)])[0]
+    )

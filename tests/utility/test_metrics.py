@@ -1,0 +1,214 @@
+"""Metrics, by hand on the checked example and by brute force over the cells of small random releases."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.table import Table
+from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.utility.comparison import Comparison, compare
+from masquerade.utility.metrics import measure
+from papers.paper_tables import loan_table
+from utility.small_tables import Case, Cell, Path, cases, without
+
+QID = ["Sex", "Job", "Salary"]
+
+
+def loans(**weights: float) -> Comparison:
+    """The release of the checked example: 34 records, 7 groups."""
+    table = loan_table()
+    requirement = KAnonymity(["Sex", "Job"], 4) & KAnonymity(["Sex", "Salary"], 5)
+    outcome = TopDownSpecialization("Class").run(table, requirement)
+    return Comparison(table.columns(QID), outcome.columns, table.coded("Class"), None, weights)
+
+
+def suppress(whole: Comparison, kept: list[int]) -> Comparison:
+    rows = np.array(kept, np.intp)
+    return dataclasses.replace(whole, released=tuple(without(c, rows) for c in whole.released), kept=rows)
+
+
+def test_the_checked_example() -> None:
+    # Job's tree has 7 leaves and height 3: 16 records lie one level up, at 2 leaves each (Non-Technical,
+    # Professional). Salary runs from 30 to 44: 7 records are in [1, 35), 5 in [35, 37), 10 in [37, 44).
+    salary = (7 * 5 + 5 * 2 + 10 * 7) / 14
+    assert measure(loans()) == pytest.approx(
+        {
+            "discernibility": 6**2 + 3**2 + 4**2 + 4**2 + 5**2 + 7**2 + 5**2,
+            "weighted_discernibility": (17**2 + 17**2)
+            + (9**2 + 9**2 + 4**2 + 5**2 + 7**2)
+            + (7**2 + 5**2 + 10**2 + 12**2),
+            "average_group_size": 34 / 7,
+            "loss": (16 * 1 / 6 + salary) / (34 * 3),
+            "majority": 2 + 0 + 0 + 1 + 2 + 0 + 0,
+            "classification_metric": 5 / 34,
+            "precision": 1 - 16 / (34 + 25 * 3 + 9 * 2),
+            "ncp": (16 * 2 / 7 + salary) / (34 * 3),
+            "information_loss": 16 * 1 / 3 + salary,
+        }
+    )
+
+
+def test_weights_of_attributes() -> None:
+    weighted = measure(loans(Sex=0.5, Job=2.0, Salary=1.0))["weighted_discernibility"]
+    assert weighted == 0.5 * 578 + 2 * 252 + 318
+
+
+def test_suppressed_rows_cost_everything() -> None:
+    # The three women who are managers in [44, 99) are left out.
+    whole = loans()
+    smallest = int(np.argmin(whole.group_sizes))
+    part = suppress(whole, np.flatnonzero(whole.groups != smallest).tolist())
+    salary = (7 * 5 + 5 * 2 + 10 * 7) / 14
+    assert measure(part) == pytest.approx(
+        {
+            "discernibility": 176 - 3**2 + 3 * 34,
+            "weighted_discernibility": (17**2 + 14**2)
+            + (6**2 + 9**2 + 4**2 + 5**2 + 7**2)
+            + (7**2 + 5**2 + 10**2 + 9**2)
+            + 3 * (3 * 34),
+            "average_group_size": 31 / 6,
+            "loss": (16 * 1 / 6 + salary + 3 * 3) / (34 * 3),
+            "majority": 5 + 3,
+            "classification_metric": 8 / 34,
+            "precision": 1 - 16 / (31 + 25 * 3 + 6 * 2),  # of released rows alone
+            "ncp": (16 * 2 / 7 + salary + 3 * 3) / (34 * 3),
+            "information_loss": 16 * 1 / 3 + salary + 3 * 3,
+        }
+    )
+
+
+def test_everything_suppressed() -> None:
+    figures = measure(suppress(loans(), []))
+    assert figures["discernibility"] == 34 * 34
+    assert figures["average_group_size"] is None
+    assert figures["precision"] is None
+    assert figures["majority"] == 34
+    assert figures["loss"] == figures["ncp"] == figures["classification_metric"] == 1
+    assert figures["information_loss"] == 34 * 3
+
+
+def test_everything_at_the_root_and_nothing_generalised() -> None:
+    table = loan_table()
+    roots = tuple(column.generalise(np.array([0])) for column in table.columns(QID))
+    top = measure(Comparison(table.columns(QID), roots, None, None, {}))
+    assert (top["loss"], top["ncp"], top["precision"], top["information_loss"]) == (1, 1, 0, 34 * 3)
+    raw = measure(compare(table, table, QID))
+    assert (raw["loss"], raw["ncp"], raw["precision"], raw["information_loss"]) == (0, 0, 1, 0)
+
+
+def test_without_a_class_nothing_is_said_of_it() -> None:
+    figures = measure(dataclasses.replace(loans(), classes=None))
+    assert figures["majority"] is None
+    assert figures["classification_metric"] is None
+
+
+def test_whole_numbers_are_whole_in_json() -> None:
+    figures = json.loads(json.dumps(measure(loans())))
+    for name in ("discernibility", "weighted_discernibility", "majority"):
+        assert isinstance(figures[name], int), name
+
+
+def test_numbers_alone_have_no_precision() -> None:
+    table = Table(pa.table({"age": [20, 30]}))
+    assert measure(compare(table, pa.table({"age": ["[20, 30)", "30"]}), ["age"]))["precision"] is None
+
+
+def test_a_single_value_has_nothing_to_lose() -> None:
+    schema = Schema(
+        [Attribute("town", taxonomy=Taxonomy(Branch("*", (Branch("Ulm"),)))), Attribute("age", "continuous")]
+    )
+    table = Table(pa.table({"town": ["Ulm", "Ulm"], "age": [20, 20]}), schema)
+    figures = measure(
+        compare(table, pa.table({"town": ["Ulm", "Ulm"], "age": ["[-inf, inf)"] * 2}), ["town", "age"])
+    )
+    assert figures["loss"] == figures["ncp"] == figures["information_loss"] == 0
+
+
+def test_a_taxonomy_of_fixed_intervals_is_a_taxonomy() -> None:
+    halves = Branch("[0, 40)", (Branch("[0, 10)"), Branch("[10, 40)")))
+    hours = Taxonomy(Branch("[0, 60)", (halves, Branch("[40, 60)"))), edges=(0.0, 10.0, 40.0, 60.0))
+    table = Table(
+        pa.table({"hours": [5, 20, 50]}), Schema([Attribute("hours", "continuous", taxonomy=hours)])
+    )
+    figures = measure(compare(table, pa.table({"hours": ["[0, 40)", "[10, 40)", "[0, 60)"]}), ["hours"]))
+    assert figures["loss"] == pytest.approx((1 / 2 + 0 + 1) / 3)
+    assert figures["ncp"] == pytest.approx((2 / 3 + 0 + 1) / 3)
+    assert figures["information_loss"] == pytest.approx(1 / 2 + 0 + 1)
+    assert figures["precision"] == pytest.approx(1 - (1 + 0 + 1) / (2 + 2 + 1))
+
+
+def under(name: str, ways: list[Path]) -> int:
+    return sum(name in path for path in ways)
+
+
+def height(name: str, ways: list[Path]) -> int:
+    return max(len(path) - 1 - path.index(name) for path in ways if name in path)
+
+
+def width(cell: Cell, column: list[Cell]) -> float:
+    values = [float(other.original) for other in column]
+    smallest, largest = min(values), max(values)
+    if cell.ends is None or smallest == largest:
+        return 0.0
+    return (min(cell.ends[1], largest) - max(cell.ends[0], smallest)) / (largest - smallest)
+
+
+@given(cases())
+@settings(deadline=None, max_examples=150)
+def test_brute_force_over_cells(case: Case) -> None:
+    lost, uncertain, climbed, taller, path_length = 0.0, 0.0, 0, 0.0, 0
+    for name, column in case.cells.items():
+        for row, cell in enumerate(column):
+            if row not in case.kept:
+                lost, uncertain, taller = lost + 1, uncertain + 1, taller + 1
+            elif name in case.paths:
+                ways = case.paths[name]
+                leaves = under(cell.released, ways)
+                lost += (leaves - 1) / max(len(ways) - 1, 1)
+                uncertain += leaves / len(ways) if leaves > 1 else 0
+                taller += height(cell.released, ways) / max(height(ways[0][0], ways), 1)
+                climbed += len(cell.path) - 1 - cell.path.index(cell.released)
+                path_length += len(cell.path) - 1
+            else:
+                loss = width(cell, column)
+                lost, uncertain, taller = lost + loss, uncertain + loss, taller + loss
+    figures = measure(case.comparison())
+    cells = case.rows * len(case.cells)
+    assert figures["loss"] == pytest.approx(lost / cells)
+    assert figures["ncp"] == pytest.approx(uncertain / cells)
+    assert figures["information_loss"] == pytest.approx(taller)
+    assert figures["precision"] == (pytest.approx(1 - climbed / path_length) if path_length else None)
+
+
+@given(cases())
+@settings(deadline=None, max_examples=100)
+def test_brute_force_over_groups(case: Case) -> None:
+    looks = {row: tuple(cells[row].released for cells in case.cells.values()) for row in case.kept}
+    groups = Counter(looks.values())
+    left_out = case.rows - len(case.kept)
+    figures = measure(case.comparison())
+    assert figures["discernibility"] == sum(groups[looks[row]] for row in case.kept) + left_out * case.rows
+    by_attribute = {
+        name: Counter(cells[row].released for row in case.kept).values() for name, cells in case.cells.items()
+    }
+    assert figures["weighted_discernibility"] == sum(
+        case.weights[name] * (sum(size**2 for size in sizes) + left_out * case.rows)
+        for name, sizes in by_attribute.items()
+    )
+    assert figures["average_group_size"] == (len(case.kept) / len(groups) if groups else None)
+    outvoted = 0
+    for look, size in groups.items():
+        votes = Counter(case.classes[row] for row in case.kept if looks[row] == look)
+        outvoted += size - max(votes.values())
+    assert figures["majority"] == outvoted + left_out
+    assert figures["classification_metric"] == pytest.approx((outvoted + left_out) / case.rows)
