@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade.anonymize.public_state import Instruction, PublicState, child_numbers
-from masquerade.data.column import Coded, Column
+from masquerade.data.column import Coded, Column, Generalised
 from masquerade.engine.counts import Counts, pair_counts
 from masquerade.utility.scores import Score
 
@@ -24,6 +24,7 @@ class Candidate:
 
     attribute: str
     position: int  # of the attribute in the joint schema
+    value: int  # its number in the public cut
     lo: int
     hi: int
     cuts: tuple[int, ...]
@@ -73,13 +74,12 @@ class OwnColumn:
 
     def instruction(self, candidate: Candidate, state: PublicState) -> Instruction:
         """Which child each carrier of the candidate's value goes to."""
-        starts = np.array(candidate.cuts)
-        n_children = starts.size - 1
-        child_of_rank = np.repeat(child_numbers(n_children), np.diff(starts))
-        carriers = state.carriers[candidate.attribute][candidate.lo]
+        n_children = len(candidate.cuts) - 1
+        child_of_rank = np.repeat(child_numbers(n_children), np.diff(candidate.cuts))
+        carriers = state.carriers[candidate.attribute][candidate.value]
         ranks = self.column.ranks if carriers is None else self.column.ranks[carriers]
         children = child_of_rank[ranks - candidate.lo if candidate.lo else ranks]
-        return Instruction(candidate.attribute, candidate.cuts[:-1], children)
+        return Instruction(candidate.attribute, candidate.value, n_children, children)
 
 
 class LocalView:
@@ -89,9 +89,11 @@ class LocalView:
         """`columns` by their position in the joint schema."""
         self.score = score
         self.own = {column.name: OwnColumn(column, classes) for column in columns.values()}
+        self.cut: dict[str, list[int]] = {}  # where the values of each attribute's cut begin, in order
         self.candidates: list[Candidate] = []
         for position, column in columns.items():
-            self._open(column.name, position, 0, column.domain.size)
+            self.cut[column.name] = [0]
+            self._open(column.name, position, 0, 0, column.domain.size)
 
     def best(self, state: PublicState) -> tuple[Candidate, Instruction] | None:
         """The valid candidate with the highest score; candidates found invalid are never looked at again."""
@@ -113,11 +115,16 @@ class LocalView:
                 best = candidate, instruction
         return best
 
-    def specialise(self, winner: Candidate) -> None:
-        """Replace a candidate of this view by its children."""
+    def specialise(self, winner: Candidate, numbers: Sequence[int]) -> None:
+        """Replace a candidate of this view by its children, which have these numbers in the public cut."""
         self.candidates.remove(winner)
-        for lo, hi in zip(winner.cuts[:-1], winner.cuts[1:], strict=True):
-            self._open(winner.attribute, winner.position, lo, hi)
+        self.cut[winner.attribute] = sorted({*self.cut[winner.attribute], *winner.cuts[:-1]})
+        for number, lo, hi in zip(numbers, winner.cuts[:-1], winner.cuts[1:], strict=True):
+            self._open(winner.attribute, winner.position, number, lo, hi)
+
+    def released(self, attribute: str) -> Generalised:
+        """A column of this view in its cut."""
+        return self.own[attribute].column.generalise(np.array(self.cut[attribute]))
 
     def _estimate(self, state: PublicState) -> None:
         """Estimate every score from above, without a look at records.
@@ -131,7 +138,7 @@ class LocalView:
                 loss = _mean_loss(state.anonymity(candidate.attribute), candidate.anonymity_after)
             candidate.score = self.score.rate(candidate.base, loss)
 
-    def _open(self, attribute: str, position: int, lo: int, hi: int) -> None:
+    def _open(self, attribute: str, position: int, value: int, lo: int, hi: int) -> None:
         own = self.own[attribute]
         cuts = own.cuts(lo, hi, self.score)
         if not cuts:
@@ -140,7 +147,7 @@ class LocalView:
         if self.score.beneficial(children):
             base = self.score.base(children)
             score = self.score.rate(base, anonymity_loss=0.0)
-            self.candidates.append(Candidate(attribute, position, lo, hi, cuts, base, score))
+            self.candidates.append(Candidate(attribute, position, value, lo, hi, cuts, base, score))
 
 
 def _mean_loss(before: Sequence[int], after: Sequence[int]) -> float:

@@ -1,9 +1,9 @@
-"""What all parties of a top-down specialization know: the cut, who carries which value, and the groups they form.
+"""What all parties of a top-down specialization know: who carries which value of the cut, and the groups they form.
 
 The state starts with every attribute at its topmost value and all records in one group. A specialization is an
 **instruction**: for each record that carries the value, in the order of the records, the number of its child. The
-holder of the attribute makes it from its data; everybody else is told. Nothing here looks at a raw value, so one table
-and n parties share this file.
+holder of the attribute makes it from its data; everybody else is told. Values are known by the order in which they
+came into the cut. Nothing here knows a raw value or a rank, so one table and n parties share this file.
 """
 
 from __future__ import annotations
@@ -34,13 +34,9 @@ class Instruction:
     """How the records that carry one value of the cut go to its children."""
 
     attribute: str
-    starts: tuple[int, ...]  # where the children begin; the first where the value does
+    value: int  # its number in the cut
+    n_children: int
     children: Children  # each carrier's child, in the order of the records
-
-    @property
-    def value(self) -> int:
-        """Where the value begins: its name in the cut."""
-        return self.starts[0]
 
 
 class Partition:
@@ -57,9 +53,7 @@ class Partition:
         self.requirements = tuple(requirements)
         self.sensitive = sensitive
         self.labels: Counts = np.zeros(n_rows, np.int64)  # each record's group
-        self.sizes: Counts = np.array(
-            [n_rows]
-        )  # each group's records; a group that was emptied stays, with none
+        self.sizes: Counts = np.array([n_rows])  # of each group; one that was emptied stays, with none
         self._whole = {
             name: np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
             for name, coded in sensitive.items()
@@ -92,14 +86,14 @@ class Partition:
         keys, bound = self._keys(carriers, instruction)
         smallest = int(sizes_of(keys, bound).min())
         # Records of a group agree on the attribute, so a group carries the value as a whole or not at all.
-        touched = np.bincount(keys // len(instruction.starts), minlength=self.sizes.size)
+        touched = np.bincount(keys // instruction.n_children, minlength=self.sizes.size)
         untouched = self.sizes[(self.sizes > 0) & (touched == 0)]
         return min(smallest, int(untouched.min())) if untouched.size else smallest
 
     def split(self, carriers: Rows | None, instruction: Instruction) -> None:
         """Tell the children's records apart: the first child keeps its groups' numbers, the others get new ones."""
         keys, bound = self._keys(carriers, instruction)
-        n_children = len(instruction.starts)
+        n_children = instruction.n_children
         counts = np.bincount(keys, minlength=bound).reshape(-1, n_children)
         numbers = np.repeat(np.arange(self.sizes.size), n_children).reshape(-1, n_children)
         newcomers = counts[:, 1:].T > 0
@@ -114,7 +108,7 @@ class Partition:
 
     def _keys(self, carriers: Rows | None, instruction: Instruction) -> tuple[Counts, int]:
         """A number for each (group, child) of each carrier, and the bound of those numbers."""
-        n_children = len(instruction.starts)
+        n_children = instruction.n_children
         labels = self.labels if carriers is None else self.labels[carriers]
         keys = labels * n_children
         keys += instruction.children
@@ -122,7 +116,7 @@ class Partition:
 
 
 class PublicState:
-    """The cut of every attribute with the carriers of its values, and the partition of every QID."""
+    """The carriers of every attribute's values in the cut, and the partition of every QID."""
 
     def __init__(
         self,
@@ -132,8 +126,9 @@ class PublicState:
         n_rows: int,
     ) -> None:
         """Every attribute at its topmost value; one partition for each different QID."""
-        # For each attribute, where the values of its cut begin and which records carry them; None means all.
+        # For each attribute, the numbers of the values in its cut and the records that carry them; None means all.
         self.carriers: dict[str, dict[int, Rows | None]] = {name: {0: None} for name in attributes}
+        self._n_values = dict.fromkeys(attributes, 1)  # that have ever been in its cut
         by_qid: dict[frozenset[str], list[GroupRequirement]] = {}
         for requirement in requirements:
             by_qid.setdefault(frozenset(requirement.qid), []).append(requirement)
@@ -151,10 +146,6 @@ class PublicState:
             for name in attributes
         }
 
-    def cut(self, attribute: str) -> NDArray[np.int64]:
-        """Where the values of an attribute's cut begin, in order."""
-        return np.array(sorted(self.carriers[attribute]))
-
     def anonymity(self, attribute: str) -> tuple[int, ...]:
         """A(QID) of each QID that contains the attribute."""
         return tuple(partition.anonymity for partition in self._touching[attribute])
@@ -171,14 +162,18 @@ class PublicState:
         carriers = self.carriers[instruction.attribute][instruction.value]
         return all(each.allows(carriers, instruction) for each in self._touching[instruction.attribute])
 
-    def specialise(self, instruction: Instruction) -> None:
-        """Replace a value of the cut by its children."""
+    def specialise(self, instruction: Instruction) -> range:
+        """Replace a value of the cut by its children; returns their numbers."""
         values = self.carriers[instruction.attribute]
         carriers = values.pop(instruction.value)
         for partition in self._touching[instruction.attribute]:
             partition.split(carriers, instruction)
         # A stable sort by child keeps each child's records in order, as instructions need them.
         order = np.argsort(instruction.children, kind="stable")
-        ends = np.cumsum(np.bincount(instruction.children, minlength=len(instruction.starts)))[:-1]
+        ends = np.cumsum(np.bincount(instruction.children, minlength=instruction.n_children))[:-1]
         rows = order if carriers is None else carriers[order]
-        values.update(zip(instruction.starts, np.split(rows, ends), strict=True))
+        first = self._n_values[instruction.attribute]
+        numbers = range(first, first + instruction.n_children)
+        self._n_values[instruction.attribute] = numbers.stop
+        values.update(zip(numbers, np.split(rows, ends), strict=True))
+        return numbers

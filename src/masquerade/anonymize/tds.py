@@ -60,13 +60,11 @@ class TopDownSpecialization:
         steps: list[Step] = []
         while (found := view.best(state)) is not None:
             winner, instruction = found
-            state.specialise(instruction)
-            view.specialise(winner)
+            view.specialise(winner, state.specialise(instruction))
             steps.append(_step(winner, by_name[winner.attribute]))
             if on_step is not None:
                 on_step(steps[-1])
-        released = tuple(column.generalise(state.cut(column.name)) for column in columns)
-        return Outcome(released, tuple(steps))
+        return Outcome(tuple(view.released(name) for name in names), tuple(steps))
 
 
 def _step(winner: Candidate, column: Column) -> Step:

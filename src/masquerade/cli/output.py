@@ -23,7 +23,7 @@ Json = Annotated[
 ]
 
 # A terminal is told at once that work goes on; a log only hears of work that takes this long.
-_PATIENCE = 2.0
+PATIENCE = 2.0
 
 
 def say(*lines: str) -> None:
@@ -76,7 +76,7 @@ class Progress:
             self._status.update(text)
             return
         now = time.monotonic()
-        if now - self._told >= _PATIENCE:
+        if now - self._told >= PATIENCE:
             self._told = now
             typer.echo(f"{now - self._started:.0f} s: {text}", err=True)
 

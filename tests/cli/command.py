@@ -1,0 +1,64 @@
+"""Runs commands: in this process, quickly, or as the real thing in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masquerade.cli.main import run
+
+MASQUERADE = str(Path(sys.executable).with_name("masquerade"))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON object on standard output."""
+        assert self.out.count("\n") == 1, self.out
+        return json.loads(self.out)
+
+    @property
+    def problems(self) -> list[str]:
+        """The `error:` lines, which are all that standard error holds."""
+        lines = self.err.splitlines()
+        assert all(line.startswith("error: ") for line in lines), self.err
+        return [line.removeprefix("error: ") for line in lines]
+
+
+def here(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Answer:
+    """Run a command in this process."""
+    before = sys.argv
+    sys.argv = ["masquerade", *map(str, words)]
+    capsys.readouterr()
+    try:
+        code = run()
+    finally:
+        sys.argv = before
+    return Answer(code, *capsys.readouterr())
+
+
+def process(*words: str | Path, program: str = MASQUERADE, **options: Any) -> Answer:
+    """Run a command in a process of its own."""
+    environment = {**os.environ, "COLUMNS": "80", **options.pop("env", {})}
+    command = [program, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=120, **options)
+    return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def files(folder: Path) -> set[str]:
+    """All names in a folder, hidden ones too."""
+    return {path.name for path in folder.iterdir()}

@@ -1,0 +1,285 @@
+"""Each command's answers, JSON, error lines and exit codes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cli.command import files, here
+from job.job_files import JOB, TABLE, changed, write_job
+from masquerade.cli import output
+
+Capture = pytest.CaptureFixture[str]
+INPUTS = {"people.csv", "job.csv", "job.toml"}
+INPUT_ORDER = JOB + '[output]\norder = "input"\n'
+
+
+# --- anonymize ---
+
+
+def test_anonymize_prints_one_json_object(tmp_path: Path, capsys: Capture) -> None:
+    answer = here(capsys, "anonymize", write_job(tmp_path), "--json")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.json["released"] == 8
+    assert answer.json["table"] == str(tmp_path / "release.csv")
+    assert files(tmp_path) == INPUTS | {"release.csv", "report.html"}
+
+
+def test_anonymize_tells_a_person(tmp_path: Path, capsys: Capture) -> None:
+    job = write_job(tmp_path)
+    (tmp_path / "people.csv").write_text(TABLE.replace("Nurse,Bern", ",Bern"))
+    answer = here(capsys, "anonymize", job)
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0].startswith("8 rows read, 1 dropped for missing cells; 7 released in ")
+    assert lines[1].startswith("holds: k-anonymity (k = 2) over age, job (worst group: ")
+    assert "columns left out: ssn, hospital" in lines
+    assert f"release: {tmp_path / 'release.csv'}" in lines
+
+
+def test_paths_are_relative_to_the_job(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "jobs").mkdir()
+    write_job(tmp_path / "jobs")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert here(capsys, "anonymize", "../jobs/job.toml", "--json").code == 0
+    assert files(tmp_path / "jobs") == INPUTS | {"release.csv", "report.html"}
+    assert files(tmp_path / "elsewhere") == set()
+
+
+FAILURES = {
+    "k above the rows": (changed("k = 2", "k = 9"), TABLE, 1, "people.csv: k-anonymity (k = 9) over age, job cannot"),
+    "k below 1": (changed("k = 2", "k = 0"), TABLE, 2, "job.toml: privacy[1].k: must be a whole number of at least 1"),
+    "no rows": (JOB, TABLE.splitlines()[0] + "\n", 1, "no records are left"),
+    "empty file": (JOB, "", 2, "people.csv: "),
+    "text in a number": (JOB, TABLE.replace("58", "5B"), 2, 'row 8 (line 9), column age: "5B" is not a number'),
+    "out of bounds": (JOB, TABLE.replace("58", "158"), 2, "row 8 (line 9), column age: 158 is out of bounds"),
+    "unknown leaf": (JOB, TABLE.replace("8,58,Lawyer", "8,58,Lawer"), 2, 'the nearest leaf is "Lawyer"'),
+    "ragged row": (JOB, TABLE.replace("Flu,Y,south\n4", "Flu,Y,south,more\n4"), 2, "people.csv: "),
+    "missing cell": (
+        changed('source = "people.csv"', 'source = "people.csv"\nmissing = "error"'),
+        TABLE.replace("Nurse,Bern", "?,Bern"), 2, 'row 7 (line 8), column job: the cell is missing',
+    ),
+    "missing column": (JOB, TABLE.replace("city", "town"), 2, 'no column "city"'),
+    "no such source": (changed("people.csv", "peple.csv"), TABLE, 2, 'no such file (did you mean "people.csv"?)'),
+    "source is a folder": (changed("people.csv", "."), TABLE, 2, "is of no known kind"),
+    "source of no known kind": (changed("people.csv", "people.xlsx"), TABLE, 2, ".xlsx"),
+    "query without a database": (
+        changed('source = "people.csv"', 'source = "people.csv"\nquery = "SELECT 1"'), TABLE, 2, "a query needs",
+    ),
+    "no such encoding": (
+        changed('source = "people.csv"', 'source = "people.csv"\nencoding = "utf-9"'), TABLE, 2, "utf-9",
+    ),
+    "broken encoding": (
+        changed('source = "people.csv"', 'source = "people.csv"\nencoding = "ascii"'),
+        TABLE.replace("Bern", "Zürich"), 2, "people.csv",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_a_failure_is_lines_and_a_code_and_no_files(case: str, tmp_path: Path, capsys: Capture) -> None:
+    text, table, code, words = FAILURES[case]
+    job = write_job(tmp_path, text)
+    (tmp_path / "people.csv").write_text(table, encoding="utf-8")
+    for options in ([], ["--json"]):
+        answer = here(capsys, "anonymize", job, *options)
+        assert (answer.code, answer.out) == (code, "")
+        assert words in "\n".join(answer.problems)
+        assert files(tmp_path) == INPUTS
+
+
+def test_all_problems_are_lines_of_their_own(tmp_path: Path, capsys: Capture) -> None:
+    text = changed("k = 2", "k = 0", changed("[roles]", "[roles]\nclas = 1")) + '[output]\ntable = "r.xls"\n'
+    answer = here(capsys, "anonymize", write_job(tmp_path, text))
+    assert answer.code == 2
+    assert len(answer.problems) == 3
+
+
+def test_a_line_break_in_a_value_does_not_break_the_line(tmp_path: Path, capsys: Capture) -> None:
+    answer = here(capsys, "anonymize", write_job(tmp_path, changed("people.csv", "peo\\nple.csv")))
+    assert answer.code == 2
+    assert len(answer.problems) == 1
+
+
+@pytest.mark.parametrize("name", ["absent.toml", "", "people.csv"])
+def test_what_is_no_job(name: str, tmp_path: Path, capsys: Capture) -> None:
+    write_job(tmp_path)
+    answer = here(capsys, "anonymize", tmp_path / name)
+    assert (answer.code, answer.out) == (2, "")
+    assert len(answer.problems) == 1
+
+
+# --- verify ---
+
+
+def test_verify_a_good_release(tmp_path: Path, capsys: Capture) -> None:
+    job = write_job(tmp_path)
+    here(capsys, "anonymize", job)
+    answer = here(capsys, "verify", tmp_path / "release.csv", "--job", job)
+    assert (answer.code, answer.out) == (0, "holds: k-anonymity (k = 2) over age, job\n")
+    answer = here(capsys, "verify", tmp_path / "release.csv", "--job", job, "--json")
+    assert answer.json["holds"] is True
+    assert answer.json["requirements"][0]["model"] == "k-anonymity"
+
+
+def test_verify_names_the_first_violating_group(tmp_path: Path, capsys: Capture) -> None:
+    job = write_job(tmp_path)
+    release = tmp_path / "release.csv"
+    release.write_text("age,job\n1,a\n1,a\n2,b\n3,b\n")
+    answer = here(capsys, "verify", release, "--job", job)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.problems == [
+        f"{release}: k-anonymity (k = 2) over age, job does not hold: group (age = 2, job = b) has 1 record; "
+        "at least 2 are required"
+    ]
+    told = here(capsys, "verify", release, "--job", job, "--json")
+    assert told.code == 1
+    assert told.json["holds"] is False
+    assert told.json["requirements"][0]["first_violating_group"] == {"age": "2", "job": "b"}
+    assert told.json["requirements"][0]["value"] == 1
+    assert told.problems == answer.problems
+
+
+def test_verify_an_identifier_is_the_answer_no(tmp_path: Path, capsys: Capture) -> None:
+    job = write_job(tmp_path)
+    release = tmp_path / "release.csv"
+    release.write_text("age,job,ssn\n1,a,1\n1,a,2\n")
+    answer = here(capsys, "verify", release, "--job", job, "--json")
+    assert answer.code == 1
+    assert answer.json == {**answer.json, "holds": False, "identifiers": ["ssn"]}
+    assert answer.problems == [f"{release}: column ssn is an identifier; a release never holds one"]
+
+
+GARBAGE = {
+    "missing": None,
+    "binary.csv": bytes(range(256)) * 20,
+    "random.parquet": random.Random(4).randbytes(5000),
+    "empty.csv": b"",
+    "other-columns.csv": b"a,b\n1,2\n",
+    "ragged.csv": b"age,job\n1\n2,3,4\n",
+    "strange.xyz": b"age,job\n1,2\n",
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_verify_garbage_is_bad_input(name: str, tmp_path: Path, capsys: Capture) -> None:
+    job = write_job(tmp_path)
+    content = GARBAGE[name]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    answer = here(capsys, "verify", tmp_path / name, "--job", job, "--json")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.problems
+
+
+# --- evaluate ---
+
+
+def test_evaluate_a_release_in_input_order(tmp_path: Path, capsys: Capture) -> None:
+    job = write_job(tmp_path, INPUT_ORDER)
+    made = here(capsys, "anonymize", job, "--json").json
+    words = ("evaluate", tmp_path / "people.csv", tmp_path / "release.csv", "--job", job)
+    answer = here(capsys, *words, "--folds", "2", "--queries", "10", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.json["metrics"] == made["metrics"]
+    assert set(answer.json["classification"]) == {"BE", "UE", "IE"}
+    assert answer.json["query_error"]["queries"] == 10
+    bare = here(capsys, *words, "--folds", "0", "--queries", "0", "--json").json
+    assert not {"classification", "query_error"} & set(bare)
+    assert "BE" in here(capsys, *words, "--folds", "0", "--train", "5", "--json").json["classification"]
+    text = here(capsys, *words, "--folds", "2").out
+    assert "average group size: " in text
+    assert "  BE: " in text
+
+
+def test_evaluate_refuses_what_is_not_in_input_order(tmp_path: Path, capsys: Capture) -> None:
+    job = write_job(tmp_path, INPUT_ORDER)
+    here(capsys, "anonymize", job)
+    lines = (tmp_path / "release.csv").read_text().splitlines(keepends=True)
+    for name, changed_lines, words in (
+        ("turned.csv", [lines[0], *reversed(lines[1:])], "in input order"),
+        ("shorter.csv", lines[:-1], "nothing suppressed"),
+    ):
+        (tmp_path / name).write_text("".join(changed_lines))
+        answer = here(capsys, "evaluate", tmp_path / "people.csv", tmp_path / name, "--job", job)
+        assert (answer.code, answer.out) == (2, "")
+        assert words in answer.problems[0]
+
+
+def test_evaluate_with_too_much_training(tmp_path: Path, capsys: Capture) -> None:
+    job = write_job(tmp_path, INPUT_ORDER)
+    here(capsys, "anonymize", job)
+    words = ("evaluate", tmp_path / "people.csv", tmp_path / "release.csv", "--job", job)
+    answer = here(capsys, *words, "--train", "8")
+    assert answer.code == 2
+    assert "of 8 complete rows, 1 to 7. Got 8 instead" in answer.problems[0]
+
+
+# --- demo ---
+
+
+def test_demo_makes_everything_from_nothing(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "new" / "demo"
+    answer = here(capsys, "demo", "--once", "--people", "300", "--folder", folder, "--json")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.json["rows"] == 300
+    assert all(each["holds"] for each in answer.json["requirements"])
+    assert files(folder) == {"people.csv", "taxonomies", "job.toml", "release.csv", "report.html"}
+    assert here(capsys, "verify", folder / "release.csv", "--job", folder / "job.toml").code == 0
+    told = here(capsys, "demo", "--once", "--people", "300", "--folder", folder)
+    assert f"open {(folder / 'report.html').as_uri()}" in told.out
+    people = pd.read_csv(folder / "people.csv", dtype=str)
+    assert Counter(people["disease"]) == Counter(pd.read_csv(folder / "release.csv", dtype=str)["disease"])
+
+
+def test_demo_where_no_folder_can_be(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "file").touch()
+    answer = here(capsys, "demo", "--once", "--folder", tmp_path / "file" / "demo")
+    assert (answer.code, answer.out) == (2, "")
+    assert len(answer.problems) == 1
+
+
+# --- words on the command line ---
+
+WORDS = {
+    "no command of that name": (["anonymise"], "anonymize"),
+    "no job": (["anonymize"], "JOB"),
+    "unknown option": (["anonymize", "job.toml", "--jsn"], "--json"),
+    "too many words": (["anonymize", "a", "b"], "b"),
+    "verify without a job": (["verify", "release.csv"], "--job"),
+    "text for a number": (["evaluate", "a", "b", "--job", "c", "--folds", "many"], "--folds"),
+    "below the least": (["demo", "--people", "-5"], "--people"),
+    "unknown experiment": (["bench", "zzzz"], "zzzz"),
+}
+
+
+@pytest.mark.parametrize("case", WORDS)
+def test_wrong_words_are_one_line(case: str, capsys: Capture) -> None:
+    words, named = WORDS[case]
+    answer = here(capsys, *words)
+    assert (answer.code, answer.out) == (2, "")
+    (line,) = answer.problems
+    assert named in line
+
+
+# --- progress ---
+
+
+def test_long_work_is_told_on_standard_error(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "PATIENCE", 0.0)
+    answer = here(capsys, "anonymize", write_job(tmp_path), "--json")
+    lines = answer.err.splitlines()
+    assert lines[0] == "0 s: reading people.csv"
+    assert any(line.startswith("0 s: anonymising: step 1, ") for line in lines)
+    assert lines[-1] == "0 s: writing report.html"
+    assert answer.json["released"] == 8
+    assert "\x1b" not in answer.err
