@@ -75,12 +75,13 @@ def _figures(name: str, parts: dict[str, Spent], pandas: Spent) -> Iterator[Figu
 
 
 def _beside(what: str, measured: Spent, pandas: Spent, goal: int | None) -> Figure:
-    ratio = measured.best / pandas.best
+    """A goal is met when the best times and the medians both say so: near a limit, the best alone flatter."""
+    best, median = measured.best / pandas.best, measured.median / pandas.median
     return Figure(
         what,
         str(measured),
         f"pandas.read_csv {pandas}",
-        f"{ratio:.2f}",
+        f"{best:.2f} (median {median:.2f})",
         f"at most {goal} ×" if goal else "",
-        ratio <= goal if goal else None,
+        max(best, median) <= goal if goal else None,
     )

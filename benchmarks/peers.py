@@ -24,7 +24,7 @@ from _figures import Figure, Say, clocked, duration, in_turn, tell
 from masquerade.data.column import Generalised
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.metrics import ncp
+from masquerade.utility.metrics import measure
 
 QID = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
 KS = (5, 50)
@@ -127,7 +127,7 @@ def _penalty(original: mq.Table, published: pd.DataFrame) -> tuple[float, int]:
     kept = published["row"].to_numpy(np.intp)
     released = tuple(_read_back(name, published[name], original) for name in QID)
     comparison = Comparison(original.columns(QID), released, None, kept, {})
-    penalty = ncp(comparison)
+    penalty = measure(comparison)["ncp"]
     assert penalty is not None
     return penalty, comparison.suppressed
 
@@ -148,19 +148,18 @@ def _read_back(name: str, cells: pd.Series[str], original: mq.Table) -> Generali
 
 
 def _figures(results: list[Result]) -> Iterator[Figure]:
-    """Ours, the better of its two scores, beside anjana with the same promise and at its best."""
+    """Ours, the better of its two scores, beside anjana with the same promise, at its best and at its fastest."""
     for k in KS:
-        ours = min(
-            (each for each in results if each.k == k and each.program == "masquerade"), key=lambda r: r.ncp
-        )
+        ours = min((each for each in results if each.k == k and each.program == "masquerade"), key=_by_ncp)
         theirs = [each for each in results if each.k == k and each.program == "anjana"]
-        for name, rivals in (
-            ("anjana, nothing suppressed", [each for each in theirs if not each.suppressed]),
-            ("anjana at its lowest penalty", theirs),
+        whole = [each for each in theirs if not each.suppressed]
+        for name, rival in (
+            ("anjana, nothing suppressed", min(whole, key=_by_ncp, default=None)),
+            ("anjana at its lowest penalty", min(theirs, key=_by_ncp, default=None)),
+            ("anjana at its fastest", min(theirs, key=lambda each: each.seconds, default=None)),
         ):
-            if not rivals:
+            if rival is None:  # none was done in time
                 continue
-            rival = min(rivals, key=lambda each: each.ncp)
             yield Figure(
                 f"k = {k}: seconds",
                 f"{ours.setting} {duration(ours.seconds)}",
@@ -177,3 +176,7 @@ def _figures(results: list[Result]) -> Iterator[Figure]:
                 "lower",
                 ours.ncp < rival.ncp,
             )
+
+
+def _by_ncp(result: Result) -> float:
+    return result.ncp

@@ -3,12 +3,17 @@
     MasqueradeError
     ├── AnswerIsNo                      exit 1   the question was understood, and the answer is no
     │   ├── RequirementViolated                  a release does not satisfy its requirement
-    │   └── RequirementUnreachable               this data cannot satisfy it, however general
+    │   ├── RequirementUnreachable               this data cannot satisfy it, however general
+    │   └── NoCommonRecords                      the parties have nobody in common
     ├── BadInput                        exit 2   what a person wrote is wrong
     │   ├── JobError                             the job file
     │   ├── DataError                            a table
     │   ├── TaxonomyError                        a taxonomy file
     │   └── ParameterError                       an argument of a command or of a function
+    ├── PeerError                       exit 3   another party failed us
+    │   ├── PeerUnreachable                      it cannot be reached, fell silent or vanished
+    │   ├── PeerRefused                          it is not who it should be, or agreed to something else
+    │   └── PeerBrokeProtocol                    it sent what the protocol does not allow
     └── Bug                             exit 4   ours: please report it
 
 Each problem is one line that names the file, key, column or row and what is allowed. An error may carry
@@ -37,7 +42,7 @@ class MasqueradeError(Exception):
         return cls(*problems) if problems else None
 
 
-class AnswerIsNo(MasqueradeError):  # noqa: N818 # an answer is no error
+class AnswerIsNo(MasqueradeError):
     """The question was understood, and the answer is no."""
 
     exit_code = 1
@@ -51,7 +56,11 @@ class RequirementUnreachable(AnswerIsNo):
     """Even the most general release of this data would not satisfy the requirement."""
 
 
-class BadInput(MasqueradeError):  # noqa: N818 # the kinds of it are errors
+class NoCommonRecords(AnswerIsNo):
+    """The parties have no record in common."""
+
+
+class BadInput(MasqueradeError):
     """Something that a person wrote is wrong."""
 
     exit_code = 2
@@ -73,7 +82,29 @@ class ParameterError(BadInput):
     """An argument is wrong."""
 
 
-class Bug(MasqueradeError):  # noqa: N818 # the word for it
+class PeerError(MasqueradeError):
+    """Another party failed us; `peer` names it."""
+
+    exit_code = 3
+
+    def __init__(self, peer: str, problem: str) -> None:
+        super().__init__(f"party {peer}: {problem}")
+        self.peer = peer
+
+
+class PeerUnreachable(PeerError):
+    """A peer cannot be reached, fell silent or vanished."""
+
+
+class PeerRefused(PeerError):
+    """A peer is not who it should be, or it agreed to something else than we did."""
+
+
+class PeerBrokeProtocol(PeerError):
+    """A peer sent what the protocol does not allow."""
+
+
+class Bug(MasqueradeError):
     """Something that cannot happen did: a mistake of ours."""
 
     exit_code = 4
@@ -96,3 +127,16 @@ def hint(word: str, known: Iterable[str]) -> str:
     """` (did you mean "…"?)`, or nothing when no known word is near."""
     meant = nearest(word, known)
     return f' (did you mean "{meant}"?)' if meant is not None else ""
+
+
+def one_line(text: str) -> str:
+    """Line ends and other invisible characters escaped: a problem is one line, whatever a cell holds."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def shown(text: str, longest: int = 80) -> str:
+    """A cell or a name that somebody wrote, as an error shows it: in quotes, on one line, and not endless."""
+    cut = text if len(text) <= longest else text[: longest - 1] + "…"
+    return f'"{one_line(cut)}"'

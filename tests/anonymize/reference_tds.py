@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from masquerade import Branch
@@ -34,7 +35,7 @@ def entropy(labels: Sequence[Any]) -> float:
     )
 
 
-def fixed(x: float) -> int:
+def fixed(x: float | Fraction) -> int:
     return round(x * 2**32)
 
 
@@ -45,6 +46,23 @@ def info_gain(parts: list[list[Any]]) -> float:
 
 def told_apart(parts: list[list[Any]]) -> int:
     return sum(map(len, parts)) ** 2 - sum(len(part) ** 2 for part in parts)
+
+
+def penalty(value: Value, top: Value, numbers: Sequence[float]) -> Fraction:
+    """The normalised certainty penalty of a value; `numbers` are those of the data, for an interval."""
+    if isinstance(value, Branch):
+        n = len(leaves(value))
+        return Fraction(0) if n == 1 else Fraction(n, len(leaves(top)))
+    smallest, largest = Fraction(min(numbers)), Fraction(max(numbers))
+    if smallest == largest:
+        return Fraction(0)
+    lo, hi = (
+        smallest if end == -math.inf else largest if end == math.inf else Fraction(end) for end in value
+    )
+    return (hi - lo) / (largest - smallest)
+
+
+CLASS_FREE = ("discernibility", "certainty")
 
 
 def collapse(branch: Branch) -> Branch:
@@ -59,9 +77,14 @@ def specialise(
     qids: list[tuple[Sequence[str], Valid]],
     target: str | None,
     score: str,
+    may_suppress: int = 0,
 ) -> tuple[list[tuple[str, Value, list[Value], int]], dict[str, list[Value]]]:
-    """The steps (attribute, value, children, fixed score) and the final cut. `tops` is in schema order."""
-    cut = {name: [collapse(top) if isinstance(top, Branch) else top] for name, top in tops.items()}
+    """The steps (attribute, value, children, fixed score) and the final cut. `tops` is in schema order.
+
+    A specialization is valid while no more than `may_suppress` records are in groups that are not.
+    """
+    collapsed = {name: collapse(top) if isinstance(top, Branch) else top for name, top in tops.items()}
+    cut = {name: [top] for name, top in collapsed.items()}
     steps = []
 
     def carriers(name: str, value: Value) -> list[Record]:
@@ -69,6 +92,14 @@ def specialise(
 
     def labels(rows: list[Record]) -> list[Any]:
         return [record[target] if target is not None else 0 for record in rows]
+
+    def saved(name: str, value: Value, children: list[Value]) -> int:
+        numbers = [record[name] for record in records]
+
+        def cost(each: Value) -> int:
+            return len(carriers(name, each)) * fixed(penalty(each, collapsed[name], numbers))
+
+        return cost(value) - sum(map(cost, children))
 
     def split(name: str, value: Value) -> list[Value]:
         if isinstance(value, Branch):
@@ -79,6 +110,8 @@ def specialise(
             return []
 
         def gain(way: list[Value]) -> int:
+            if score == "certainty":
+                return saved(name, value, way)
             parts = [labels(carriers(name, part)) for part in way]
             return told_apart(parts) if score == "discernibility" else fixed(info_gain(parts))
 
@@ -94,6 +127,9 @@ def specialise(
             found.setdefault(key, []).append(record)
         return list(found.values())
 
+    def violators(attributes: Sequence[str], valid: Valid, cut: dict[str, list[Value]]) -> int:
+        return sum(len(group) for group in groups(attributes, cut) if not valid(group))
+
     while True:
         best = None
         for position, name in enumerate(tops):
@@ -103,7 +139,7 @@ def specialise(
                 parts = [labels(carriers(name, child)) for child in children]
                 if not children or not rows:
                     continue
-                if score == "discernibility":
+                if score in CLASS_FREE:
                     if sum(1 for part in parts if part) < 2:
                         continue
                 elif len(set(labels(rows))) < 2:
@@ -112,12 +148,15 @@ def specialise(
                 at = cut[name].index(value)
                 after[name] = cut[name][:at] + children + cut[name][at + 1 :]
                 touched = [(attributes, valid) for attributes, valid in qids if name in attributes]
-                if not all(
-                    valid(group) for attributes, valid in touched for group in groups(attributes, after)
-                ):
+                if any(violators(*each, after) > may_suppress for each in touched):
                     continue
                 if score == "discernibility":
                     rating = told_apart(parts) * 2**32
+                elif score == "certainty":
+                    rating = saved(name, value, children)
+                    newly = sum(violators(*each, after) - violators(*each, cut) for each in touched)
+                    if rating < newly * len(tops) * 2**32:  # more is lost with them than is won
+                        continue
                 elif score == "info-gain":
                     rating = fixed(info_gain(parts))
                 elif score == "gain-ratio":

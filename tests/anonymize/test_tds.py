@@ -103,6 +103,56 @@ def test_same_steps_as_the_reference(
             assert cells[name] == written(value)
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    records=rows,
+    trees=st.tuples(st.sampled_from(TREES), st.sampled_from(TREES)),
+    names=qid,
+    k=st.integers(1, 8),
+    l=st.integers(1, 3),
+    score=st.sampled_from([name for name, each in SCORES.items() if not each.weighs_anonymity]),
+    suppression=st.sampled_from([0.05, 0.2, 0.29, 0.5, 0.99]),
+)
+def test_same_steps_and_rows_with_suppression(
+    records: list[dict[str, Any]],
+    trees: tuple[Any, Any],
+    names: list[str],
+    k: int,
+    l: int,  # noqa: E741
+    score: str,
+    suppression: float,
+) -> None:
+    def good(group: list[dict[str, Any]]) -> bool:
+        return len(group) >= k and len({record["s"] for record in group}) >= l
+
+    tops = {"p": trees[0], "q": trees[1], "x": (-INF, INF), "y": (-INF, INF)}
+    tops = {name: top for name, top in tops.items() if name in names}
+    requirement = mq.KAnonymity(names, k) & mq.LDiversity(names[::-1], l=l, sensitive="s")
+    algorithm = mq.TopDownSpecialization("class" if SCORES[score].needs_class else None, score, suppression)
+    if not good(records):
+        with pytest.raises(mq.RequirementUnreachable):
+            mq.anonymize(as_table(records, tops), requirement, algorithm)
+        return
+    allowance = round(suppression * 100) * len(records) // 100
+    steps, cut = specialise(records, tops, [(names, good)], algorithm.target, score, allowance)
+
+    release = mq.anonymize(as_table(records, tops), requirement, algorithm, order="input")
+    assert [(s.attribute, s.value, list(s.children), s.score) for s in release.steps] == [
+        (name, written(value), [written(child) for child in children], rating / 2**32)
+        for name, value, children, rating in steps
+    ]
+    general = [
+        {name: next(written(value) for value in cut[name] if carries(record[name], value)) for name in tops}
+        for record in records
+    ]
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for record, cells in zip(records, general, strict=True):
+        groups.setdefault(tuple(cells.values()), []).append(record)
+    expected = [cells for cells in general if good(groups[tuple(cells.values())])]
+    assert [{name: cells[name] for name in tops} for cells in release.table.to_pylist()] == expected
+    assert release.suppressed == len(records) - len(expected) <= allowance
+
+
 @settings(max_examples=80, deadline=None)
 @given(records=rows, l=st.integers(1, 3), k=st.integers(1, 4), score=st.sampled_from(list(SCORES)))
 def test_same_steps_with_diversity(records: list[dict[str, Any]], l: int, k: int, score: str) -> None:  # noqa: E741

@@ -55,8 +55,10 @@ def test_paths_are_relative_to_the_job(
 
 FAILURES = {
     "k above the rows": (changed("k = 2", "k = 9"), TABLE, 1, "people.csv: k-anonymity (k = 9) over age, job cannot"),
+    "k above everything": (changed("k = 2", "k = 1" + "0" * 30), TABLE, 1, "cannot be reached"),
     "k below 1": (changed("k = 2", "k = 0"), TABLE, 2, "job.toml: privacy[1].k: must be a whole number of at least 1"),
-    "no rows": (JOB, TABLE.splitlines()[0] + "\n", 1, "no records are left"),
+    "no rows": (JOB, TABLE.splitlines()[0] + "\n", 2, "no row of data"),
+    "no complete rows": (JOB, TABLE.replace(",N,", ",?,").replace(",Y,", ",,"), 1, "no records are left"),
     "empty file": (JOB, "", 2, "people.csv: "),
     "text in a number": (JOB, TABLE.replace("58", "5B"), 2, 'row 8 (line 9), column age: "5B" is not a number'),
     "out of bounds": (JOB, TABLE.replace("58", "158"), 2, "row 8 (line 9), column age: 158 is out of bounds"),

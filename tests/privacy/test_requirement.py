@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from masquerade.errors import ParameterError
+from masquerade.errors import ParameterError, one_line
 from masquerade.privacy.check import verify
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.requirement import Conjunction, one_line, without_redundant
+from masquerade.privacy.requirement import Conjunction, without_redundant
 from masquerade.privacy.t_closeness import TCloseness
 
 A = KAnonymity(["a", "b"], 2)

@@ -15,7 +15,8 @@ import numpy as np
 from masquerade.anonymize.public_state import Instruction, PublicState, child_numbers
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.engine.counts import Counts, pair_counts
-from masquerade.utility.scores import Score
+from masquerade.utility.penalties import certainty_of_ranges
+from masquerade.utility.scores import FIXED_ONE, Score
 
 
 @dataclass(eq=False)
@@ -69,8 +70,22 @@ class OwnColumn:
             return ()
         left = self.below[inside] - self.below[lo]
         right = self.below[hi] - self.below[inside]
-        best = int(np.argmax(score.split_gains(left, right)))  # of equal gains, the smallest value
+        relief = None
+        if not score.recomputable:
+            first, last = np.array([lo]), np.array([hi])
+            halves = [self._penalties(first, inside), self._penalties(inside, last)]
+            relief = self._penalties(first, last) - np.stack(halves, axis=1)
+        best = int(np.argmax(score.split_gains(left, right, relief)))  # of equal gains, the smallest value
         return (lo, int(inside[best]), hi)
+
+    def relief(self, cuts: Sequence[int]) -> Counts:
+        """What a record's certainty penalty falls by at each child, in fixed point."""
+        ends = np.array(cuts)
+        return self._penalties(ends[:1], ends[-1:]) - self._penalties(ends[:-1], ends[1:])
+
+    def _penalties(self, lo: Counts, hi: Counts) -> Counts:
+        scaled: Counts = np.rint(certainty_of_ranges(self.domain, lo, hi) * FIXED_ONE).astype(np.int64)
+        return scaled
 
     def instruction(self, candidate: Candidate, state: PublicState) -> Instruction:
         """Which child each carrier of the candidate's value goes to."""
@@ -107,6 +122,8 @@ class LocalView:
             if not state.allows(instruction):
                 self.candidates.remove(candidate)
                 continue
+            if state.may_suppress and not self._worth(candidate, instruction, state):
+                continue  # for now: what it would leave out, another may leave out first
             if self.score.weighs_anonymity:
                 candidate.anonymity_after = state.anonymity_after(instruction)
                 loss = _mean_loss(state.anonymity(candidate.attribute), candidate.anonymity_after)
@@ -114,6 +131,9 @@ class LocalView:
             if best is None or candidate.order < best[0].order:
                 best = candidate, instruction
         return best
+
+    def _worth(self, candidate: Candidate, instruction: Instruction, state: PublicState) -> bool:
+        return self.score.worth(candidate.base, state.leaves_out(instruction), len(state.carriers))
 
     def specialise(self, winner: Candidate, numbers: Sequence[int]) -> None:
         """Replace a candidate of this view by its children, which have these numbers in the public cut."""
@@ -145,9 +165,14 @@ class LocalView:
             return
         children = own.children_counts(cuts)
         if self.score.beneficial(children):
-            base = self.score.base(children)
+            base = self.score.base(children, None if self.score.recomputable else own.relief(cuts))
             score = self.score.rate(base, anonymity_loss=0.0)
             self.candidates.append(Candidate(attribute, position, value, lo, hi, cuts, base, score))
+
+
+def anonymity_loss(state: PublicState, instruction: Instruction) -> float:
+    """AnonyLoss of a specialization."""
+    return _mean_loss(state.anonymity(instruction.attribute), state.anonymity_after(instruction))
 
 
 def _mean_loss(before: Sequence[int], after: Sequence[int]) -> float:

@@ -22,15 +22,17 @@ class Step:
     value: str
     children: tuple[str, ...]
     score: float
+    party: str | None = None  # who holds the attribute, in a mashup
 
     def summary(self) -> dict[str, object]:
         """The entry of a JSON summary."""
-        return {
+        entry: dict[str, object] = {
             "attribute": self.attribute,
             "value": self.value,
             "children": list(self.children),
             "score": self.score,
         }
+        return entry if self.party is None else {**entry, "party": self.party}
 
 
 OnStep = Callable[[Step], None]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, pair_counts, renumber, sizes_of
+from masquerade.engine.counts import Counts, Ints, pair_counts, renumber, sizes_of
 from masquerade.privacy.requirement import GroupRequirement
 
 Rows = NDArray[np.intp]  # record numbers, ascending
@@ -81,6 +81,11 @@ class Partition:
                 return False
         return True
 
+    def holds(self) -> bool:
+        """Whether every group, as it is, satisfies the requirements."""
+        nothing = Instruction("", 0, 1, np.zeros(self.labels.size, np.uint8))
+        return self.allows(None, nothing)
+
     def anonymity_after(self, carriers: Rows | None, instruction: Instruction) -> int:
         """A(QID) once the instruction is carried out."""
         keys, bound = self._keys(carriers, instruction)
@@ -115,6 +120,91 @@ class Partition:
         return keys, self.sizes.size * n_children
 
 
+class TolerantPartition(Partition):
+    """The groups of one QID when some records may be left out of the release: those whose group violates.
+
+    The requirements are hereditary: every part of a violating group violates. So a record that is left out
+    stays left out, and nothing needs to tell such records apart any more: all of them are in group 0, and
+    the other groups satisfy.
+    """
+
+    def __init__(
+        self,
+        qid: Sequence[str],
+        requirements: Sequence[GroupRequirement],
+        sensitive: Mapping[str, Coded],
+        n_rows: int,
+        may_suppress: int,
+    ) -> None:
+        super().__init__(qid, requirements, sensitive, n_rows)
+        self.may_suppress = may_suppress
+        self.labels = np.ones(n_rows, np.int64)
+        self.sizes = np.array([0, n_rows])
+        self._judged: tuple[Instruction, _Parts] | None = None  # the last, which often is asked about again
+
+    def allows(self, carriers: Rows | None, instruction: Instruction) -> bool:
+        """Whether afterwards no more records than may be are in violating groups."""
+        return int(self.sizes[0]) + self.leaves_out(carriers, instruction) <= self.may_suppress
+
+    def leaves_out(self, carriers: Rows | None, instruction: Instruction) -> int:
+        """How many more records the instruction would leave out."""
+        parts = self._parts(carriers, instruction)
+        return int(parts.sizes[parts.violating].sum())
+
+    def split(self, carriers: Rows | None, instruction: Instruction) -> None:
+        """Tell the satisfying parts apart: the first of a group keeps its number, the others get new ones."""
+        parts = self._parts(carriers, instruction)
+        self._judged = None
+        old = parts.groups == 0  # left out before
+        good = np.flatnonzero(~old & ~parts.violating)
+        parents = parts.groups[good]
+        further = good[np.diff(parents, prepend=0) == 0]
+        numbers = np.where(parts.violating, 0, parts.groups)
+        numbers[further] = np.arange(self.sizes.size, self.sizes.size + further.size)
+        sizes = np.concatenate([self.sizes, np.zeros(further.size, np.int64)])
+        sizes[parts.groups[~old]] = 0  # records of a group agree, so all of them carry the value
+        np.add.at(sizes, numbers[~old], parts.sizes[~old])
+        self.sizes = sizes
+        if carriers is None:
+            self.labels = numbers[parts.of_record]
+        else:
+            self.labels[carriers] = numbers[parts.of_record]
+
+    def _parts(self, carriers: Rows | None, instruction: Instruction) -> _Parts:
+        if self._judged is not None and self._judged[0] is instruction:
+            return self._judged[1]
+        keys, bound = self._keys(carriers, instruction)
+        of_record, n_parts = renumber(keys, bound)
+        sizes = np.bincount(of_record, minlength=n_parts)
+        groups = np.empty(n_parts, np.int64)
+        groups[of_record] = keys // instruction.n_children
+        violating = np.zeros(n_parts, bool)
+        for requirement in self.requirements:
+            if requirement.sensitive is None:
+                histogram, whole = sizes.reshape(-1, 1), np.array([[self.labels.size]])
+                names: tuple[str, ...] = ()
+            else:
+                coded = self.sensitive[requirement.sensitive]
+                whole, names = self._whole[requirement.sensitive], coded.labels
+                codes = coded.codes if carriers is None else coded.codes[carriers]
+                histogram = pair_counts(of_record, codes, n_parts, len(names))
+            violating |= ~requirement.holds(histogram, whole, names)
+        violating[groups == 0] = False
+        parts = _Parts(of_record, groups, sizes, violating)
+        self._judged = instruction, parts
+        return parts
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What an instruction would make of the groups: (group, child) pairs that have records, in their order."""
+
+    of_record: Ints  # each carrier's part
+    groups: Counts  # each part's group
+    sizes: Counts
+    violating: NDArray[np.bool_]  # newly: parts of group 0 are not among them
+
+
 class PublicState:
     """The carriers of every attribute's values in the cut, and the partition of every QID."""
 
@@ -124,8 +214,15 @@ class PublicState:
         requirements: Sequence[GroupRequirement],
         sensitive: Mapping[str, Coded],
         n_rows: int,
+        may_suppress: int = 0,
     ) -> None:
-        """Every attribute at its topmost value; one partition for each different QID."""
+        """Every attribute at its topmost value; one partition for each different QID.
+
+        Requirements on a sensitive attribute that is not in `sensitive` belong to its holder alone. As many
+        records as `may_suppress` may be left out, when there is one QID and its requirements are hereditary.
+        """
+        self.n_rows = n_rows
+        self.may_suppress = may_suppress
         # For each attribute, the numbers of the values in its cut and the records that carry them; None means all.
         self.carriers: dict[str, dict[int, Rows | None]] = {name: {0: None} for name in attributes}
         self._n_values = dict.fromkeys(attributes, 1)  # that have ever been in its cut
@@ -133,11 +230,10 @@ class PublicState:
         for requirement in requirements:
             by_qid.setdefault(frozenset(requirement.qid), []).append(requirement)
         self.partitions = tuple(
-            Partition(
+            self._partition(
                 parts[0].qid,
-                parts,
-                {part.sensitive: sensitive[part.sensitive] for part in parts if part.sensitive is not None},
-                n_rows,
+                [part for part in parts if part.sensitive is None or part.sensitive in sensitive],
+                sensitive,
             )
             for parts in by_qid.values()
         )
@@ -145,6 +241,21 @@ class PublicState:
             name: tuple(partition for partition in self.partitions if name in partition.qid)
             for name in attributes
         }
+
+    def _partition(
+        self, qid: Sequence[str], parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded]
+    ) -> Partition:
+        if self.may_suppress:
+            return TolerantPartition(qid, parts, sensitive, self.n_rows, self.may_suppress)
+        return Partition(qid, parts, sensitive, self.n_rows)
+
+    @property
+    def kept(self) -> Rows | None:
+        """The records to release, in order; None when all are."""
+        for partition in self.partitions:
+            if isinstance(partition, TolerantPartition) and partition.sizes[0]:
+                return np.flatnonzero(partition.labels)
+        return None
 
     def anonymity(self, attribute: str) -> tuple[int, ...]:
         """A(QID) of each QID that contains the attribute."""
@@ -161,6 +272,15 @@ class PublicState:
         """Whether the specialization is valid: every requirement that it touches still holds afterwards."""
         carriers = self.carriers[instruction.attribute][instruction.value]
         return all(each.allows(carriers, instruction) for each in self._touching[instruction.attribute])
+
+    def leaves_out(self, instruction: Instruction) -> int:
+        """How many more records would not be released."""
+        carriers = self.carriers[instruction.attribute][instruction.value]
+        return sum(
+            each.leaves_out(carriers, instruction)
+            for each in self._touching[instruction.attribute]
+            if isinstance(each, TolerantPartition)
+        )
 
     def specialise(self, instruction: Instruction) -> range:
         """Replace a value of the cut by its children; returns their numbers."""

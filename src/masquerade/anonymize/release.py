@@ -101,7 +101,7 @@ def publish(
     losses = comparison.attribute_losses()
     measured = time.perf_counter()
     return Release(
-        table=_shuffled(cells) if order == "shuffle" else cells,
+        table=shuffled(cells) if order == "shuffle" else cells,
         verdicts=verdicts,
         columns=outcome.columns,
         steps=outcome.steps,
@@ -144,7 +144,7 @@ def _comparison(table: Table, outcome: Outcome, target: str | None) -> Compariso
     )
 
 
-def _shuffled(cells: pa.Table) -> pa.Table:
+def shuffled(cells: pa.Table) -> pa.Table:
     """The rows in an order that only the system's randomness knows: the input's order would point at people."""
     keys = np.frombuffer(os.urandom(8 * cells.num_rows), np.uint64)
     return cells.take(pa.array(np.argsort(keys, kind="stable")))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -22,30 +23,57 @@ from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Column
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, RequirementUnreachable
-from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
+from masquerade.privacy.requirement import (
+    GroupRequirement,
+    Requirement,
+    parameter_error,
+    without_redundant,
+)
 from masquerade.utility.scores import FIXED_ONE, score_named
 
 
 @dataclass(frozen=True)
 class TopDownSpecialization:
-    """Top-down specialization towards a class attribute (`target`), or without one by discernibility."""
+    """Top-down specialization towards a class attribute (`target`), or without one by discernibility.
+
+    `suppression` is the share of the records, below 1, that may be left out of the release so that the
+    others can be more specific.
+    """
 
     name: ClassVar[str] = "tds"
 
     target: str | None = None
     score: str | None = None
+    suppression: float = 0.0
 
     def __post_init__(self) -> None:
-        score_named(self.score, self.target is not None)
+        score = score_named(self.score, self.target is not None)
+        share = self.suppression
+        number = isinstance(share, int | float | np.integer | np.floating) and not isinstance(share, bool)
+        if not number or not 0 <= share < 1:
+            raise parameter_error(self, "suppression", "a number of at least 0 and below 1", share)
+        if share and score.weighs_anonymity:
+            raise ParameterError(
+                f'score: "{score.name}" weighs the smallest group, which suppression may leave out; '
+                'use "info-gain", or suppression = 0'
+            )
 
     def settings(self) -> dict[str, object]:
-        """The score, spelled out."""
-        return {"name": self.name, "score": score_named(self.score, self.target is not None).name}
+        """The score, spelled out, and the suppression if there is any."""
+        score = score_named(self.score, self.target is not None).name
+        suppression = {"suppression": float(self.suppression)} if self.suppression else {}
+        return {"name": self.name, "score": score, **suppression}
+
+    def may_suppress(self, n_rows: int) -> int:
+        """How many of the records may be left out: the share as it is written, so 0.29 of 100 are 29."""
+        return int(Fraction(str(self.suppression)) * n_rows)
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Specialise until nothing is valid."""
         parts = without_redundant(requirement.parts)
         refuse_misplaced(parts, self.target)
+        if self.suppression:
+            refuse_suppression(parts)
         names = in_schema_order(table, requirement.qid_attributes)
         columns = table.columns(names)
         classes = table.coded(self.target) if self.target is not None else None
@@ -53,7 +81,7 @@ class TopDownSpecialization:
         for part in parts:
             part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
 
-        state = PublicState(names, parts, sensitive, len(table))
+        state = PublicState(names, parts, sensitive, len(table), self.may_suppress(len(table)))
         refuse_unreachable(table, parts)
         view = LocalView(dict(enumerate(columns)), classes, score_named(self.score, self.target is not None))
         by_name = {column.name: column for column in columns}
@@ -61,13 +89,17 @@ class TopDownSpecialization:
         while (found := view.best(state)) is not None:
             winner, instruction = found
             view.specialise(winner, state.specialise(instruction))
-            steps.append(_step(winner, by_name[winner.attribute]))
+            steps.append(step_of(winner, by_name[winner.attribute]))
             if on_step is not None:
                 on_step(steps[-1])
-        return Outcome(tuple(view.released(name) for name in names), tuple(steps))
+        released = tuple(view.released(name) for name in names)
+        if (kept := state.kept) is not None:
+            released = tuple(column.of_rows(kept) for column in released)
+        return Outcome(released, tuple(steps), kept)
 
 
-def _step(winner: Candidate, column: Column) -> Step:
+def step_of(winner: Candidate, column: Column) -> Step:
+    """A candidate that won, in the words of its attribute."""
     label = column.domain.label
     children = tuple(label(lo, hi) for lo, hi in zip(winner.cuts[:-1], winner.cuts[1:], strict=True))
     return Step(winner.attribute, label(winner.lo, winner.hi), children, winner.score / FIXED_ONE)
@@ -93,6 +125,29 @@ def refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> N
                 raise ParameterError(
                     f"sensitive attribute {name}: it is inside the QID of {part}; take it out of the QID"
                 )
+
+
+def refuse_suppression(parts: Sequence[GroupRequirement]) -> None:
+    """Which records to leave out must follow from the groups, and leaving them out must change no other group.
+
+    That is so when there is one QID and its requirements are hereditary: with several QIDs a record that is
+    left out for one of them is missing in the groups of the others, and where parts of a violating group may
+    satisfy, a specialization that leaves out too many could become valid later.
+    """
+    problems = [
+        f"suppression: not possible with {part.model}, because a part of a violating group may satisfy it"
+        for part in parts
+        if not part.hereditary
+    ]
+    first, *others = parts
+    problems += [
+        f"suppression: all requirements must be over the same QID; {first.model} is over "
+        f"{', '.join(first.qid)}, and {other.model} over {', '.join(other.qid)}"
+        for other in others
+        if set(other.qid) != set(first.qid)
+    ]
+    if problems:
+        raise ParameterError(*dict.fromkeys(problems))
 
 
 def refuse_unreachable(table: Table, parts: Sequence[GroupRequirement]) -> None:

@@ -5,9 +5,7 @@ Heavy libraries are imported inside the commands that use them, so that `--help`
 
 from __future__ import annotations
 
-import io
 import os
-import signal
 import sys
 from typing import Annotated
 
@@ -15,6 +13,7 @@ import typer
 
 import masquerade
 from masquerade.cli import anonymize, bench, demo, evaluate, verify
+from masquerade.cli.process import prepare, stopped_by
 from masquerade.errors import BadInput, Bug, MasqueradeError
 
 _INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
@@ -55,10 +54,7 @@ def _options(
 
 def main() -> None:
     """Run the command line and exit with the code that DESIGN promises."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever is asked to stop cleans up first
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal without ℓ or ü shows an escape instead
-            stream.reconfigure(errors="backslashreplace")
+    prepare()
     sys.exit(run())
 
 
@@ -78,18 +74,24 @@ def run() -> int:
     except SystemExit:  # typer's word for: nobody reads our output any more
         code = 0
     except Exception as error:
-        if hasattr(error, "format_message"):  # wrong words on the command line
-            complain(error.format_message())
-            return BadInput.exit_code
-        if os.environ.get("MASQUERADE_TRACEBACK"):
-            raise
-        # The text of an unforeseen error may hold a person's data: its kind is told, its text is not.
-        kind = type(error).__name__
-        complain(f"a bug of ours ({kind}); set MASQUERADE_TRACEBACK=1 to see where, and please report it")
-        return Bug.exit_code
+        code = _unforeseen(error)
     if code == _INTERRUPTED:
         complain("interrupted")
     return code
+
+
+def _unforeseen(error: Exception) -> int:
+    if hasattr(error, "format_message"):  # wrong words on the command line
+        complain(error.format_message())
+        return BadInput.exit_code
+    if stopped_by:  # an interrupt inside a library can surface as anything
+        return _INTERRUPTED
+    if os.environ.get("MASQUERADE_TRACEBACK"):
+        raise error
+    # The text of an unforeseen error may hold a person's data: its kind is told, its text is not.
+    kind = type(error).__name__
+    complain(f"a bug of ours ({kind}); set MASQUERADE_TRACEBACK=1 to see where, and please report it")
+    return Bug.exit_code
 
 
 def complain(*problems: str) -> None:

@@ -42,6 +42,15 @@ class Generalised:
     hi: NDArray[np.int64]
     domain: Domain
 
+    def of_rows(self, rows: NDArray[np.intp]) -> Generalised:
+        """The column of some rows only. Values that none of them has are forgotten: they tell of the others."""
+        codes = self.codes[rows]
+        used = np.flatnonzero(np.bincount(codes, minlength=len(self.labels)))
+        number = np.zeros(len(self.labels), np.int32)
+        number[used] = np.arange(used.size, dtype=np.int32)
+        labels = tuple(self.labels[code] for code in used)
+        return Generalised(self.name, number[codes], labels, self.lo[used], self.hi[used], self.domain)
+
     def to_arrow(self) -> pa.DictionaryArray:
         """The cells as text, each distinct one stored once."""
         return pa.DictionaryArray.from_arrays(pa.array(self.codes), pa.array(self.labels, pa.string()))

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from masquerade.data.column import Coded, Column, Ranks
 from masquerade.data.continuum import DATE, NUMBER, Continuum, Kind, days, read_number, write_number
 from masquerade.data.schema import Attribute
-from masquerade.data.shown import shown
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.errors import DataError, nearest
+from masquerade.errors import DataError, nearest, shown
 
 Where = Callable[[int], str]  # names a row of the table for a person
 Codes = NDArray[np.int32]

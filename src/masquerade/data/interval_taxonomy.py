@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from masquerade.data.continuum import Kind, Number, read_interval, read_number, write_interval, write_number
-from masquerade.data.shown import shown
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.data.taxonomy_outline import Outline, Place, refuse
+from masquerade.errors import shown
 
 Interval = tuple[Number, Number]
 

@@ -68,7 +68,11 @@ class Table:
 
     def where(self, row: int) -> str:
         """Names a row of this table by its place in the source."""
-        return self.origin.locate(row if self._source_rows is None else int(self._source_rows[row]))
+        return self.origin.locate(self.source_row(row))
+
+    def source_row(self, row: int) -> int:
+        """Where a row of this table stood in the source, from 0."""
+        return row if self._source_rows is None else int(self._source_rows[row])
 
     def cells(self, name: str) -> pa.ChunkedArray:
         """A column as it came."""
@@ -101,9 +105,12 @@ class Table:
             row = int(np.argmax(bad))
             name = next(name for name, empty in holes.items() if empty[row])
             raise DataError(f'{self.where(row)}, column {name}: the cell is missing, and missing = "error"')
-        table = Table(self.arrow.filter(pa.array(~bad)), self.schema, origin=self.origin)
-        kept = np.flatnonzero(~bad)
-        table._source_rows = kept if self._source_rows is None else self._source_rows[kept]
+        return self.take(np.flatnonzero(~bad))
+
+    def take(self, rows: NDArray[np.intp]) -> Table:
+        """The table of these rows, in this order."""
+        table = Table(self.arrow.take(pa.array(rows)), self.schema, origin=self.origin)
+        table._source_rows = rows if self._source_rows is None else self._source_rows[rows]
         table.rows_read = self.rows_read
         return table
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from masquerade.data.shown import shown
-from masquerade.errors import TaxonomyError, hint
+from masquerade.errors import TaxonomyError, hint, shown
 
 
 @dataclass(frozen=True)

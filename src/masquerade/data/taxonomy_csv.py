@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterator
 
 from masquerade.data.encode import SPACE
-from masquerade.data.shown import shown
 from masquerade.data.taxonomy_outline import Outline, Path, Place, outline, refuse
+from masquerade.errors import shown
 
 
 def outline_of_rows(text: str, source: str) -> Outline:

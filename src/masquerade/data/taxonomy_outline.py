@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from masquerade.data.shown import shown
 from masquerade.data.taxonomy import Branch
-from masquerade.errors import TaxonomyError
+from masquerade.errors import TaxonomyError, shown
 
 MAX_LEVELS = 100  # deeper than any taxonomy of values; a file beyond it is a mistake
 _MAX_PROBLEMS = 20

@@ -19,9 +19,8 @@ from typing import Any
 import yaml
 
 from masquerade.data.encode import SPACE
-from masquerade.data.shown import shown
 from masquerade.data.taxonomy_outline import MAX_LEVELS, Outline, Path, Place, outline, refuse
-from masquerade.errors import TaxonomyError
+from masquerade.errors import TaxonomyError, shown
 
 _NOTHING = ("", "~", "null")  # as the children of a key: it has none
 

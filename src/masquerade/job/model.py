@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import datetime
 import math
+import sys
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
@@ -27,17 +28,20 @@ Texts = Annotated[list[Text], Field(min_length=1)]
 _LARGEST_SEED = 2**32 - 1  # what every library that takes a seed accepts
 
 
+def _is_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is a finite number that a float can hold; `true` is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
 def _number(
     low: float, high: float = math.inf, *, open_low: bool = False, whole: bool = False
 ) -> PlainValidator:
-    """A finite number in `[low, high]`, kept whole or decimal as it is written; `true` is no number."""
+    """A finite number in `[low, high]`, kept whole or decimal as it is written."""
 
     def check(value: object) -> int | float:
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        if not _is_number(value) or (whole and not isinstance(value, int)):
             raise ValueError
-        if isinstance(value, int) and abs(value) > 1 << 63:  # no count is larger, and floats cannot hold all
-            raise ValueError
-        if not math.isfinite(value) or not low <= value <= high or (open_low and value == low):
+        if not low <= value <= high or (open_low and value == low):
             raise ValueError
         return value
 
@@ -46,9 +50,8 @@ def _number(
 
 def _bound(value: object) -> int | float | datetime.date | str:
     """A number, a date, or a date as text."""
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     date = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
-    if number or date or isinstance(value, str):
+    if _is_number(value) or date or isinstance(value, str):
         return value  # type: ignore[return-value] # just tested
     raise ValueError
 

@@ -20,8 +20,8 @@ from masquerade.data.column import Coded
 from masquerade.data.encode import distinct, is_text, texts
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, group_rows, pair_counts, rows_by_rank
-from masquerade.errors import DataError, ParameterError, RequirementViolated
-from masquerade.privacy.requirement import GroupRequirement, Requirement, one_line
+from masquerade.errors import DataError, ParameterError, RequirementViolated, one_line
+from masquerade.privacy.requirement import GroupRequirement, Requirement
 
 # The counts of so many (group, sensitive value) pairs are held at a time: 64 MB.
 _CELLS_AT_A_TIME = 1 << 23

@@ -21,6 +21,7 @@ class KAnonymity(GroupRequirement):
     """Groups of at least k records."""
 
     model: ClassVar[str] = "k-anonymity"
+    hereditary = True  # a part has no more records, and no more values
 
     qid: tuple[str, ...]
     k: int

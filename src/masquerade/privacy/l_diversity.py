@@ -27,6 +27,7 @@ class LDiversity(GroupRequirement):
     """Groups of at least l different sensitive values."""
 
     model: ClassVar[str] = "l-diversity"
+    hereditary = True  # a part has no more records, and no more values
 
     qid: tuple[str, ...]
     l: int  # noqa: E741 # the papers' name

@@ -27,6 +27,7 @@ class PSensitiveKAnonymity(GroupRequirement):
     """Groups of at least k records and at least p different sensitive values."""
 
     model: ClassVar[str] = "p-sensitive-k-anonymity"
+    hereditary = True  # a part has no more records, and no more values
 
     qid: tuple[str, ...]
     p: int

@@ -78,6 +78,7 @@ class GroupRequirement(Requirement):
 
     model: ClassVar[str]  # its name in a job file
     monotone: ClassVar[bool] = True  # under specialization; see above
+    hereditary: ClassVar[bool] = False  # when a group violates, so does every part of it, and not just one
     worst: ClassVar[Literal["smallest", "largest"]] = "smallest"  # which figure is the worst group's
 
     qid: tuple[str, ...]
@@ -208,10 +209,3 @@ def beside(figure: float, limit: float) -> str:
         if float(text) != limit:
             return text
     return repr(figure)
-
-
-def one_line(text: str) -> str:
-    """Line ends and other invisible characters escaped: a problem is one line, whatever a cell holds."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from masquerade.data.encode import texts
 from masquerade.engine.counts import Counts
-from masquerade.errors import ParameterError, hint
-from masquerade.privacy.requirement import TOLERANCE, GroupRequirement, beside, one_line, parameter_error
+from masquerade.errors import ParameterError, hint, one_line
+from masquerade.privacy.requirement import TOLERANCE, GroupRequirement, beside, parameter_error
 
 _LISTED = 10  # known values that an error lists: a sensitive attribute may have thousands
 

@@ -38,7 +38,9 @@ class Comparison:
         """How many input rows there are, released or suppressed."""
         if self.originals:
             return int(self.originals[0].ranks.size)
-        return int(self.classes.codes.size) if self.classes is not None else 0
+        if self.classes is not None:
+            return int(self.classes.codes.size)
+        return int(self.released[0].codes.size) if self.released else 0
 
     @property
     def released_rows(self) -> int:

@@ -5,30 +5,35 @@ Suppressed rows count in every metric that does not say otherwise: to leave a ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import Ints, group_rows
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.penalties import certainty_penalties, leaf_losses, nodes, relative_heights
+from masquerade.utility.losses import AttributeLoss, losses_of
 
 Metrics = dict[str, float | None]
 
 
-def measure(comparison: Comparison) -> Metrics:
-    """Every metric by its name in a summary; None where this release has no such figure."""
+def measure(comparison: Comparison, losses: Mapping[str, AttributeLoss] | None = None) -> Metrics:
+    """Every metric by its name in a summary; None where this release has no such figure.
+
+    `losses` are what the holders of the attributes counted, where no one has all originals.
+    """
+    if losses is None:
+        losses = losses_of(comparison)
+    rows = comparison.rows
     return {
         "discernibility": discernibility(comparison),
         "weighted_discernibility": weighted_discernibility(comparison),
         "average_group_size": average_group_size(comparison),
-        "loss": loss(comparison),
+        "loss": loss(losses, rows),
         "majority": majority(comparison),
         "classification_metric": classification_metric(comparison),
-        "precision": precision(comparison),
-        "ncp": ncp(comparison),
-        "information_loss": information_loss(comparison),
+        "precision": precision(losses),
+        "ncp": ncp(losses, rows),
+        "information_loss": information_loss(losses),
     }
 
 
@@ -54,22 +59,6 @@ def average_group_size(comparison: Comparison) -> float | None:
     """Released rows / groups."""
     groups = comparison.group_sizes.size
     return comparison.released_rows / groups if groups else None
-
-
-def loss(comparison: Comparison) -> float | None:
-    """Iyengar's LM: the mean over all cells of (leaves under the value − 1) / (leaves − 1).
-
-    Without a taxonomy a cell costs width / range; suppressed it costs 1. So 0 is no loss, 1 is nothing left.
-    """
-    return _mean(comparison, comparison.totals(leaf_losses))
-
-
-def ncp(comparison: Comparison) -> float | None:
-    """Normalised certainty penalty: the mean over all cells of leaves under the value / leaves, 0 for a leaf.
-
-    Without a taxonomy a cell costs width / range, 0 for a raw value; suppressed it costs 1.
-    """
-    return _mean(comparison, comparison.totals(certainty_penalties))
 
 
 def majority(comparison: Comparison) -> int | None:
@@ -98,35 +87,38 @@ def classification_metric(comparison: Comparison) -> float | None:
     return wrong / comparison.rows if wrong is not None and comparison.rows else None
 
 
-def precision(comparison: Comparison) -> float | None:
+def loss(losses: Mapping[str, AttributeLoss], rows: int) -> float | None:
+    """Iyengar's LM: the mean over all cells of (leaves under the value − 1) / (leaves − 1).
+
+    Without a taxonomy a cell costs width / range; suppressed it costs 1. So 0 is no loss, 1 is nothing left.
+    """
+    return _mean((each.leaves for each in losses.values()), rows * len(losses))
+
+
+def ncp(losses: Mapping[str, AttributeLoss], rows: int) -> float | None:
+    """Normalised certainty penalty: the mean over all cells of leaves under the value / leaves, 0 for a leaf.
+
+    Without a taxonomy a cell costs width / range, 0 for a raw value; suppressed it costs 1.
+    """
+    return _mean((each.certainty for each in losses.values()), rows * len(losses))
+
+
+def precision(losses: Mapping[str, AttributeLoss]) -> float | None:
     """Definition 4 of Jiang and Clifton: 1 − Σ Height / Σ PL over the released cells.
 
-    PL is the depth of the original's leaf and Height how far above it the released value stands, where a
-    chain of single children is one node. Intervals that grow at run time have no hierarchy and are left out.
+    Intervals that grow at run time have no hierarchy and are left out.
     """
-    climbed = paths = 0
-    for original, column, counts in zip(
-        comparison.originals, comparison.released, comparison.code_counts, strict=True
-    ):
-        taxonomy = column.domain
-        if not isinstance(taxonomy, Taxonomy):
-            continue
-        ranks = original.ranks if comparison.kept is None else original.ranks[comparison.kept]
-        length = int(np.bincount(ranks, minlength=taxonomy.size) @ np.array(taxonomy.leaf_depths, np.int64))
-        depths = np.array([node.depth for node in nodes(column, taxonomy)], np.int64)
-        paths += length
-        climbed += length - int(counts @ depths)
-    return 1 - climbed / paths if paths else None
+    paths = sum(each.path for each in losses.values())
+    return 1 - sum(each.climbed for each in losses.values()) / paths if paths else None
 
 
-def information_loss(comparison: Comparison) -> float:
+def information_loss(losses: Mapping[str, AttributeLoss]) -> float:
     """IL = Σ_cl |cl| · Σ_j height(value_j) / height(taxonomy_j), a sum over the cells and not a mean.
 
     Without a taxonomy a cell costs width / range; suppressed it costs 1.
     """
-    return sum(comparison.totals(relative_heights).values())
+    return sum(each.height for each in losses.values())
 
 
-def _mean(comparison: Comparison, totals: Mapping[str, float]) -> float | None:
-    cells = comparison.rows * len(totals)
-    return sum(totals.values()) / cells if cells else None
+def _mean(totals: Iterable[float], cells: int) -> float | None:
+    return sum(totals) / cells if cells else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.column import Generalised
+from masquerade.data.column import Domain, Generalised
 from masquerade.data.continuum import Continuum, read_interval
 from masquerade.data.taxonomy import Node, Taxonomy
 
@@ -27,8 +27,21 @@ def certainty_penalties(column: Generalised) -> Penalties:
     """Normalised certainty penalty: 0 for a leaf, else leaves under the value / leaves; or width / range."""
     if isinstance(column.domain, Continuum):
         return relative_widths(column, column.domain)
-    covered = (column.hi - column.lo).astype(np.float64)
-    return np.where(covered == 1, 0.0, covered / column.domain.size)
+    return certainty_of_ranges(column.domain, column.lo, column.hi)
+
+
+def certainty_of_ranges(domain: Domain, lo: NDArray[np.int64], hi: NDArray[np.int64]) -> Penalties:
+    """The normalised certainty penalty of the values that cover the ranks `[lo, hi)`, before they are written."""
+    if isinstance(domain, Continuum):
+        if domain.size < 2:
+            return np.zeros(len(lo))
+        # An interval reaches up to the value after its last; the part outside the data does not count.
+        ends = domain.values.astype(np.float64)
+        upper = ends[np.minimum(hi, domain.size - 1)]
+        widths: Penalties = (upper - ends[lo]) / (ends[-1] - ends[0])
+        return widths
+    covered = (hi - lo).astype(np.float64)
+    return np.where(covered == 1, 0.0, covered / domain.size)
 
 
 def relative_heights(column: Generalised) -> Penalties:

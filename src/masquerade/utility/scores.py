@@ -1,4 +1,6 @@
-"""Scores: how good it would be to specialise a value, from the class counts of its children alone.
+"""Scores: how good it would be to specialise a value, from the class counts of its children.
+
+One score also looks at how general the value and its children are; all others need the counts alone.
 
 Scores are compared as fixed point, to the nearest multiple of 2^-32, so that no order of floating-point
 operations, and no secure comparison of parties, decides differently.
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
-from masquerade.errors import ParameterError, hint
+from masquerade.errors import Bug, ParameterError, hint
 
 FIXED_ONE = 1 << 32
 
@@ -56,17 +58,29 @@ class Score(ABC):
     name: ClassVar[str]
     needs_class: ClassVar[bool] = True
     weighs_anonymity: ClassVar[bool] = False  # whether the rating falls with the anonymity that is lost
+    recomputable: ClassVar[bool] = True  # from the children's class counts alone, without `relief`
 
-    def base(self, children: Counts) -> float | int:
-        """What the children's class counts contribute; it never changes while the value stays in the cut."""
+    def base(self, children: Counts, relief: Counts | None = None) -> float | int:
+        """What the children contribute; it never changes while the value stays in the cut.
+
+        `relief` is what a record's certainty penalty falls by at each child, in fixed point; scores that are
+        `recomputable` ignore it.
+        """
         return info_gain(children)
 
     @abstractmethod
     def rate(self, base: float | int, anonymity_loss: float) -> int:
         """The score in fixed point."""
 
-    def split_gains(self, left: Counts, right: Counts) -> NDArray[np.int64]:
-        """How good each way to split an interval in two is (one row a way), comparable as whole numbers."""
+    def worth(self, base: float | int, left_out: int, n_attributes: int) -> bool:
+        """Whether it outweighs that so many more records of so many cells are left out of the release."""
+        return True
+
+    def split_gains(self, left: Counts, right: Counts, relief: Counts | None = None) -> NDArray[np.int64]:
+        """How good each way to split an interval in two is (one row a way), comparable as whole numbers.
+
+        `relief`, as for `base`, has a row a way and a column a half.
+        """
         totals = left[0].sum() + right[0].sum()
         before = entropy_sum(left[0] + right[0])
         gains = (before - entropy_sum(left) - entropy_sum(right)) / totals
@@ -93,7 +107,7 @@ class GainRatio(Score):
 
     name = "gain-ratio"
 
-    def base(self, children: Counts) -> float:
+    def base(self, children: Counts, relief: Counts | None = None) -> float:
         """The ratio; InfoGain alone when all records have the same child."""
         spread = split_info(children)
         return info_gain(children) / spread if spread > 0 else info_gain(children)
@@ -114,13 +128,22 @@ class InfoGainPerAnonymityLoss(Score):
         return fixed(base / (anonymity_loss + 1))
 
 
-class Discernibility(Score):
-    """|T[v]|² − Σ_c |T[c]|²: how many ordered pairs of records become discernible. Looks at no class."""
+class ClassFree(Score):
+    """A score that looks at no class."""
 
-    name = "discernibility"
     needs_class = False
 
-    def base(self, children: Counts) -> int:
+    def beneficial(self, children: Counts) -> bool:
+        """Whether at least two children have records."""
+        return int(np.count_nonzero(children.sum(axis=1))) > 1
+
+
+class Discernibility(ClassFree):
+    """|T[v]|² − Σ_c |T[c]|²: how many ordered pairs of records become discernible."""
+
+    name = "discernibility"
+
+    def base(self, children: Counts, relief: Counts | None = None) -> int:
         """The pairs that specialising tells apart."""
         sizes = [int(size) for size in children.sum(axis=1)]
         return sum(sizes) ** 2 - sum(size * size for size in sizes)
@@ -129,18 +152,46 @@ class Discernibility(Score):
         """Exact: the count of pairs is whole."""
         return int(base) * FIXED_ONE
 
-    def split_gains(self, left: Counts, right: Counts) -> NDArray[np.int64]:
+    def split_gains(self, left: Counts, right: Counts, relief: Counts | None = None) -> NDArray[np.int64]:
         """The pairs that each split tells apart."""
         gains: NDArray[np.int64] = 2 * left.sum(axis=1) * right.sum(axis=1)
         return gains
 
-    def beneficial(self, children: Counts) -> bool:
-        """Whether at least two children have records."""
-        return int(np.count_nonzero(children.sum(axis=1))) > 1
+
+class Certainty(ClassFree):
+    """|T[v]|·ncp(v) − Σ_c |T[c]|·ncp(c): the normalised certainty penalty that specialising saves.
+
+    Each value's penalty is rounded to fixed point first, so that all sums are exact.
+    """
+
+    name = "certainty"
+    recomputable = False
+
+    def base(self, children: Counts, relief: Counts | None = None) -> int:
+        """The penalty saved, in fixed point."""
+        if relief is None:
+            raise Bug("the certainty score was not told what its children save")
+        return int(children.sum(axis=1) @ relief)
+
+    def rate(self, base: float | int, anonymity_loss: float) -> int:
+        """The penalty saved itself."""
+        return int(base)
+
+    def worth(self, base: float | int, left_out: int, n_attributes: int) -> bool:
+        """Whether it saves at least what they cost: a penalty of 1 a cell."""
+        return base >= left_out * n_attributes * FIXED_ONE
+
+    def split_gains(self, left: Counts, right: Counts, relief: Counts | None = None) -> NDArray[np.int64]:
+        """The penalty that each split saves."""
+        if relief is None:
+            raise Bug("the certainty score was not told what its halves save")
+        gains: NDArray[np.int64] = left.sum(axis=1) * relief[:, 0] + right.sum(axis=1) * relief[:, 1]
+        return gains
 
 
 SCORES: dict[str, Score] = {
-    score.name: score for score in (GainRatio(), InfoGain(), InfoGainPerAnonymityLoss(), Discernibility())
+    score.name: score
+    for score in (GainRatio(), InfoGain(), InfoGainPerAnonymityLoss(), Discernibility(), Certainty())
 }
 
 
@@ -151,5 +202,6 @@ def score_named(name: str | None, has_class: bool) -> Score:
     if name not in SCORES:
         raise ParameterError(f'score: no score "{name}"{hint(name, SCORES)}; allowed are {", ".join(SCORES)}')
     if SCORES[name].needs_class and not has_class:
-        raise ParameterError(f'score: "{name}" needs a class attribute; without one, use "discernibility"')
+        class_free = " or ".join(f'"{each.name}"' for each in SCORES.values() if not each.needs_class)
+        raise ParameterError(f'score: "{name}" needs a class attribute; without one, use {class_free}')
     return SCORES[name]

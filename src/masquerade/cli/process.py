@@ -1,0 +1,41 @@
+"""What a command does to its own process before it starts: streams, signals, and a library it can do without."""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+stopped_by: list[int] = []
+"""The signals that asked this process to stop: what breaks after one is no bug."""
+
+
+def prepare() -> None:
+    """Make ready for a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without ℓ or ü shows an escape instead
+            stream.reconfigure(errors="backslashreplace")
+    for number in (signal.SIGINT, signal.SIGTERM):  # whoever is asked to stop cleans up first
+        signal.signal(number, _stop)
+    if "bench" not in sys.argv[1:2]:  # experiments compare with pandas
+        sys.meta_path.insert(0, _WithoutPandas())
+
+
+def _stop(number: int, _frame: FrameType | None) -> NoReturn:
+    stopped_by.append(number)
+    raise KeyboardInterrupt
+
+
+class _WithoutPandas:
+    """Hides pandas from pyarrow.
+
+    Wherever it is installed, pyarrow imports it to see whether it has been handed one of its frames; no command
+    has any, and the import takes longer than most jobs.
+    """
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        """Say that there is no pandas, and leave all else to others."""
+        if name == "pandas":
+            raise ModuleNotFoundError("hidden from this process", name=name)

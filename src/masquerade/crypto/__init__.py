@@ -1,0 +1,1 @@
+"""Primitives on numbers; they know nothing of tables."""

@@ -1,0 +1,101 @@
+"""The prime-order group of curve25519, for blinding identifiers: (x^a)^b = (x^b)^a.
+
+A point is 32 bytes, its Montgomery u-coordinate. Texts are hashed **to the curve** (Elligator, then times the
+cofactor), never to an arbitrary u: half of those lie on the twist, and which side a point lies on survives every
+blinding, so it would show one bit of the text's hash. Blinding is X25519, whose scalars are multiples of the
+cofactor.
+
+Cost on one core: about 30 µs to hash and 32 µs to blind a point. Both run on all cores.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from nacl import bindings
+from nacl.exceptions import CryptoError
+from numpy.typing import NDArray
+
+Points = NDArray[np.uint8]  # one row of 32 bytes a point
+
+POINT_BYTES = 32
+_PRIME = 2**255 - 19
+_CHUNK = 2048  # points that one thread takes at a time
+
+
+class NotAPoint(ValueError):
+    """Bytes that are no point of the group."""
+
+
+class Blinding:
+    """A secret scalar, fresh for one session."""
+
+    def __init__(self) -> None:
+        self._scalar = os.urandom(POINT_BYTES)
+
+    def blind(self, points: Points) -> Points:
+        """Each point to the power of the secret."""
+        scalar = self._scalar
+
+        def chunk(rows: Points) -> bytes:
+            data = rows.tobytes()
+            try:
+                return b"".join(
+                    bindings.crypto_scalarmult(scalar, data[at : at + POINT_BYTES])
+                    for at in range(0, len(data), POINT_BYTES)
+                )
+            except (CryptoError, RuntimeError):
+                raise NotAPoint("a point of small order, which no honest blinding gives") from None
+
+        return _in_threads(chunk, list(_chunks(points)))
+
+
+def hash_texts(texts: Sequence[bytes], domain: bytes) -> Points:
+    """Each text as a point of the group. Another `domain` (one a session) gives unrelated points."""
+    prefix = hashlib.sha512(b"masquerade/align/1\0" + domain).digest()
+
+    def chunk(part: Sequence[bytes]) -> bytes:
+        edwards = [
+            bindings.crypto_core_ed25519_from_uniform(hashlib.sha512(prefix + text).digest()[:POINT_BYTES])
+            for text in part
+        ]
+        return _montgomery(edwards)
+
+    return _in_threads(chunk, [texts[at : at + _CHUNK] for at in range(0, len(texts), _CHUNK)])
+
+
+def as_points(data: bytes) -> Points:
+    """Points from bytes that somebody sent."""
+    if len(data) % POINT_BYTES:
+        raise NotAPoint(f"{len(data)} bytes are no whole number of points")
+    return np.frombuffer(data, np.uint8).reshape(-1, POINT_BYTES)
+
+
+def _montgomery(edwards: Sequence[bytes]) -> bytes:
+    """u = (1 + y) / (1 − y) for Edwards points: one inversion for all of them."""
+    ys = [int.from_bytes(point, "little") & ((1 << 255) - 1) for point in edwards]
+    products, product = [], 1
+    for y in ys:
+        products.append(product)
+        product = product * (1 - y) % _PRIME
+    inverse = pow(product, -1, _PRIME)
+    us = [0] * len(ys)
+    for at in range(len(ys) - 1, -1, -1):
+        us[at] = (1 + ys[at]) * inverse * products[at] % _PRIME
+        inverse = inverse * (1 - ys[at]) % _PRIME
+    return b"".join(u.to_bytes(POINT_BYTES, "little") for u in us)
+
+
+def _chunks(points: Points) -> Iterator[Points]:
+    for at in range(0, len(points), _CHUNK):
+        yield points[at : at + _CHUNK]
+
+
+def _in_threads(work: Callable[..., bytes], parts: Sequence[object]) -> Points:
+    # libsodium's functions run without the interpreter's lock, so threads use all cores.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return as_points(b"".join(pool.map(work, parts)))

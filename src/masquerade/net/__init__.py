@@ -1,0 +1,1 @@
+"""How parties talk: channels, transports, transcripts, identities. Nothing here knows of tables."""

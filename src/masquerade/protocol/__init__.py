@@ -1,0 +1,1 @@
+"""Several tables in, one release out: scripts of the parties, without I/O."""

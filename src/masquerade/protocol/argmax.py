@@ -1,0 +1,79 @@
+"""Who has the best candidate? The one step of a mashup that compares the parties' scores.
+
+`plain` is the paper's: everybody tells its best score. A later way shows the winner alone; whatever the way, the
+winner is the higher score, then the earlier attribute of the joint schema.
+
+Leakage of `plain`: each round, every party learns every other party's best valid score and the attribute that has
+it, or that it has none or holds back. Rounds: 1. Messages: n (n − 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+
+MOST_SCORE_BYTES = 24  # |T|² in units of 2^-32, for more records than there are people
+
+
+class Offer(Message, tag="offer", frozen=True):
+    """A party's best candidate: its score in fixed point (signed, little-endian) and attribute; empty for none."""
+
+    score: bytes
+    position: int
+
+
+@dataclass(frozen=True)
+class Bid:
+    """A best candidate: its score in fixed point, and its attribute's position in the joint schema."""
+
+    score: int
+    position: int
+
+
+@dataclass(frozen=True)
+class Winner:
+    """Who won the round, and with what as far as the way of comparing tells."""
+
+    party: int
+    bid: Bid | None
+
+
+class ArgMax(Protocol):
+    """A way to find the winner."""
+
+    def __call__(self, me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | None]:
+        """The winner of this round; None when nobody has a candidate."""
+
+
+def plain(me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | None]:
+    """Everybody tells its best score to everybody."""
+    peers = tuple(name for number, name in enumerate(parties) if number != me)
+    yield Send(peers, _offer(bid))
+    bids: dict[int, Bid] = {} if bid is None else {me: bid}
+    for number, name in enumerate(parties):
+        if number != me:
+            offer = yield Receive(name, Offer)
+            if (heard := _bid(offer, name)) is not None:
+                bids[number] = heard
+    if not bids:
+        return None
+    party = min(bids, key=lambda number: (-bids[number].score, bids[number].position))
+    return Winner(party, bids[party])
+
+
+def _offer(bid: Bid | None) -> Offer:
+    if bid is None:
+        return Offer(b"", -1)
+    return Offer(bid.score.to_bytes(bid.score.bit_length() // 8 + 1, "little", signed=True), bid.position)
+
+
+def _bid(offer: Offer, sender: str) -> Bid | None:
+    if not offer.score:
+        return None
+    if len(offer.score) > MOST_SCORE_BYTES:
+        raise PeerBrokeProtocol(sender, "sent a score that is too large for any table")
+    return Bid(int.from_bytes(offer.score, "little", signed=True), offer.position)

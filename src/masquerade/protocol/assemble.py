@@ -1,0 +1,109 @@
+"""The assembler: joins the parties' columns, shuffles them, checks them, and only then lets them out.
+
+It is no party. It sees the cells of the release in the common order, which the parties' secrets made, and the figures
+that the summary tells; it shuffles the rows with randomness of its own, so that no party finds its people by position.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from masquerade.anonymize.outcome import Step
+from masquerade.anonymize.release import Release, shuffled
+from masquerade.data.column import Coded, Generalised
+from masquerade.data.continuum import Continuum
+from masquerade.data.encode import distinct, texts
+from masquerade.data.table import Origin, Table
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.script import Receive, Script, Send
+from masquerade.privacy.check import insist, verify
+from masquerade.protocol.columns import Columns, Received, read_columns
+from masquerade.protocol.contract import Contract
+from masquerade.utility.comparison import Comparison
+from masquerade.utility.losses import AttributeLoss
+from masquerade.utility.metrics import measure
+
+_UNKNOWN = Continuum(np.empty(0, np.int64))  # the assembler knows no taxonomy: trees are drawn from the steps
+
+
+def assemble(contract: Contract, weights: dict[str, float] | None = None) -> Script[Release]:
+    """The verified release, from everybody's columns."""
+    handed: dict[str, Columns] = {}
+    for name in contract.parties:
+        handed[name] = yield Receive(name, Columns)
+    cells = _joined(contract, handed)
+    verdicts = verify(Table(cells, origin=Origin("the joined release")), contract.requirement, bind=False)
+    insist(verdicts)
+    yield Send(contract.parties, Received())
+
+    released = tuple(_generalised(column.name, cells) for column in contract.qid_columns)
+    classes = _classes(contract, cells)
+    losses = {name: loss for columns in handed.values() for name, loss in columns.losses.items()}
+    _check_losses(contract, handed)
+    comparison = Comparison((), released, classes, None, weights or {})
+    rows = cells.num_rows
+    return Release(
+        table=shuffled(cells),
+        verdicts=verdicts,
+        columns=released,
+        steps=_steps(handed),
+        group_sizes=comparison.group_sizes,
+        rows=rows,
+        dropped_rows=0,
+        dropped=tuple(dict.fromkeys(name for columns in handed.values() for name in columns.left_out)),
+        metrics=measure(comparison, losses),
+        attribute_losses={name: loss.certainty / max(rows, 1) for name, loss in losses.items()},
+        settings={"parties": list(contract.parties), "contract": contract.hash.hex()},
+        seconds={
+            part: max(columns.seconds.get(part, 0.0) for columns in handed.values())
+            for part in ("align", "protocol")
+        },
+    )
+
+
+def _joined(contract: Contract, handed: dict[str, Columns]) -> pa.Table:
+    """All columns in the joint order, the class after the attributes."""
+    parts: dict[str, pa.ChunkedArray] = {}
+    rows: int | None = None
+    for party, message in handed.items():
+        names = [column.name for column in contract.columns_of(party)]
+        if contract.class_holder == party and contract.class_name is not None:
+            names.append(contract.class_name)
+        table = read_columns(message, party, names)
+        if rows is not None and table.num_rows != rows:
+            raise PeerBrokeProtocol(party, f"sent {table.num_rows} records where others sent {rows}")
+        if names:
+            rows = table.num_rows
+        parts.update(zip(names, table.columns, strict=True))
+    order = [column.name for column in contract.columns if column.role == "attribute"]
+    order += [contract.class_name] if contract.class_name is not None else []
+    order += [column.name for column in contract.columns if column.role == "sensitive"]
+    return pa.table({name: parts[name] for name in dict.fromkeys(order)})
+
+
+def _generalised(name: str, cells: pa.Table) -> Generalised:
+    codes, values = distinct(cells.column(name))
+    nowhere = np.zeros(len(values), np.int64)
+    return Generalised(name, codes, tuple(texts(values).to_pylist()), nowhere, nowhere, _UNKNOWN)
+
+
+def _classes(contract: Contract, cells: pa.Table) -> Coded | None:
+    return Table(cells).coded(contract.class_name) if contract.class_name is not None else None
+
+
+def _check_losses(contract: Contract, handed: dict[str, Columns]) -> None:
+    for party, columns in handed.items():
+        own = {column.name for column in contract.qid_columns if column.holder == party}
+        if set(columns.losses) != own or not all(map(_finite, columns.losses.values())):
+            raise PeerBrokeProtocol(party, "told figures of other attributes than it handed in")
+
+
+def _finite(loss: AttributeLoss) -> bool:
+    return bool(np.isfinite([loss.leaves, loss.certainty, loss.height]).all())
+
+
+def _steps(handed: dict[str, Columns]) -> tuple[Step, ...]:
+    told = [(step, party) for party, columns in handed.items() for step in columns.steps]
+    told.sort(key=lambda each: each[0].round)
+    return tuple(Step(step.attribute, step.value, step.children, step.score, party) for step, party in told)

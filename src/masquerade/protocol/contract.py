@@ -1,0 +1,150 @@
+"""The contract of a mashup: what all parties agreed to, in one canonical form whose hash names the session.
+
+Canonical JSON: keys sorted, no white space, no floats (decimals are texts), attributes as a list in the order of the
+joint schema. Every party computes the hash itself; the handshake compares it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from masquerade.errors import ParameterError
+from masquerade.privacy.models import MODELS
+from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
+
+PROTOCOL_VERSION = 1
+
+_DECIMALS = ("l", "c", "t", "alpha", "confidence")  # parameters that may be decimals
+
+
+class Contribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One column of the release and the party that hands it in."""
+
+    name: str
+    holder: str
+    role: Literal["attribute", "sensitive"]
+
+
+class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is asked of whom."""
+
+    parties: tuple[str, ...]  # the order matters: the first guides, the last compares
+    columns: tuple[Contribution, ...]
+    requirements: tuple[dict[str, Any], ...]
+    score: str
+    class_name: str | None = None
+    class_from: str | None = None  # who shares the class; None when every party holds it
+    argmax: Literal["plain"] = "plain"
+    adversary: Literal["semi-honest", "malicious"] = "semi-honest"
+    epsilon: str = "0.01"
+    normalize: Literal["none", "strip", "casefold"] = "strip"
+    most_records: int = 20_000_000
+    version: int = PROTOCOL_VERSION
+    nonce: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
+
+    def canonical(self) -> bytes:
+        """The contract's one form."""
+        return msgspec.json.encode(self, order="sorted")
+
+    @property
+    def hash(self) -> bytes:
+        """The name of the session."""
+        return hashlib.sha256(self.canonical()).digest()
+
+    @classmethod
+    def read(cls, data: bytes) -> Contract:
+        """A contract from its JSON."""
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except msgspec.MsgspecError as error:
+            raise ParameterError(f"contract: {error}") from None
+
+    @property
+    def requirement(self) -> Requirement:
+        """All requirements."""
+        return Conjunction(tuple(read_requirement(each) for each in self.requirements))
+
+    @property
+    def parts(self) -> tuple[GroupRequirement, ...]:
+        """The requirements that no other covers."""
+        return without_redundant(self.requirement.parts)
+
+    @property
+    def qid_columns(self) -> tuple[Contribution, ...]:
+        """The columns that are generalised, in the joint order."""
+        qid = self.requirement.qid_attributes
+        return tuple(column for column in self.columns if column.role == "attribute" and column.name in qid)
+
+    def columns_of(self, party: str) -> tuple[Contribution, ...]:
+        """What a party hands in, in the joint order, beside the class."""
+        return tuple(column for column in self.columns if column.holder == party)
+
+    @property
+    def class_holder(self) -> str | None:
+        """Who hands in the class."""
+        return None if self.class_name is None else self.class_from or self.parties[0]
+
+    def columns_needed(self, party: str) -> tuple[str, ...]:
+        """The columns that a party must have, the identifier aside."""
+        names = [column.name for column in self.columns_of(party)]
+        if self.class_name is not None and self.class_from in (None, party):
+            names.append(self.class_name)
+        return tuple(dict.fromkeys(names))
+
+
+def written_requirement(part: GroupRequirement) -> dict[str, Any]:
+    """A requirement as canonical JSON can hold it."""
+    return {"model": part.model, "qid": list(part.qid), **_without_floats(part.parameters())}
+
+
+def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
+    """The inverse of `written_requirement`."""
+    parameters = dict(written)
+    model = MODELS.get(str(parameters.pop("model", None)))
+    if model is None:
+        raise ParameterError(f"contract: no requirement model {written.get('model')!r}")
+    for name in _DECIMALS:
+        if isinstance(parameters.get(name), str):
+            parameters[name] = float(parameters[name])
+    try:
+        made: GroupRequirement = model(**parameters)
+    except TypeError:
+        raise ParameterError(f"contract: {written['model']} does not take {sorted(parameters)}") from None
+    return made
+
+
+def refuse_distant_sensitive(
+    parts: Sequence[GroupRequirement], holder: Mapping[str, str]
+) -> list[tuple[GroupRequirement, str]]:
+    """The requirements that need another party's sensitive values to judge a split, each with the reason.
+
+    Judging it openly would show a party a finer partition than the release has whenever the answer is no.
+    """
+    refused = []
+    for part in parts:
+        if part.sensitive is None or part.sensitive not in holder:
+            continue
+        where = holder[part.sensitive]
+        distant = sorted({name for name in part.qid if holder.get(name) != where})
+        if distant:
+            refused.append(
+                (
+                    part,
+                    f"{part.model} on {part.sensitive}, which {where} holds, over {', '.join(distant)} of other "
+                    "parties needs a secure check that this version does not have; "
+                    f"use a QID of {where}'s own attributes",
+                )
+            )
+    return refused
+
+
+def _without_floats(parameters: Mapping[str, object]) -> dict[str, Any]:
+    return {
+        key: repr(value) if isinstance(value, float) else list(value) if isinstance(value, tuple) else value
+        for key, value in parameters.items()
+    }

@@ -1,0 +1,128 @@
+"""One mashup of a table whose columns are dealt out to parties, each with a strategy of its own.
+
+The parties run their real scripts, in one process. What a party **contributed** (μ) is the sum of the scores of its
+specializations; what it **received** (φ), its utility in the paper, is the sum of everybody else's. Nobody's utility falls with what it
+gives, so a rational party wants a high φ and does not mind a high μ, unless it cares for its privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from masquerade.anonymize.outcome import Outcome
+from masquerade.anonymize.public_state import PublicState
+from masquerade.anonymize.tds import in_schema_order, refuse_misplaced, refuse_unreachable, step_of
+from masquerade.data.table import Table
+from masquerade.errors import ParameterError, hint
+from masquerade.net.memory import Wire, run_together
+from masquerade.privacy.requirement import Requirement, without_redundant
+from masquerade.protocol.games.strategies import Strategy, honest
+from masquerade.protocol.mashup import JointSchema, Round, mashup
+from masquerade.utility.scores import FIXED_ONE, score_named
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One round: who won it, with which attribute and score."""
+
+    party: str
+    attribute: str
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """How a mashup went, and what came out of it."""
+
+    rounds: tuple[Turn, ...]
+    contributed: Mapping[str, float]
+    received: Mapping[str, float]
+    outcome: Outcome
+
+
+def play(
+    table: Table,
+    requirement: Requirement,
+    deal: Mapping[str, Sequence[str]],
+    target: str | None,
+    score: str | None = None,
+    strategies: Mapping[str, Strategy] | None = None,
+    *,
+    others: Strategy | None = None,
+    wire: Wire | None = None,
+) -> Game:
+    """Play once. `deal` says which attributes each party holds; parties without a strategy play as `others`, honestly.
+
+    Sensitive attributes count as known to all. A party that is caught ends the game with `PeerBrokeProtocol`.
+    """
+    parts = without_redundant(requirement.parts)
+    refuse_misplaced(parts, target)
+    refuse_unreachable(table, parts)
+    names = in_schema_order(table, requirement.qid_attributes)
+    schema = _joint(names, deal)
+    columns = dict(enumerate(table.columns(names)))
+    classes = table.coded(target) if target is not None else None
+    sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
+    rating = score_named(score, target is not None)
+
+    parties = tuple(deal)
+    chosen = _chosen(parties, strategies or {}, others if others is not None else honest())
+    views, scripts = {}, {}
+    for me, party in enumerate(parties):
+        own = {at: column for at, column in columns.items() if schema.holders[at] == me}
+        views[party] = chosen[party].view(own, classes, rating)
+        scripts[party] = mashup(
+            me,
+            parties,
+            schema,
+            views[party],
+            PublicState(names, parts, sensitive, len(table)),
+            classes,
+            participation=chosen[party].participation(parties),
+        )
+    seen: dict[str, tuple[Round, ...]] = run_together(scripts, wire)
+
+    rounds = seen[parties[0]]
+    contributed = {
+        party: sum(each.score for each in rounds if each.party == me) for me, party in enumerate(parties)
+    }
+    steps = []
+    for at, each in enumerate(rounds):
+        winner = seen[parties[each.party]][at].candidate  # only the winner knows what it specialised
+        assert winner is not None
+        steps.append(step_of(winner, columns[winner.position]))
+    released = (
+        views[parties[holder]].released(name) for name, holder in zip(names, schema.holders, strict=True)
+    )
+    return Game(
+        tuple(Turn(parties[each.party], each.attribute, each.score / FIXED_ONE) for each in rounds),
+        {party: given / FIXED_ONE for party, given in contributed.items()},
+        {party: (sum(contributed.values()) - given) / FIXED_ONE for party, given in contributed.items()},
+        Outcome(tuple(released), tuple(steps)),
+    )
+
+
+def _joint(names: Sequence[str], deal: Mapping[str, Sequence[str]]) -> JointSchema:
+    """Who holds each attribute of the QIDs; exactly one party must."""
+    if not deal:
+        raise ParameterError("deal: name at least one party and its attributes")
+    holders = []
+    for name in names:
+        holding = [at for at, held in enumerate(deal.values()) if name in held]
+        if len(holding) != 1:
+            who = " and ".join(tuple(deal)[at] for at in holding) or "nobody"
+            raise ParameterError(f"deal: attribute {name} must be held by one party; {who} holds it")
+        holders.append(holding[0])
+    return JointSchema(tuple(names), tuple(holders))
+
+
+def _chosen(
+    parties: Sequence[str], strategies: Mapping[str, Strategy], others: Strategy
+) -> dict[str, Strategy]:
+    for name in strategies:
+        if name not in parties:
+            raise ParameterError(
+                f'strategies: no party "{name}"{hint(name, parties)}; there are {", ".join(parties)}'
+            )
+    return {party: strategies.get(party, others) for party in parties}

@@ -1,0 +1,40 @@
+"""A party's identifiers as they are compared: text, normalised as the contract says, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from masquerade.data.encode import distinct, is_text, texts
+from masquerade.data.table import Table
+from masquerade.errors import DataError
+
+NORMAL: Mapping[str, Callable[[str], str]] = {
+    "none": lambda text: text,
+    "strip": lambda text: text.strip(),
+    "casefold": lambda text: text.strip().casefold(),
+}
+
+
+def identifiers(table: Table, column: str, normalize: str) -> list[bytes]:
+    """One identifier a row. Numbers and texts compare alike: 17, 17.0 and "17" are one identifier.
+
+    Two rows with one identifier are an error that names the rows; the identifier itself is nobody's business.
+    """
+    codes, values = distinct(table.cells(column))
+    cells = values.to_pylist() if normalize == "none" and is_text(values.type) else texts(values).to_pylist()
+    normal = [NORMAL[normalize](cell) for cell in cells]
+    once, code_of = np.unique(np.array(normal, object).astype(str), return_inverse=True)
+    numbers = code_of[codes]
+    counts = np.bincount(numbers, minlength=once.size)
+    if numbers.size and counts.max() > 1:
+        first, second = np.flatnonzero(numbers == int(np.argmax(counts > 1)))[:2]
+        doubled = int(np.count_nonzero(counts > 1))
+        more = f" (and {doubled - 1} more doubled identifiers)" if doubled > 1 else ""
+        raise DataError(
+            f"{table.where(int(second))}, column {column}: the same identifier as row "
+            f"{table.source_row(int(first)) + 1}{more}; each identifier must stand in one row"
+        )
+    encoded = [text.encode() for text in normal]
+    return [encoded[code] for code in codes]

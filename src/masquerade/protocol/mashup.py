@@ -1,0 +1,181 @@
+"""Mashup: top-down specialization of a table whose columns are spread over n parties.
+
+All parties step through the same rounds: each finds its best valid candidate, the best of all wins, the winner
+instructs, everybody tells the records of its groups apart. `LocalView` and `PublicState` are those of the one-table
+algorithm, so the sequence of specializations is the one that a trusted party with the joined table would make.
+
+    who        learns, each round
+    everyone   the winner, its attribute, and for each common record that carried the specialised value, its child:
+               the generalised value of its own identified people, as the release will have it or more general
+    everyone   what the way of comparing scores shows (protocol/argmax.py)
+
+Cost of a round: the comparison, and one instruction of about carriers · entropy bits to n − 1 peers.
+
+Everybody recomputes the winner's score and the validity from the instruction; a peer whose instruction does not fit
+what was agreed is named, and the session ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from masquerade.anonymize.local_view import Candidate, LocalView, anonymity_loss
+from masquerade.anonymize.public_state import Instruction, PublicState
+from masquerade.data.column import Coded
+from masquerade.engine.counts import pair_counts
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.argmax import ArgMax, Bid, Winner, plain
+from masquerade.protocol.instruction_code import pack, unpack
+from masquerade.protocol.participation import AlwaysTakePart, Participation
+
+_MOST_CHILDREN = 1 << 24
+
+
+class Instruct(Message, tag="instruct", frozen=True):
+    """The winner's instruction."""
+
+    position: int
+    value: int
+    n_children: int
+    children: bytes
+
+
+class Finished(Message, tag="finished", frozen=True):
+    """At the end: a digest of the groups that the sender arrived at."""
+
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class JointSchema:
+    """What all parties know of the joined table: the attributes of the QIDs in order, and who holds each."""
+
+    attributes: tuple[str, ...]
+    holders: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One specialization as a party saw it; `candidate` for its own."""
+
+    party: int
+    attribute: str
+    score: int
+    candidate: Candidate | None
+
+
+OnRound = Callable[[Round], None]
+
+
+def mashup(
+    me: int,
+    parties: Sequence[str],
+    schema: JointSchema,
+    view: LocalView,
+    state: PublicState,
+    classes: Coded | None,
+    *,
+    argmax: ArgMax = plain,
+    participation: Participation | None = None,
+    on_round: OnRound | None = None,
+) -> Script[tuple[Round, ...]]:
+    """This party's part; afterwards `view` and `state` hold the cut and the groups."""
+    strategy = participation if participation is not None else AlwaysTakePart()
+    peers = tuple(name for number, name in enumerate(parties) if number != me)
+    rounds: list[Round] = []
+    while True:
+        found = view.best(state) if strategy.takes_part(me) else None
+        bid = Bid(found[0].score, found[0].position) if found is not None else None
+        winner = yield from argmax(me, parties, bid)
+        if winner is None:
+            break
+        candidate: Candidate | None = None
+        if winner.party == me:
+            assert found is not None
+            candidate, instruction = found
+            packed = pack(instruction.children, instruction.n_children)
+            yield Send(peers, Instruct(candidate.position, candidate.value, instruction.n_children, packed))
+            score = candidate.score
+        else:
+            name = parties[winner.party]
+            instruction = understood((yield Receive(name, Instruct)), name, winner, schema, state)
+            score = checked_score(name, winner, instruction, view, state, classes)
+        numbers = state.specialise(instruction)
+        if candidate is not None:
+            view.specialise(candidate, numbers)
+        strategy.credit(winner.party, score)
+        rounds.append(Round(winner.party, instruction.attribute, score, candidate))
+        if on_round is not None:
+            on_round(rounds[-1])
+
+    digest = _digest(state)
+    yield Send(peers, Finished(digest))
+    for name in peers:
+        finished = yield Receive(name, Finished)
+        if finished.digest != digest:
+            raise PeerBrokeProtocol(name, "arrived at other groups than we did")
+    return tuple(rounds)
+
+
+def understood(
+    message: Instruct, sender: str, winner: Winner, schema: JointSchema, state: PublicState
+) -> Instruction:
+    """The instruction, when it is one that this winner may give now."""
+    if not 0 <= message.position < len(schema.attributes):
+        raise PeerBrokeProtocol(sender, f"instructed on attribute {message.position}, which there is not")
+    attribute = schema.attributes[message.position]
+    if schema.holders[message.position] != winner.party:
+        raise PeerBrokeProtocol(sender, f"instructed on {attribute}, which it does not hold")
+    if winner.bid is not None and winner.bid.position != message.position:
+        raise PeerBrokeProtocol(
+            sender, f"won with another attribute than {attribute}, on which it instructed"
+        )
+    values = state.carriers[attribute]
+    if message.value not in values or not 2 <= message.n_children <= _MOST_CHILDREN:
+        raise PeerBrokeProtocol(sender, f"instructed on a value of {attribute} that is not in the cut")
+    carriers = values[message.value]
+    n_carriers = state.n_rows if carriers is None else carriers.size
+    try:
+        children = unpack(message.children, message.n_children, n_carriers)
+    except ValueError as error:
+        raise PeerBrokeProtocol(sender, f"sent a broken instruction on {attribute}: {error}") from None
+    instruction = Instruction(attribute, message.value, message.n_children, children)
+    if not state.allows(instruction):
+        raise PeerBrokeProtocol(sender, f"specialised {attribute} against the requirement")
+    return instruction
+
+
+def checked_score(
+    sender: str,
+    winner: Winner,
+    instruction: Instruction,
+    view: LocalView,
+    state: PublicState,
+    classes: Coded | None,
+) -> int:
+    """The winner's score, from its instruction and the shared class; a false claim is reported."""
+    carriers = state.carriers[instruction.attribute][instruction.value]
+    n_classes = len(classes.labels) if classes is not None else 1
+    if classes is None:
+        codes = np.zeros(instruction.children.size, np.int32)
+    else:
+        codes = classes.codes if carriers is None else classes.codes[carriers]
+    counts = pair_counts(instruction.children, codes, instruction.n_children, n_classes)
+    loss = anonymity_loss(state, instruction) if view.score.weighs_anonymity else 0.0
+    score = view.score.rate(view.score.base(counts), loss)
+    if winner.bid is not None and winner.bid.score != score:
+        raise PeerBrokeProtocol(sender, f"claimed a false score for {instruction.attribute}")
+    return score
+
+
+def _digest(state: PublicState) -> bytes:
+    """The groups of all QIDs, whatever their numbers: everybody numbers them the same way."""
+    digest = hashlib.sha256()
+    for partition in state.partitions:
+        digest.update(partition.labels.astype("<i8").tobytes())
+    return digest.digest()

@@ -1,0 +1,56 @@
+"""Who takes part in a round of a mashup.
+
+`AlwaysTakePart` is Algorithm 1: everybody offers its best candidate. `TakePartWhenEven` is Algorithm 2, for parties
+that may act selfishly: a party offers only while it has contributed no more than every other party, give or take ϵ.
+What each party has contributed, μ, is the sum of the scores of its winning candidates; everybody can keep that
+account.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from masquerade.utility.scores import fixed
+
+
+class Participation(Protocol):
+    """A strategy, with its account of what the parties have contributed."""
+
+    def takes_part(self, me: int) -> bool:
+        """Whether to offer a candidate in this round."""
+
+    def credit(self, party: int, score: int) -> None:
+        """A party won a round with this score (fixed point)."""
+
+
+class AlwaysTakePart:
+    """Algorithm 1."""
+
+    def takes_part(self, me: int) -> bool:
+        """Always."""
+        return True
+
+    def credit(self, party: int, score: int) -> None:
+        """No account is kept."""
+
+
+@dataclass
+class TakePartWhenEven:
+    """Algorithm 2: μ_me ≤ μ_other + ϵ for every other party."""
+
+    n_parties: int
+    epsilon: float = 0.01
+    contributed: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.contributed = [0] * self.n_parties
+
+    def takes_part(self, me: int) -> bool:
+        """While nobody has given less than this party, but for ϵ."""
+        generosity = fixed(self.epsilon)
+        return all(self.contributed[me] <= other + generosity for other in self.contributed)
+
+    def credit(self, party: int, score: int) -> None:
+        """Add to the party's account."""
+        self.contributed[party] += score

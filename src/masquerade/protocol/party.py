@@ -1,0 +1,165 @@
+"""What one party of a mashup does, from start to end: align, share the class, specialise, check, hand in.
+
+Everything but the last step happens among the parties. The assembler, which is no party, gets the columns of the
+release in the common order and never an identifier, a raw value of a QID attribute or an intermediate partition.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from masquerade.anonymize.local_view import LocalView
+from masquerade.anonymize.public_state import PublicState
+from masquerade.anonymize.tds import step_of, refuse_unreachable
+from masquerade.data.column import Coded, Generalised
+from masquerade.data.table import Table
+from masquerade.errors import Bug, NoCommonRecords
+from masquerade.net.script import Receive, Script, Send
+from masquerade.protocol.align import align
+from masquerade.protocol.classes import share_class
+from masquerade.protocol.columns import Columns, Received, Told, write_columns
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.mashup import JointSchema, Round, mashup
+from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
+from masquerade.utility.comparison import Comparison
+from masquerade.utility.losses import losses_of
+from masquerade.utility.scores import SCORES
+
+ASSEMBLER = "assembler"
+
+OnStage = Callable[[str], None]
+
+
+def party(
+    name: str,
+    contract: Contract,
+    table: Table,
+    identifiers: Sequence[bytes],
+    *,
+    left_out: Sequence[str] = (),
+    on_stage: OnStage | None = None,
+) -> Script[int]:
+    """This party's part; returns the number of common records.
+
+    `table` has the columns that the contract asks of this party, without missing cells; `identifiers` one a row.
+    """
+    tell = on_stage if on_stage is not None else _silent
+    me = contract.parties.index(name)
+    tell("aligning")
+    started = time.perf_counter()
+    rows = yield from align(me, contract.parties, identifiers, contract.hash, contract.most_records)
+    if not rows.size:
+        raise NoCommonRecords(
+            f"the parties {', '.join(contract.parties)} have no record in common; do they use the same identifiers?"
+        )
+    own = table.take(rows)
+    aligned = time.perf_counter()
+
+    tell("specialising")
+    needed = contract.columns_needed(name)
+    held = own.coded(contract.class_name) if contract.class_name in needed else None
+    classes = yield from share_class(name, contract, held, len(own))
+    view, state, schema = _prepared(name, contract, own, classes)
+    made = 0
+
+    def on_round(_: Round) -> None:
+        nonlocal made
+        made += 1
+        tell(f"specialising: round {made}")
+
+    rounds = yield from mashup(
+        me,
+        contract.parties,
+        schema,
+        view,
+        state,
+        classes,
+        participation=_strategy(contract),
+        on_round=on_round,
+    )
+    if not all(partition.holds() for partition in state.partitions):
+        raise Bug("the mashup arrived at groups that the requirement refuses; nothing was handed in")
+    finished = time.perf_counter()
+
+    tell("handing in")
+    released = {each.name: view.released(each.name) for each in contract.qid_columns if each.holder == name}
+    yield Send(
+        (ASSEMBLER,),
+        Columns(
+            table=write_columns(_handed_in(name, contract, own, released)),
+            steps=_told(rounds, view),
+            losses=losses_of(_comparison(own, tuple(released.values()))),
+            left_out=tuple(left_out),
+            seconds={"align": aligned - started, "protocol": finished - aligned},
+        ),
+    )
+    yield Receive(ASSEMBLER, Received)
+    return len(own)
+
+
+def _prepared(
+    name: str, contract: Contract, own: Table, classes: Coded | None
+) -> tuple[LocalView, PublicState, JointSchema]:
+    parts = contract.parts
+    joint = contract.qid_columns
+    schema = JointSchema(
+        tuple(column.name for column in joint),
+        tuple(contract.parties.index(column.holder) for column in joint),
+    )
+    mine = {column.name for column in contract.columns_of(name)}
+    sensitive = {
+        part.sensitive: own.coded(part.sensitive)
+        for part in parts
+        if part.sensitive is not None and part.sensitive in mine
+    }
+    judged = [part for part in parts if part.sensitive is None or part.sensitive in sensitive]
+    refuse_unreachable(own, judged)
+    state = PublicState(schema.attributes, parts, sensitive, len(own))
+    columns = {
+        position: own.column(column.name) for position, column in enumerate(joint) if column.holder == name
+    }
+    return LocalView(columns, classes, SCORES[contract.score]), state, schema
+
+
+def _strategy(contract: Contract) -> Participation:
+    if contract.adversary == "malicious":
+        return TakePartWhenEven(len(contract.parties), float(contract.epsilon))
+    return AlwaysTakePart()
+
+
+def _handed_in(name: str, contract: Contract, own: Table, released: dict[str, Generalised]) -> pa.Table:
+    cells = {
+        column.name: released[column.name].to_arrow() if column.name in released else own.cells(column.name)
+        for column in contract.columns_of(name)
+    }
+    if contract.class_holder == name and contract.class_name is not None:
+        cells[contract.class_name] = own.cells(contract.class_name)
+    return pa.table({each: _plain(column) for each, column in cells.items()})
+
+
+def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Raw columns without their dictionaries, which may name values of people who are not in common."""
+    if isinstance(column, pa.ChunkedArray) and pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    return column
+
+
+def _told(rounds: Sequence[Round], view: LocalView) -> tuple[Told, ...]:
+    told = []
+    for number, each in enumerate(rounds):
+        if each.candidate is not None:
+            step = step_of(each.candidate, view.own[each.attribute].column)
+            told.append(Told(number, step.attribute, step.value, step.children, step.score))
+    return tuple(told)
+
+
+def _comparison(own: Table, released: tuple[Generalised, ...]) -> Comparison:
+    originals = own.columns(column.name for column in released)
+    return Comparison(originals, released, None, None, {})
+
+
+def _silent(_: str) -> None:
+    """Nobody watches."""

@@ -1,0 +1,247 @@
+"""The mashup gives what one trusted table gives, for any split of the columns over any number of parties."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from papers.paper_tables import JOB, SEX, loan_table
+
+import masquerade as mq
+from masquerade.anonymize.release import Release
+from masquerade.errors import DataError, NoCommonRecords, PeerBrokeProtocol
+from masquerade.net.memory import Wire, run_together
+from masquerade.protocol.assemble import assemble
+from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol.identifiers import identifiers
+from masquerade.protocol.party import ASSEMBLER, party
+from masquerade.utility.scores import SCORES
+
+
+def contract_of(
+    requirement: mq.Requirement,
+    holders: dict[str, str],
+    *,
+    target: str | None = "Class",
+    sensitive: dict[str, str] | None = None,
+    **terms: Any,
+) -> Contract:
+    names = sorted({*holders.values(), *(sensitive or {}).values()})
+    columns = [Contribution(name, holder, "attribute") for name, holder in holders.items()]
+    columns += [Contribution(name, holder, "sensitive") for name, holder in (sensitive or {}).items()]
+    return Contract(
+        parties=terms.pop("parties", tuple(names)),
+        columns=tuple(columns),
+        requirements=tuple(written_requirement(part) for part in requirement.parts),
+        score=terms.pop("score", "gain-ratio"),
+        class_name=target,
+        **terms,
+    )
+
+
+def run_mashup(
+    table: mq.Table, contract: Contract, *, wire: Wire | None = None, uncommon: int = 0
+) -> Release:
+    """Deal the columns out, give every party its people in an order of its own, and run all scripts."""
+    scripts: dict[str, Any] = {ASSEMBLER: assemble(contract)}
+    ids = pa.array([f"id-{row}" for row in range(len(table))])
+    joined = table.arrow.append_column("id", ids)
+    for number, name in enumerate(contract.parties):
+        own = joined.select([*contract.columns_needed(name), "id"])
+        strangers = own.slice(0, min(uncommon, len(table)))
+        renamed = pa.array([f"only-{name}-{row}" for row in range(strangers.num_rows)], pa.string())
+        strangers = strangers.set_column(strangers.num_columns - 1, "id", renamed)
+        own = pa.concat_tables([own, strangers])
+        order = np.random.default_rng(number).permutation(own.num_rows)
+        held = mq.Table(own.take(pa.array(order)), table.schema)
+        scripts[name] = party(name, contract, held, identifiers(held, "id", "strip"))
+    release: Release = run_together(scripts, wire)[ASSEMBLER]
+    return release
+
+
+def bag(table: pa.Table) -> Counter[tuple[object, ...]]:
+    return Counter(tuple(row.values()) for row in table.to_pylist())
+
+
+REQUIREMENT = mq.KAnonymity(["Sex", "Job"], k=4) & mq.KAnonymity(["Sex", "Salary"], k=5)
+LOANS = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
+
+
+def test_the_papers_example() -> None:
+    release = run_mashup(loan_table(), contract_of(REQUIREMENT, LOANS))
+    alone = mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class"))
+    assert [step.summary() for step in release.steps] == [
+        {**step.summary(), "party": LOANS[step.attribute]} for step in alone.steps
+    ]
+    assert bag(release.table) == bag(alone.table)
+    assert dict(release.metrics) == pytest.approx(dict(alone.metrics))
+    assert release.attribute_losses == pytest.approx(dict(alone.attribute_losses))
+
+
+people = st.lists(
+    st.fixed_dictionaries(
+        {
+            "Sex": st.sampled_from(["Male", "Female"]),
+            "Job": st.sampled_from(mq.Taxonomy(JOB).leaves),
+            "Salary": st.integers(10, 60),
+            "Age": st.integers(18, 40),
+            "Town": st.sampled_from(["Ulm", "Graz"]),
+            "Class": st.sampled_from("YN"),
+        }
+    ),
+    min_size=1,
+    max_size=40,
+)
+SCHEMA = mq.Schema(
+    [
+        mq.Attribute("Sex", taxonomy=mq.Taxonomy(SEX)),
+        mq.Attribute("Job", taxonomy=mq.Taxonomy(JOB)),
+        mq.Attribute("Salary", "continuous"),
+        mq.Attribute("Age", "continuous"),
+        mq.Attribute("Town"),
+    ]
+)
+qids = st.lists(
+    st.tuples(st.lists(st.sampled_from(SCHEMA.names[:4]), min_size=1, unique=True), st.integers(1, 6)),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    records=people,
+    qids=qids,
+    score=st.sampled_from([name for name in SCORES if name != "certainty"]),
+    dealt=st.lists(st.integers(0, 4), min_size=5, max_size=5),
+    uncommon=st.integers(0, 3),
+)
+def test_any_split_gives_the_release_of_one_table(
+    records: list[dict[str, Any]], qids: list[Any], score: str, dealt: list[int], uncommon: int
+) -> None:
+    table = mq.Table(pa.Table.from_pylist(records), SCHEMA)
+    parts = [mq.KAnonymity(names, min(k, len(records))) for names, k in qids]
+    requirement: mq.Requirement = parts[0]
+    for part in parts[1:]:
+        requirement = requirement & part
+    target = None if score == "discernibility" else "Class"
+    holders = {name: f"party-{dealt[at]}" for at, name in enumerate(SCHEMA.names)}
+    if len(set(holders.values())) == 1:
+        holders["Town"] = "party-other"
+    contract = contract_of(requirement, holders, target=target, score=score)
+    release = run_mashup(table, contract, uncommon=uncommon)
+    alone = mq.anonymize(table, requirement, mq.TopDownSpecialization(target, score))
+    assert [(s.attribute, s.value, s.children, s.score) for s in release.steps] == [
+        (s.attribute, s.value, s.children, s.score) for s in alone.steps
+    ]
+    assert bag(release.table) == bag(alone.table)
+    assert [v.summary() for v in release.verdicts] == [v.summary() for v in alone.verdicts]
+
+
+def test_algorithm_2_of_the_papers_example() -> None:
+    contract = contract_of(REQUIREMENT, LOANS, adversary="malicious", epsilon="0.01")
+    release = run_mashup(loan_table(), contract)
+    assert [(s.attribute, round(s.score, 4), s.party) for s in release.steps] == [
+        ("Salary", 0.3827, "bank"),
+        ("Sex", 0.1348, "loans"),
+    ]
+    assert sorted(release.group_sizes.tolist()) == [5, 12, 17]
+
+
+def test_sensitive_attribute_and_its_qid_at_one_party() -> None:
+    table = mq.Table(
+        loan_table().arrow.append_column("Disease", pa.array((["flu", "cough", "HIV"] * 12)[:34])),
+        loan_table().schema,
+    )
+    requirement = REQUIREMENT & mq.LDiversity(["Job", "Salary"], l=2, sensitive="Disease")
+    contract = contract_of(requirement, LOANS, sensitive={"Disease": "bank"})
+    release = run_mashup(table, contract)
+    alone = mq.anonymize(table, requirement, mq.TopDownSpecialization("Class"))
+    assert bag(release.table) == bag(alone.table)
+
+
+def test_a_class_that_one_party_shares() -> None:
+    contract = contract_of(REQUIREMENT, LOANS, class_from="loans")
+    alone = mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class"))
+    assert bag(run_mashup(loan_table(), contract).table) == bag(alone.table)
+
+
+def test_classes_that_disagree_are_counted_not_named() -> None:
+    contract = contract_of(REQUIREMENT, LOANS)
+    table = loan_table()
+    scripts: dict[str, Any] = {}
+    random.seed(1)
+    for name in contract.parties:
+        labels = table.arrow["Class"].to_pylist()
+        if name == "loans":
+            labels[3], labels[30] = "Y", "N"
+        held = mq.Table(table.arrow.set_column(3, "Class", pa.array(labels)), table.schema)
+        ids = [str(row).encode() for row in range(34)]
+        scripts[name] = party(name, contract, held, ids)
+    with pytest.raises(DataError, match="2 of 34 common records have different classes") as caught:
+        run_together(scripts)
+    assert "30" not in str(caught.value)
+
+
+def test_nobody_in_common() -> None:
+    contract = contract_of(REQUIREMENT, LOANS)
+    scripts = {
+        name: party(name, contract, loan_table(), [f"{name}{row}".encode() for row in range(34)])
+        for name in contract.parties
+    }
+    with pytest.raises(NoCommonRecords):
+        run_together(scripts)
+
+
+def test_the_assembler_sees_no_identifier_and_no_raw_value() -> None:
+    wire = Wire()
+    contract = contract_of(mq.KAnonymity(["Sex", "Job", "Salary"], k=20), LOANS)
+    run_mashup(loan_table(), contract, wire=wire)
+    seen = b"".join(message.data for message in wire.seen_by(ASSEMBLER))
+    for raw in ("id-", "Janitor", "Lawyer", "Accountant", "Mover"):
+        assert raw.encode() not in seen
+
+
+def test_doubled_identifiers_are_named_by_their_rows() -> None:
+    table = mq.Table(pa.table({"id": ["a", "b", " a", "c"]}))
+    with pytest.raises(DataError, match="row 3, column id: the same identifier as row 1"):
+        identifiers(table, "id", "strip")
+    assert identifiers(table, "id", "none") == [b"a", b"b", b" a", b"c"]
+
+
+def test_numbers_and_texts_are_the_same_identifiers() -> None:
+    texts = identifiers(mq.Table(pa.table({"id": ["17", "18"]})), "id", "strip")
+    assert identifiers(mq.Table(pa.table({"id": [17, 18]})), "id", "strip") == texts
+    assert identifiers(mq.Table(pa.table({"id": [17.0, 18.0]})), "id", "strip") == texts
+
+
+def test_a_false_score_is_named() -> None:
+    contract = contract_of(REQUIREMENT, LOANS)
+    from masquerade.net.script import Send
+    from masquerade.protocol.argmax import Offer
+
+    def lying(script: Any) -> Any:
+        """Follows the protocol, but claims twice the score."""
+        heard = None
+        while True:
+            try:
+                move = script.send(heard)
+            except StopIteration as end:
+                return end.value
+            if isinstance(move, Send) and isinstance(move.message, Offer) and move.message.score:
+                score = 2 * int.from_bytes(move.message.score, "little", signed=True)
+                move = Send(move.peers, Offer(score.to_bytes(9, "little", signed=True), move.message.position))
+            heard = yield move
+
+    ids = [str(row).encode() for row in range(34)]
+    scripts = {name: party(name, contract, loan_table(), ids) for name in contract.parties}
+    scripts["bank"] = lying(scripts["bank"])
+    with pytest.raises(PeerBrokeProtocol, match="claimed a false score for Salary") as caught:
+        run_together(scripts)
+    assert caught.value.peer == "bank"
