@@ -37,7 +37,10 @@ def load(name: str) -> ModuleType:
 def test_list_names_every_experiment() -> None:
     shown = CliRunner().invoke(app, ["bench", "--list", "--json"])
     listed = json.loads(shown.stdout)
-    assert set(listed) == {"adult", "five_million", "peers", "readers", "scale", "scores", "startup"}
+    assert set(listed) == {
+        *("adult", "align", "figures_10_11", "five_million", "games", "peers"),
+        *("readers", "scale", "scores", "startup"),
+    }
     assert all(len(description) > 20 for description in listed.values())
     assert listed["peers"] == bench.describe(EXPERIMENTS["peers"])
 
@@ -50,7 +53,7 @@ def test_experiments_take_say_and_save(name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["adullt"], 'bench: no experiment "adullt" (did you mean "adult"?); there are adult, five_million'),
+        (["adullt"], 'bench: no experiment "adullt" (did you mean "adult"?); there are adult, align'),
         ([], "bench: name an experiment; there are adult"),
     ],
 )

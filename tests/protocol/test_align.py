@@ -72,7 +72,7 @@ def test_a_view_has_only_sizes() -> None:
     The points themselves are uniform to whoever lacks a secret: they repeat in no two sessions, and equal
     identifiers of two parties are different points until both have blinded them.
     """
-    lists = [list(range(0, 20)), list(range(5, 30)), list(range(10, 40))]
+    lists = [list(range(20)), list(range(5, 30)), list(range(10, 40))]
     wire = Wire()
     common = len(aligned(lists, wire)[0])
     simulated = {

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from papers.paper_tables import JOB, SEX, loan_table
 
 import masquerade as mq
 from masquerade.anonymize.release import Release
@@ -22,6 +21,7 @@ from masquerade.protocol.contract import Contract, Contribution, written_require
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.party import ASSEMBLER, party
 from masquerade.utility.scores import SCORES
+from papers.paper_tables import JOB, SEX, loan_table
 
 
 def contract_of(
@@ -236,7 +236,9 @@ def test_a_false_score_is_named() -> None:
                 return end.value
             if isinstance(move, Send) and isinstance(move.message, Offer) and move.message.score:
                 score = 2 * int.from_bytes(move.message.score, "little", signed=True)
-                move = Send(move.peers, Offer(score.to_bytes(9, "little", signed=True), move.message.position))
+                move = Send(
+                    move.peers, Offer(score.to_bytes(9, "little", signed=True), move.message.position)
+                )
             heard = yield move
 
     ids = [str(row).encode() for row in range(34)]

@@ -92,8 +92,8 @@ class OwnColumn:
         n_children = len(candidate.cuts) - 1
         child_of_rank = np.repeat(child_numbers(n_children), np.diff(candidate.cuts))
         carriers = state.carriers[candidate.attribute][candidate.value]
-        ranks = self.column.ranks if carriers is None else self.column.ranks[carriers]
-        children = child_of_rank[ranks - candidate.lo if candidate.lo else ranks]
+        ranks = self.column.ranks if carriers is None else self.column.ranks.take(carriers)
+        children = child_of_rank.take(ranks - candidate.lo if candidate.lo else ranks)
         return Instruction(candidate.attribute, candidate.value, n_children, children)
 
 

@@ -16,17 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, Ints, pair_counts, renumber, sizes_of
+from masquerade.engine.counts import Counts, occurring, pair_counts, renumber, sizes_of
 from masquerade.privacy.requirement import GroupRequirement
 
 Rows = NDArray[np.intp]  # record numbers, ascending
 Children = NDArray[np.unsignedinteger[Any]]
+
+_FEW = 8  # children; to look for so many, one by one, is faster than to sort
 
 
 def child_numbers(n_children: int) -> Children:
     """0, 1, … for the children of a value, in the narrowest type that holds them: they travel, and sort fast."""
     numbers: Children = np.arange(n_children).astype(np.min_scalar_type(n_children))
     return numbers
+
+
+def places_by_child(children: Children, n_children: int) -> list[Rows]:
+    """Where each child stands in an instruction, in order."""
+    if n_children <= _FEW:
+        return [np.flatnonzero(children == child) for child in range(n_children)]
+    ends = np.cumsum(np.bincount(children, minlength=n_children))[:-1]
+    return np.split(np.argsort(children, kind="stable"), ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +124,7 @@ class Partition:
     def _keys(self, carriers: Rows | None, instruction: Instruction) -> tuple[Counts, int]:
         """A number for each (group, child) of each carrier, and the bound of those numbers."""
         n_children = instruction.n_children
-        labels = self.labels if carriers is None else self.labels[carriers]
+        labels = self.labels if carriers is None else self.labels.take(carriers)
         keys = labels * n_children
         keys += instruction.children
         return keys, self.sizes.size * n_children
@@ -155,54 +165,49 @@ class TolerantPartition(Partition):
         """Tell the satisfying parts apart: the first of a group keeps its number, the others get new ones."""
         parts = self._parts(carriers, instruction)
         self._judged = None
-        old = parts.groups == 0  # left out before
-        good = np.flatnonzero(~old & ~parts.violating)
-        parents = parts.groups[good]
-        further = good[np.diff(parents, prepend=0) == 0]
-        numbers = np.where(parts.violating, 0, parts.groups)
+        groups = parts.occurring // instruction.n_children
+        satisfying = np.flatnonzero((groups > 0) & ~parts.violating)
+        further = satisfying[np.diff(groups[satisfying], prepend=0) == 0]
+        numbers = np.where(parts.violating, 0, groups)
         numbers[further] = np.arange(self.sizes.size, self.sizes.size + further.size)
-        sizes = np.concatenate([self.sizes, np.zeros(further.size, np.int64)])
-        sizes[parts.groups[~old]] = 0  # records of a group agree, so all of them carry the value
-        np.add.at(sizes, numbers[~old], parts.sizes[~old])
-        self.sizes = sizes
+        of_carrier = numbers.take(renumber(parts.keys, parts.bound)[0])
         if carriers is None:
-            self.labels = numbers[parts.of_record]
+            self.labels = of_carrier
         else:
-            self.labels[carriers] = numbers[parts.of_record]
+            self.labels[carriers] = of_carrier
+        self.sizes = np.bincount(self.labels, minlength=self.sizes.size + further.size)
 
     def _parts(self, carriers: Rows | None, instruction: Instruction) -> _Parts:
         if self._judged is not None and self._judged[0] is instruction:
             return self._judged[1]
         keys, bound = self._keys(carriers, instruction)
-        of_record, n_parts = renumber(keys, bound)
-        sizes = np.bincount(of_record, minlength=n_parts)
-        groups = np.empty(n_parts, np.int64)
-        groups[of_record] = keys // instruction.n_children
-        violating = np.zeros(n_parts, bool)
+        found, sizes = occurring(keys, bound)
+        violating = np.zeros(found.size, bool)
         for requirement in self.requirements:
             if requirement.sensitive is None:
-                histogram, whole = sizes.reshape(-1, 1), np.array([[self.labels.size]])
                 names: tuple[str, ...] = ()
+                histogram, whole = sizes.reshape(-1, 1), np.array([[self.labels.size]])
             else:
                 coded = self.sensitive[requirement.sensitive]
                 whole, names = self._whole[requirement.sensitive], coded.labels
                 codes = coded.codes if carriers is None else coded.codes[carriers]
-                histogram = pair_counts(of_record, codes, n_parts, len(names))
+                histogram = pair_counts(renumber(keys, bound)[0], codes, found.size, len(names))
             violating |= ~requirement.holds(histogram, whole, names)
-        violating[groups == 0] = False
-        parts = _Parts(of_record, groups, sizes, violating)
+        violating &= found >= instruction.n_children  # what is in group 0 was left out before
+        parts = _Parts(keys, bound, found, sizes, violating)
         self._judged = instruction, parts
         return parts
 
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """What an instruction would make of the groups: (group, child) pairs that have records, in their order."""
+    """What an instruction would make of the groups: the (group, child) pairs that have records."""
 
-    of_record: Ints  # each carrier's part
-    groups: Counts  # each part's group
-    sizes: Counts
-    violating: NDArray[np.bool_]  # newly: parts of group 0 are not among them
+    keys: Counts  # each carrier's pair, as a number below `bound`
+    bound: int
+    occurring: Counts  # the pairs that some carrier has, in order
+    sizes: Counts  # how many have each of them
+    violating: NDArray[np.bool_]  # those that would be left out, and were not before
 
 
 class PublicState:
@@ -288,12 +293,11 @@ class PublicState:
         carriers = values.pop(instruction.value)
         for partition in self._touching[instruction.attribute]:
             partition.split(carriers, instruction)
-        # A stable sort by child keeps each child's records in order, as instructions need them.
-        order = np.argsort(instruction.children, kind="stable")
-        ends = np.cumsum(np.bincount(instruction.children, minlength=instruction.n_children))[:-1]
-        rows = order if carriers is None else carriers[order]
+        rows = places_by_child(instruction.children, instruction.n_children)
+        if carriers is not None:
+            rows = [carriers.take(places) for places in rows]
         first = self._n_values[instruction.attribute]
         numbers = range(first, first + instruction.n_children)
         self._n_values[instruction.attribute] = numbers.stop
-        values.update(zip(numbers, np.split(rows, ends), strict=True))
+        values.update(zip(numbers, rows, strict=True))
         return numbers

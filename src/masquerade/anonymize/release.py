@@ -81,8 +81,9 @@ def publish(
     special = [algorithm.target] if algorithm.target is not None else []
     special += [*sensitive, *requirement.sensitive_attributes]
     published = tuple(dict.fromkeys([*table.schema.names, *special]))
-    complete = table.complete(published, missing)
-    complete.columns(name for name in table.schema.names if name in requirement.qid_attributes)
+    ranked = [name for name in table.schema.names if name in requirement.qid_attributes]
+    complete = table.complete(published, missing, ranked=ranked)
+    complete.columns(ranked)
     for name in dict.fromkeys(special):
         complete.coded(name)
     encoded = time.perf_counter()
@@ -147,4 +148,4 @@ def _comparison(table: Table, outcome: Outcome, target: str | None) -> Compariso
 def shuffled(cells: pa.Table) -> pa.Table:
     """The rows in an order that only the system's randomness knows: the input's order would point at people."""
     keys = np.frombuffer(os.urandom(8 * cells.num_rows), np.uint64)
-    return cells.take(pa.array(np.argsort(keys, kind="stable")))
+    return cells.take(pa.array(np.argsort(keys)))

@@ -10,6 +10,7 @@ import typer
 from masquerade.cli.output import Json, print_json, progress, say
 
 if TYPE_CHECKING:
+    from masquerade.library.frames import Release
     from masquerade.library.jobs import Written
 
 
@@ -40,16 +41,28 @@ def describe(written: Written) -> list[str]:
     if release.suppressed:
         count += f", {release.suppressed:,} suppressed"
     lines = [f"{count}; {release.table.num_rows:,} released in {release.group_sizes.size:,} groups"]
-    for verdict in release.verdicts:
-        lines.append(f"holds: {verdict.requirement} (worst group: {_figure(verdict.value)})")
+    lines += written_lines(release, written.table, written.report)
+    lines.append(seconds_line(release))
+    return lines
+
+
+def written_lines(release: Release, table: Path, report: Path | None) -> list[str]:
+    """What holds, what was left out, and where everything is."""
+    lines = [
+        f"holds: {verdict.requirement} (worst group: {_figure(verdict.value)})"
+        for verdict in release.verdicts
+    ]
     if release.dropped:
         lines.append(f"columns left out: {', '.join(release.dropped)}")
-    lines.append(f"release: {written.table}")
-    if written.report is not None:
-        lines.append(f"report:  {written.report}")
-    seconds = release.seconds
-    lines.append("seconds: " + ", ".join(f"{name} {spent:.3f}" for name, spent in seconds.items()))
+    lines.append(f"release: {table}")
+    if report is not None:
+        lines.append(f"report:  {report}")
     return lines
+
+
+def seconds_line(release: Release) -> str:
+    """How long each part took."""
+    return "seconds: " + ", ".join(f"{name} {spent:.3f}" for name, spent in release.seconds.items())
 
 
 def _figure(value: float | int | None) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import masquerade
-from masquerade.cli import anonymize, bench, demo, evaluate, verify
+from masquerade.cli import anonymize, bench, demo, evaluate, mashup, verify
 from masquerade.cli.process import prepare, stopped_by
 from masquerade.errors import BadInput, Bug, MasqueradeError
 
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 app.command("demo", short_help="Generated people, anonymised and reported.")(demo.demo)
 app.command("anonymize", short_help="One table in, one verified release out.")(anonymize.anonymize)
+app.command("mashup", short_help="Tables of several parties in, one verified release out.")(mashup.mashup)
 app.command("verify", short_help="Does a release satisfy its job's requirements?")(verify.verify)
 app.command("evaluate", short_help="What a release kept of its original.")(evaluate.evaluate)
 app.command("bench", short_help="Rerun an experiment.")(bench.bench)

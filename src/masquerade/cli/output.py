@@ -59,6 +59,7 @@ class Progress:
         self._started = self._told = time.monotonic()
         self._stage = ""
         self._steps = 0
+        self._parties: dict[str, str] = {}
         self._status: Any = None
 
     def stage(self, name: str) -> None:
@@ -70,6 +71,11 @@ class Progress:
         """A specialization was made."""
         self._steps += 1
         self._tell(f"{self._stage}: step {self._steps}, {step.attribute} {step.value}")
+
+    def party(self, name: str, stage: str) -> None:
+        """A party of a mashup has got somewhere."""
+        self._parties[name] = stage
+        self._tell("; ".join(f"{each}: {doing}" for each, doing in self._parties.items()))
 
     def _tell(self, text: str) -> None:
         if self._status is not None:

@@ -28,7 +28,7 @@ class Column:
         ends = np.append(cut[1:], self.domain.size)
         labels = tuple(self.domain.label(int(lo), int(hi)) for lo, hi in zip(cut, ends, strict=True))
         node_of_rank = np.repeat(np.arange(cut.size, dtype=np.int32), ends - cut)
-        return Generalised(self.name, node_of_rank[self.ranks], labels, cut, ends, self.domain)
+        return Generalised(self.name, node_of_rank.take(self.ranks), labels, cut, ends, self.domain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +44,12 @@ class Generalised:
 
     def of_rows(self, rows: NDArray[np.intp]) -> Generalised:
         """The column of some rows only. Values that none of them has are forgotten: they tell of the others."""
-        codes = self.codes[rows]
+        codes = self.codes.take(rows)
         used = np.flatnonzero(np.bincount(codes, minlength=len(self.labels)))
         number = np.zeros(len(self.labels), np.int32)
         number[used] = np.arange(used.size, dtype=np.int32)
         labels = tuple(self.labels[code] for code in used)
-        return Generalised(self.name, number[codes], labels, self.lo[used], self.hi[used], self.domain)
+        return Generalised(self.name, number.take(codes), labels, self.lo[used], self.hi[used], self.domain)
 
     def to_arrow(self) -> pa.DictionaryArray:
         """The cells as text, each distinct one stored once."""

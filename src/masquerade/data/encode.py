@@ -114,7 +114,7 @@ def encode(attribute: Attribute, column: pa.ChunkedArray, where: Where) -> Colum
         lower = float("-inf") if attribute.lower is None else attribute.lower
         upper = float("inf") if attribute.upper is None else attribute.upper
         domain = Continuum(points, kind, lower, upper)  # type: ignore[arg-type] # unique keeps the dtype
-        return Column(attribute.name, ranks.astype(np.int32)[codes], domain)
+        return Column(attribute.name, ranks.astype(np.int32).take(codes), domain)
     if isinstance(attribute.taxonomy, Taxonomy) and attribute.taxonomy.edges is not None:
         return _in_intervals(attribute, attribute.taxonomy, codes, numbers, where)
     written = [write_number(number, kind) for number in numbers.tolist()]
@@ -134,7 +134,7 @@ def code(name: str, column: pa.ChunkedArray) -> Coded:
         ordered = sorted(set(labels))  # cells that differ only in space are one value
     rank = {label: position for position, label in enumerate(ordered)}
     rank_of_code = np.array([rank[label] for label in labels], np.int32)
-    return Coded(name, rank_of_code[codes], tuple(ordered))
+    return Coded(name, rank_of_code.take(codes), tuple(ordered))
 
 
 def _only_used(values: pa.Array, codes: Codes) -> tuple[pa.Array, Codes]:
@@ -176,7 +176,7 @@ def _categorical(attribute: Attribute, codes: Codes, labels: pa.Array, where: Wh
             f"{where(row)}, column {attribute.name}: {shown(value)} is no leaf of taxonomy "
             f"{taxonomy.source}; {advice} {shown(meant or taxonomy.leaves[0])}"
         )
-    return Column(attribute.name, ranks[codes], taxonomy)
+    return Column(attribute.name, ranks.take(codes), taxonomy)
 
 
 def _in_order(attribute: Attribute, labels: set[str]) -> list[str]:
@@ -293,4 +293,4 @@ def _in_intervals(
         )
     # The outer ends may be infinite; without them, whole numbers are compared as whole numbers.
     ranks = np.searchsorted(np.array(inner), numbers, side="right").astype(np.int32)
-    return Column(attribute.name, ranks[codes], taxonomy)
+    return Column(attribute.name, ranks.take(codes), taxonomy)

@@ -18,7 +18,8 @@ from masquerade.data.table import Origin
 from masquerade.errors import DataError, ParameterError
 
 _BOM = codecs.BOM_UTF8
-_BLOCK = 2 << 20  # bytes that Arrow parses at once
+_BLOCK = 2 << 20  # bytes that Arrow parses at once; a small file has several blocks, too, for several threads
+_SMALL_BLOCK, _BLOCKS = 1 << 18, 8
 _LARGEST_BLOCK = 2**31 - 1
 
 
@@ -128,7 +129,7 @@ def _parse(
         # Arrow takes a cell whose quote never closes as it is. A last row with one field too many, which
         # holds a NUL as no other row can, is either shown to the guard or swallowed by such a cell.
         body = pa.py_buffer(text[start:] + b"\n\0" + separator.encode() * len(names))
-    block = _BLOCK
+    block = min(max(body.size // _BLOCKS, _SMALL_BLOCK), _BLOCK)
     while True:
         try:
             table = pyarrow.csv.read_csv(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -49,6 +49,7 @@ class Table:
         self.schema = schema if schema is not None else infer_schema(self.arrow)
         self.rows_read: int = self.arrow.num_rows
         self._source_rows: NDArray[np.intp] | None = None  # where kept rows stood; None while all are kept
+        self._dictionaries: dict[str, pa.ChunkedArray] = {}
         self._columns: dict[str, Column] = {}
         self._coded: dict[str, Coded] = {}
 
@@ -91,12 +92,19 @@ class Table:
             )
         return column
 
-    def complete(self, names: Iterable[str], missing: Missing = "drop") -> Table:
+    def complete(
+        self, names: Iterable[str], missing: Missing = "drop", *, ranked: Container[str] = ()
+    ) -> Table:
         """The table without the rows in which one of the named columns is empty, null or "?".
 
-        With `missing = "error"`, the first such row is an error instead.
+        With `missing = "error"`, the first such row is an error instead. Columns in `ranked` are going to be
+        ranks, so their distinct cells are found now: to look at those is faster than to look at all.
         """
-        columns = dict(zip(names := tuple(names), self._all(self.cells, names), strict=True))
+
+        def cells(name: str) -> pa.ChunkedArray:
+            return self._dictionary(name) if name in ranked else self.cells(name)
+
+        columns = dict(zip(names := tuple(names), self._all(cells, names), strict=True))
         holes = {name: empty for name, cells in columns.items() if (empty := missing_rows(cells)) is not None}
         if not holes:
             return self
@@ -109,7 +117,9 @@ class Table:
 
     def take(self, rows: NDArray[np.intp]) -> Table:
         """The table of these rows, in this order."""
-        table = Table(self.arrow.take(pa.array(rows)), self.schema, origin=self.origin)
+        chosen = pa.array(rows)
+        table = Table(self.arrow.take(chosen), self.schema, origin=self.origin)
+        table._dictionaries = {name: cells.take(chosen) for name, cells in self._dictionaries.items()}
         table._source_rows = rows if self._source_rows is None else self._source_rows[rows]
         table.rows_read = self.rows_read
         return table
@@ -117,7 +127,7 @@ class Table:
     def column(self, name: str) -> Column:
         """The ranks of an attribute."""
         if name not in self._columns:
-            self._columns[name] = encode(self.schema[name], self.cells(name), self.where)
+            self._columns[name] = encode(self.schema[name], self._dictionary(name), self.where)
         return self._columns[name]
 
     def columns(self, names: Iterable[str]) -> tuple[Column, ...]:
@@ -129,6 +139,13 @@ class Table:
         if name not in self._coded:
             self._coded[name] = code(name, self.cells(name))
         return self._coded[name]
+
+    def _dictionary(self, name: str) -> pa.ChunkedArray:
+        """A column of text as a dictionary of its distinct cells; any other as it came."""
+        if name not in self._dictionaries:
+            column = self.cells(name)
+            self._dictionaries[name] = column.dictionary_encode() if is_text(column.type) else column
+        return self._dictionaries[name]
 
     @staticmethod
     def _all(ask: Callable[[str], Answer], names: Iterable[str]) -> list[Answer]:

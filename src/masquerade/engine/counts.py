@@ -38,6 +38,15 @@ def sizes_of(keys: Counts, bound: int) -> Counts:
     return counts[counts > 0]
 
 
+def occurring(keys: Counts, bound: int) -> tuple[Counts, Counts]:
+    """The keys below `bound` that occur, in their order, and how many rows each has."""
+    if bound > _table_cells(keys.size):
+        return np.unique(keys, return_counts=True)
+    counts = np.bincount(keys, minlength=bound)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
+
+
 def rows_by_rank(ranks: Ints, n_ranks: int) -> NDArray[np.intp]:
     """Row numbers, sorted by rank and then by row: the rows of a range of ranks are one slice of it."""
     # numpy sorts 8- and 16-bit keys by radix, in linear time; wider ranks take two such passes.
@@ -91,4 +100,4 @@ def renumber(keys: Ints, bound: int) -> tuple[Ints, int]:
     present[keys] = True
     numbers: Ints = np.cumsum(present, dtype=width)
     numbers -= 1
-    return numbers[keys], int(np.count_nonzero(present))
+    return numbers.take(keys), int(np.count_nonzero(present))

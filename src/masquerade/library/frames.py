@@ -168,6 +168,11 @@ def anonymize(
         order=order,
         on_step=on_step,
     )
+    return as_public(made)
+
+
+def as_public(made: releases.Release) -> Release:
+    """A release as users get it."""
     return Release(**{each.name: getattr(made, each.name) for each in fields(made)})
 
 

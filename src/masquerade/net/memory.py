@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Move, Receive, Script, decode, encode, kind_of
 
 
@@ -69,5 +70,9 @@ def run_together(scripts: Mapping[str, Script[Any]], wire: Wire | None = None) -
             raise Deadlock(f"everybody waits: {waiting}")
         for name in ready:
             move = waiting[name]
-            advance(name, decode(queues[move.peer, name].popleft(), [move.kind]))
+            try:
+                heard = decode(queues[move.peer, name].popleft(), [move.kind])
+            except ValueError as error:
+                raise PeerBrokeProtocol(move.peer, f"sent something that is {error}") from None
+            advance(name, heard)
     return results

@@ -52,12 +52,15 @@ def share_class(me: str, contract: Contract, own: Coded | None, n_rows: int) -> 
     assert own is not None
     digest = _digest(own, contract.hash)
     yield Send(peers, ClassDigest(digest))
-    others = []
+    others = {}
     for party in peers:
-        others.append((yield Receive(party, ClassDigest)).digest)
-    if all(other == digest for other in others):
+        others[party] = (yield Receive(party, ClassDigest)).digest
+    different = [party for party, other in others.items() if other != digest]
+    if not different:
         return own
     records = yield from _count_disagreements(me, contract.parties, own, name, n_rows)
+    if records == 0:
+        raise PeerBrokeProtocol(different[0], "sent a digest that is not that of its classes")
     raise DataError(
         f"class {name}: {records} of {n_rows} common records have different classes at different parties; "
         "agree on them, or let one party share its class"

@@ -14,10 +14,9 @@ from typing import Any, Literal
 import msgspec
 
 from masquerade.errors import ParameterError
+from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.models import MODELS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
-
-PROTOCOL_VERSION = 1
 
 _DECIMALS = ("l", "c", "t", "alpha", "confidence")  # parameters that may be decimals
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.public_state import PublicState
-from masquerade.anonymize.tds import step_of, refuse_unreachable
+from masquerade.anonymize.tds import refuse_unreachable, step_of
 from masquerade.data.column import Coded, Generalised
 from masquerade.data.table import Table
 from masquerade.errors import Bug, NoCommonRecords

@@ -1,8 +1,8 @@
 """One mashup of a table whose columns are dealt out to parties, each with a strategy of its own.
 
 The parties run their real scripts, in one process. What a party **contributed** (μ) is the sum of the scores of its
-specializations; what it **received** (φ), its utility in the paper, is the sum of everybody else's. Nobody's utility falls with what it
-gives, so a rational party wants a high φ and does not mind a high μ, unless it cares for its privacy.
+specializations; what it **received** (φ), its utility in the paper, is the sum of everybody else's. Giving costs
+nothing in that account; a rational party wants a high φ, and of two ways to it the one with the lower μ.
 """
 
 from __future__ import annotations
@@ -64,7 +64,11 @@ def play(
     columns = dict(enumerate(table.columns(names)))
     classes = table.coded(target) if target is not None else None
     sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
+    for part in parts:
+        part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
     rating = score_named(score, target is not None)
+    if not rating.recomputable:
+        raise ParameterError(f'score: "{rating.name}" cannot be recomputed by the other parties of a mashup')
 
     parties = tuple(deal)
     chosen = _chosen(parties, strategies or {}, others if others is not None else honest())
@@ -111,8 +115,8 @@ def _joint(names: Sequence[str], deal: Mapping[str, Sequence[str]]) -> JointSche
     for name in names:
         holding = [at for at, held in enumerate(deal.values()) if name in held]
         if len(holding) != 1:
-            who = " and ".join(tuple(deal)[at] for at in holding) or "nobody"
-            raise ParameterError(f"deal: attribute {name} must be held by one party; {who} holds it")
+            who = f"{' and '.join(tuple(deal)[at] for at in holding)} do" if holding else "nobody does"
+            raise ParameterError(f"deal: one party must hold attribute {name}; {who}")
         holders.append(holding[0])
     return JointSchema(tuple(names), tuple(holders))
 

@@ -6,8 +6,8 @@ So deviating does not pay when
 
     w (1 − δ^(n−1)) ≤ c,   that is   δ^(n−1) ≥ 1 − c/w.
 
-Here c and w come from mashups that are played, each period one. The protocol itself does not remember: that
-the others notice a deviation, and exclude who deviated from later mashups, is the proof's assumption, and it is made here.
+Here each period is a mashup that is played, and c and w are what it brings. The protocol itself does not remember:
+that the others notice a deviation, and exclude who deviated from later mashups, is the proof's assumption, and ours.
 """
 
 from __future__ import annotations

@@ -1,0 +1,49 @@
+"""`masquerade mashup JOB`: the parties of a job as processes on this machine; one verified release out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from masquerade.cli.anonymize import seconds_line, written_lines
+from masquerade.cli.output import Json, print_json, progress, say
+
+if TYPE_CHECKING:
+    from masquerade.library.mashup import Mashup
+
+
+def mashup(
+    job: Annotated[Path, typer.Argument(metavar="JOB", help="The job file (TOML).", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Join the tables of a job's [parties] without any of them showing its own to another.
+
+    For trials and tests: each party is a process of its own on this machine, with a fresh certificate and mutual
+    TLS. They find their common records, specialise together, and hand in their columns; this command joins,
+    shuffles, verifies and only then writes them, with a report and each party's transcript.
+
+    Example: masquerade mashup job.toml
+    """
+    from masquerade.library.mashup import mashup_job
+
+    with progress() as shown:
+        made = mashup_job(job, on_stage=shown.stage, on_party=shown.party)
+    if json:
+        print_json(made.summary)
+    else:
+        say(*describe(made))
+
+
+def describe(made: Mashup) -> list[str]:
+    """A few lines for a person, the last of them the cost."""
+    release = made.release
+    sent = ", ".join(f"{name} {count:,} bytes" for name, count in made.bytes_sent.items())
+    return [
+        f"{release.rows:,} common records; released in {release.group_sizes.size:,} groups",
+        *written_lines(release, made.table, made.report),
+        f"transcripts: {made.transcripts}",
+        seconds_line(release),
+        f"cost: {made.rounds} rounds; sent by {sent}",
+    ]

@@ -1,0 +1,142 @@
+"""One party of a trial mashup, as a process of its own: `python -m masquerade.library.party_process`.
+
+It is told what to do by lines of JSON on its standard input, answers on its standard output, and ends with an exit code
+and its problems on standard error, as every command does. Keys come that way too, and are never written to a disk.
+
+    launcher -> party   Setup      the job, the party's name, the contract, its identity and trust store
+    party -> launcher   Listening  its address, once its own table is read
+    launcher -> party   Book       everybody's address
+    party -> launcher   Stage      what it is doing, as it goes
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from masquerade.data.source import read_source
+from masquerade.data.table import Table
+from masquerade.errors import Bug, DataError, MasqueradeError, one_line
+from masquerade.job.attributes import schema_of
+from masquerade.job.plan import Plan
+from masquerade.net.channel import Agreement, Node
+from masquerade.net.connect import listen
+from masquerade.net.identity import Identity
+from masquerade.net.session import run_script
+from masquerade.net.transcript import Transcript
+from masquerade.net.trust import TrustStore
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.identifiers import identifiers
+from masquerade.protocol.party import party
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """Everything that a party needs to know."""
+
+    job: str
+    name: str
+    contract: str
+    certificate: str
+    key: str
+    trust: dict[str, str]
+    transcript: str
+
+
+class Listening(msgspec.Struct, frozen=True, tag="listening"):
+    """Where the party can be reached."""
+
+    address: str
+
+
+class Stage(msgspec.Struct, frozen=True, tag="stage"):
+    """What the party is doing."""
+
+    name: str
+
+
+class Book(msgspec.Struct, frozen=True):
+    """Everybody's address."""
+
+    addresses: dict[str, str]
+
+
+def main() -> int:
+    """Run a party to its end; returns the exit code."""
+    try:
+        setup = msgspec.json.decode(sys.stdin.readline(), type=Setup)
+        asyncio.run(_run(setup))
+        return 0
+    except MasqueradeError as error:
+        for problem in error.problems:
+            sys.stderr.write(one_line(problem) + "\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # its text may hold a person's data: its kind is told, its text is not
+        sys.stderr.write(f"a bug of ours ({type(error).__name__})\n")
+        return Bug.exit_code
+
+
+def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[str, ...]]:
+    """The party's table without incomplete rows, and the columns that it keeps to itself."""
+    section = plan.job.parties[name]
+    needed = contract.columns_needed(name)
+    attributes = {each: plan.job.attributes[each] for each in needed if each in plan.job.attributes}
+    qid = {column.name for column in contract.qid_columns}
+    schema = schema_of(plan.job.model_copy(update={"attributes": attributes}), qid, plan.base, plan.problems)
+    plan.settle()
+    source = read_source(
+        section.source,
+        plan.base,
+        query=section.query,
+        separator=section.separator,
+        encoding=section.encoding,
+        columns=list(dict.fromkeys([*needed, section.id])),
+        coded=needed,
+    )
+    table = Table(source.table, schema, origin=source.origin).complete([*needed, section.id], section.missing)
+    if not len(table):
+        raise DataError(f"{source.origin.name}: no complete row is left")
+    # Wrong cells are told before anybody else is bothered.
+    table.columns(column.name for column in contract.qid_columns if column.holder == name)
+    return table, tuple(each for each in source.all_columns if each not in needed)
+
+
+async def _run(setup: Setup) -> None:
+    contract = Contract.read(setup.contract.encode())
+    plan = Plan(Path(setup.job))
+    _tell(Stage("reading"))
+    table, left_out = own_table(plan, setup.name, contract)
+    ids = identifiers(table, plan.job.parties[setup.name].id, contract.normalize)
+    identity = Identity(setup.certificate.encode(), setup.key.encode())
+    trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
+    with Transcript(Path(setup.transcript)) as transcript:
+        async with listen(identity, trust) as listener:
+            _tell(Listening(listener.address))
+            line = await asyncio.to_thread(sys.stdin.readline)
+            book = msgspec.json.decode(line, type=Book)
+            peers = [Node(name, address) for name, address in book.addresses.items()]
+            agreement = Agreement(contract.hash, contract.version)
+            async with listener.connect(peers, agreement) as channels:
+                script = party(
+                    setup.name,
+                    contract,
+                    table,
+                    ids,
+                    left_out=left_out,
+                    on_stage=lambda name: _tell(Stage(name)),
+                )
+                await run_script(script, channels, transcript=transcript)
+
+
+def _tell(message: Any) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""All parties of a session come together: every node listens, and of each pair the one whose name sorts first dials.
+
+    async with listen(identity, trust) as listener:                   # a free port, known before the peers are
+        tell_others(listener.address)
+        async with listener.connect(peers, agreement) as channels:    # everybody is there, or an error says who is not
+            result = await run_script(script, channels)
+
+Leaving the inner block by an error tells every peer the error's kind and the party at fault.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from masquerade.errors import ParameterError, PeerError
+from masquerade.net.channel import Agreement, Channel, Node, Timings
+from masquerade.net.farewell import Bye, farewell
+from masquerade.net.gathering import LOOK_EVERY, Gathering
+from masquerade.net.grpc_stream import ServerStream, serve
+from masquerade.net.identity import Identity
+from masquerade.net.stream_channel import StreamBroke
+from masquerade.net.trust import TrustStore
+
+_LINGER = 2 * LOOK_EVERY  # so long a node that gave up tells so to those who come late
+
+
+class Listener:
+    """A node that listens; made by `listen`."""
+
+    def __init__(self, identity: Identity, trust: TrustStore, host: str) -> None:
+        self.address = host
+        self._identity, self._trust = identity, trust
+        self._gathering: Gathering | None = None
+        self._invited = asyncio.Event()
+
+    @asynccontextmanager
+    async def connect(
+        self, peers: Sequence[Node], agreement: Agreement, timings: Timings | None = None
+    ) -> AsyncIterator[dict[str, Channel]]:
+        """Channels to all peers, by name. One session at a time.
+
+        PeerError when a peer cannot be reached or is refused. On the way out everybody is told why we leave.
+        """
+        gathering = Gathering(self._identity, self._trust, peers, agreement, timings or Timings())
+        self._gathering = gathering
+        self._invited.set()
+        try:
+            await gathering.gather()
+            yield dict(gathering.channels)
+        except BaseException as error:
+            gathering.last_word = farewell(error)
+            await _close(gathering, gathering.last_word)
+            if isinstance(error, PeerError) and len(gathering.channels) < len(peers):
+                await asyncio.sleep(_LINGER)
+            raise
+        else:
+            await _close(gathering, farewell(None))
+        finally:
+            self._invited.clear()
+            self._gathering = None
+
+    async def _talk(self, stream: ServerStream) -> None:
+        while self._gathering is None:
+            await self._invited.wait()
+        gathering = self._gathering
+        try:
+            await gathering.welcome(stream)
+        except StreamBroke:
+            pass  # it hung up; it comes again, or it will be missed
+        except Exception as error:  # a bug of ours: told by the session, not by gRPC's log
+            gathering.abort(error)
+
+
+@asynccontextmanager
+async def listen(
+    identity: Identity, trust: TrustStore, address: str = "127.0.0.1:0"
+) -> AsyncIterator[Listener]:
+    """Listen on an address (`host:port`; port 0 takes a free one, told by `Listener.address`)."""
+    if not trust.names:
+        raise ParameterError("the trust store is empty: put one <peer>.pem a peer into it")
+    identity.check_dates()
+    host = address.rpartition(":")[0]
+    listener = Listener(identity, trust, host)
+    try:
+        server, port = await serve(Node(identity.name, address).address, identity, trust, listener._talk)
+    except OSError:
+        raise ParameterError(
+            f"{address}: cannot listen here; is the port taken, or the address another machine's?"
+        ) from None
+    listener.address = f"{host}:{port}"
+    try:
+        yield listener
+    finally:
+        await server.stop(None)
+
+
+@asynccontextmanager
+async def connect(
+    identity: Identity,
+    trust: TrustStore,
+    address: str,
+    peers: Sequence[Node],
+    agreement: Agreement,
+    timings: Timings | None = None,
+) -> AsyncIterator[dict[str, Channel]]:
+    """Listen on our address and connect to all peers: channels by name."""
+    async with (
+        listen(identity, trust, address) as listener,
+        listener.connect(peers, agreement, timings) as channels,
+    ):
+        yield channels
+
+
+async def _close(gathering: Gathering, bye: Bye) -> None:
+    await asyncio.gather(*(channel.close(bye) for channel in gathering.channels.values()))

@@ -1,0 +1,104 @@
+"""Why a party leaves: the last word it says to its peers, and what they make of it.
+
+A cause is a kind, never a content. It names the party at fault, so that those who hear of a failure second-hand
+blame that party and not the messenger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+
+import msgspec
+
+from masquerade.errors import (
+    AnswerIsNo,
+    BadInput,
+    PeerBrokeProtocol,
+    PeerError,
+    PeerRefused,
+    PeerUnreachable,
+)
+
+
+class Cause(StrEnum):
+    """Why a party leaves."""
+
+    DONE = "done"
+    ANSWER_IS_NO = "answer is no"
+    BAD_INPUT = "bad input"
+    STOPPED = "stopped"
+    BUG = "bug"
+    # The following are about another party, the culprit.
+    UNREACHABLE = "unreachable"
+    REFUSED = "refused"
+    BROKE_PROTOCOL = "broke protocol"
+    GAVE_UP = "gave up"
+
+
+OWN_REASONS = {
+    Cause.DONE: "has left the session, and we still waited for it",
+    Cause.ANSWER_IS_NO: "gave up: on its side the answer is no; its own log says why",
+    Cause.BAD_INPUT: "gave up: its own input is wrong; its own log says how",
+    Cause.STOPPED: "was stopped",
+    Cause.BUG: "gave up after a failure of its own; its log says more",
+}
+
+
+class Bye(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A party's last word."""
+
+    cause: Cause
+    culprit: str = ""
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether the others may go on as long as they need nothing more from this party.
+
+        They may when it is done, and when its answer is no: they come to the same answer by themselves.
+        """
+        return self.cause in (Cause.DONE, Cause.ANSWER_IS_NO)
+
+
+DONE = Bye(Cause.DONE)
+
+
+def farewell(error: BaseException | None) -> Bye:
+    """The last word of a party whose session ended with this error."""
+    match error:
+        case None:
+            return DONE
+        case PeerUnreachable():
+            return Bye(Cause.UNREACHABLE, error.peer)
+        case PeerRefused():
+            return Bye(Cause.REFUSED, error.peer)
+        case PeerBrokeProtocol():
+            return Bye(Cause.BROKE_PROTOCOL, error.peer)
+        case PeerError():
+            return Bye(Cause.GAVE_UP, error.peer)
+        case AnswerIsNo():
+            return Bye(Cause.ANSWER_IS_NO)
+        case BadInput():
+            return Bye(Cause.BAD_INPUT)
+        case Exception():
+            return Bye(Cause.BUG)
+        case _:  # an interrupt, or a task that was cancelled
+            return Bye(Cause.STOPPED)
+
+
+def blame(messenger: str, bye: Bye, peers: Collection[str]) -> PeerError:
+    """What a peer's last word means for us; `peers` are the names that we know, without our own."""
+    if bye.cause in OWN_REASONS:
+        return PeerError(messenger, OWN_REASONS[bye.cause])
+    if bye.culprit not in peers or bye.culprit == messenger:
+        return PeerRefused(messenger, f"gave up, and blames us ({bye.cause})")
+    told = f"(party {messenger} reports it)"
+    match bye.cause:
+        case Cause.UNREACHABLE:
+            return PeerUnreachable(bye.culprit, f"cannot be reached any more {told}")
+        case Cause.REFUSED:
+            return PeerRefused(bye.culprit, f"and party {messenger} do not accept each other {told}")
+        case Cause.BROKE_PROTOCOL:
+            return PeerBrokeProtocol(bye.culprit, f"sent what the protocol does not allow {told}")
+        case _:
+            return PeerError(bye.culprit, f"gave up {told}")

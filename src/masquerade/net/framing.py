@@ -1,0 +1,147 @@
+"""How messages travel: as frames of bounded size, numbered, in one canonical form. No I/O.
+
+    frame      after the kind (1 byte) and the number (8 bytes, from 0, by one, each direction its own)
+    first      the whole message's length (8 bytes), then its first CHUNK bytes
+    more       the next CHUNK bytes; the last frame of a message has what is left
+    pulse      nothing: "I am alive"
+    bye        the sender's last word; afterwards it sends nothing but `heard`
+    heard      nothing: "I have read your bye and all before it"
+
+Chunks have exactly the size that they must have, so that a length and many tiny pieces cannot eat memory. A frame
+that is lost, repeated, out of order or malformed is a `FrameError`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+import msgspec
+
+from masquerade.net.farewell import Bye
+
+CHUNK = 512 * 1024
+MOST_FRAME = 1024 * 1024
+"""No frame is larger than this."""
+
+_HEAD = struct.Struct(">cQ")
+_LENGTH = struct.Struct(">Q")
+_FIRST, _MORE, _PULSE, _BYE, _HEARD = b"M", b"C", b"P", b"B", b"H"
+_MOST_BYE = 256
+
+
+class FrameError(ValueError):
+    """A frame that the protocol does not allow; the text tells nothing of its content."""
+
+
+class Sign(Enum):
+    """A frame without content of its own."""
+
+    PULSE = "pulse"
+    HEARD = "heard"
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A whole message, and what it took on the wire."""
+
+    data: bytes
+    wire_bytes: int
+
+
+@dataclass
+class Outbound:
+    """Makes the frames of one direction."""
+
+    number: int = 0
+
+    def message(self, data: bytes) -> Iterator[bytes]:
+        """The frames of a message."""
+        view = memoryview(data)
+        yield self._frame(_FIRST, _LENGTH.pack(len(data)), view[:CHUNK])
+        for at in range(CHUNK, len(data), CHUNK):
+            yield self._frame(_MORE, view[at : at + CHUNK])
+
+    def pulse(self) -> bytes:
+        """A sign of life."""
+        return self._frame(_PULSE)
+
+    def bye(self, bye: Bye) -> bytes:
+        """The last word; it may come in the middle of a message."""
+        return self._frame(_BYE, msgspec.msgpack.encode(bye))
+
+    def heard(self) -> bytes:
+        """The answer to the peer's last word."""
+        return self._frame(_HEARD)
+
+    def _frame(self, kind: bytes, *parts: bytes | memoryview) -> bytes:
+        head = _HEAD.pack(kind, self.number)
+        self.number += 1
+        return b"".join((head, *parts))
+
+
+@dataclass
+class Inbound:
+    """Understands the frames of one direction."""
+
+    most_bytes: int
+    number: int = 0
+    _length: int = -1  # of the message that is arriving; -1 for none
+    _chunks: list[bytes] = field(default_factory=list)
+    _arrived: int = 0
+    _wire_bytes: int = 0
+    _said_bye: bool = False
+
+    def take(self, frame: bytes) -> Arrived | Sign | Bye | None:
+        """What this frame completes, or None when more of the message is to come."""
+        if not _HEAD.size <= len(frame) <= MOST_FRAME:
+            raise FrameError(f"sent a frame of {len(frame)} bytes")
+        kind, number = _HEAD.unpack_from(frame)
+        if number != self.number:
+            happened = "again" if number < self.number else "too early"
+            raise FrameError(f"sent frame {number} {happened}: frame {self.number} is next")
+        self.number += 1
+        body = frame[_HEAD.size :]
+        if self._said_bye and kind != _HEARD:
+            raise FrameError("went on after its last word")
+        if kind in (_FIRST, _MORE):
+            return self._piece(kind, body, len(frame))
+        if kind == _BYE:
+            self._said_bye = True
+            return _bye(body)
+        if kind in (_PULSE, _HEARD) and not body:
+            return Sign.PULSE if kind == _PULSE else Sign.HEARD
+        raise FrameError("sent a frame of no known form")
+
+    def _piece(self, kind: bytes, chunk: bytes, wire_bytes: int) -> Arrived | None:
+        if (kind == _FIRST) != (self._length < 0):
+            raise FrameError(
+                "sent a message in the middle of another" if kind == _FIRST else "sent a stray piece"
+            )
+        if kind == _FIRST:
+            if len(chunk) < _LENGTH.size:
+                raise FrameError("sent a message without a length")
+            (self._length,) = _LENGTH.unpack_from(chunk)
+            if self._length > self.most_bytes:
+                raise FrameError(f"announced {self._length} bytes; at most {self.most_bytes} are agreed")
+            chunk = chunk[_LENGTH.size :]
+        if len(chunk) != min(CHUNK, self._length - self._arrived):
+            raise FrameError("sent a piece of the wrong size")
+        self._chunks.append(chunk)
+        self._arrived += len(chunk)
+        self._wire_bytes += wire_bytes
+        if self._arrived < self._length:
+            return None
+        whole = Arrived(b"".join(self._chunks), self._wire_bytes)
+        self._length, self._arrived, self._wire_bytes = -1, 0, 0
+        self._chunks.clear()
+        return whole
+
+
+def _bye(body: bytes) -> Bye:
+    try:
+        return msgspec.msgpack.decode(body[:_MOST_BYE], type=Bye)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise FrameError("sent a last word of no known form") from None

@@ -1,0 +1,186 @@
+"""The peers of a session on their way to each other: who dials whom, who is let in, and why not."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused
+from masquerade.net.channel import Agreement, Node, Timings
+from masquerade.net.farewell import Bye, blame
+from masquerade.net.grpc_stream import ClientStream, ServerStream
+from masquerade.net.handshake import Hello, Reason, Refusal, decode, encode, misfit, refused
+from masquerade.net.identity import Identity, out_of_date
+from masquerade.net.probe import Diagnosis, Finding, explain, probe
+from masquerade.net.stream_channel import StreamBroke, StreamChannel
+from masquerade.net.trust import TrustStore
+
+_FIRST_DELAY, _LONGEST_DELAY = 0.05, 2.0
+LOOK_EVERY = 0.5
+"""How often a node that waits to be dialled looks at who does not come."""
+
+
+class Gathering:
+    """One session's peers on their way to each other."""
+
+    def __init__(
+        self,
+        identity: Identity,
+        trust: TrustStore,
+        peers: Sequence[Node],
+        agreement: Agreement,
+        timings: Timings,
+    ) -> None:
+        self.identity, self.trust, self.agreement, self.timings = identity, trust, agreement, timings
+        self.peers = {peer.name: peer for peer in peers}
+        if len(self.peers) != len(peers) or identity.name in self.peers:
+            raise ParameterError("each party of a session needs a name of its own")
+        identity.check_dates()
+        for name in self.peers:
+            problem = out_of_date(trust.pin(name))
+            if problem is not None:
+                raise PeerRefused(
+                    name, f"has a certificate in our trust store that {problem}; get its new one"
+                )
+        loop = asyncio.get_running_loop()
+        self.joined: dict[str, asyncio.Future[StreamChannel]] = {
+            name: loop.create_future() for name in self.peers
+        }
+        self.trouble: asyncio.Future[Exception] = loop.create_future()
+        self.last_word: Bye | None = None
+
+    @property
+    def channels(self) -> dict[str, StreamChannel]:
+        """The channels to the peers that have joined, in the order of the peers."""
+        return {name: future.result() for name, future in self.joined.items() if future.done()}
+
+    def dials(self, peer: str) -> bool:
+        """Whether we dial this peer."""
+        return self.identity.name < peer
+
+    async def gather(self) -> None:
+        """Wait until every peer has joined; the first error ends it."""
+        coming = {
+            asyncio.create_task(self._dial(node) if self.dials(name) else self._await(node))
+            for name, node in self.peers.items()
+        }
+        tasks = set(coming)
+        try:
+            while coming:
+                events: set[asyncio.Future[Any]] = {*coming, self.trouble}
+                await asyncio.wait(events, return_when=asyncio.FIRST_COMPLETED)
+                if self.trouble.done():
+                    raise self.trouble.result()
+                for task in {task for task in coming if task.done()}:
+                    coming.remove(task)
+                    task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _dial(self, peer: Node) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.timings.connect
+        delay = _FIRST_DELAY
+        while True:
+            stream = ClientStream(peer.address, self.identity, peer.name, self.trust.pin(peer.name))
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._greet(peer, stream)
+                self._join(peer, stream)
+                return
+            except (StreamBroke, TimeoutError):
+                await stream.end()
+            except BaseException:
+                await stream.end()
+                raise
+            diagnosis = await probe(peer, self.identity, self.trust)
+            if diagnosis.is_final or loop.time() + delay > until:
+                raise explain(peer, diagnosis, self.identity, self.trust, self.timings.connect)
+            await asyncio.sleep(delay * random.uniform(0.5, 1))  # noqa: S311 # so that nodes do not knock in step
+            delay = min(2 * delay, _LONGEST_DELAY)
+
+    async def _greet(self, peer: Node, stream: ClientStream) -> None:
+        """Say hello first, and hear the peer's hello, which must fit."""
+        await stream.write(encode(self._hello()))
+        frame = await stream.read()
+        if frame is None:
+            raise StreamBroke
+        answer = decode(frame, peer)
+        if isinstance(answer, Refusal):
+            if answer.bye is not None:
+                raise blame(peer.name, answer.bye, self.peers)
+            raise refused(peer, answer.reason, self.agreement, answer.version, by_peer=True)
+        if answer.name != peer.name:
+            raise PeerBrokeProtocol(peer.name, f"at {peer.address} greets with the name of another party")
+        reason = misfit(answer, self.agreement)
+        if reason is not None:
+            raise refused(peer, reason, self.agreement, answer.version, by_peer=False)
+
+    async def _await(self, peer: Node) -> None:
+        """Wait for a peer to dial us; meanwhile look whether it ever will."""
+        until = asyncio.get_running_loop().time() + self.timings.connect
+        joined = self.joined[peer.name]
+        diagnosis = Diagnosis(Finding.NOBODY)
+        while not joined.done():
+            try:
+                async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + LOOK_EVERY)):
+                    await asyncio.shield(joined)
+            except TimeoutError:
+                diagnosis = await probe(peer, self.identity, self.trust)
+                if joined.done():
+                    break
+                late = asyncio.get_running_loop().time() >= until
+                # Only what also keeps it from dialling us is final; its address may be closed to us.
+                hopeless = diagnosis.is_final and diagnosis.finding is not Finding.NO_TLS
+                if hopeless or late:
+                    raise explain(peer, diagnosis, self.identity, self.trust, self.timings.connect) from None
+        joined.result()
+
+    async def welcome(self, stream: ServerStream) -> None:
+        """A node has dialled us: greet it, or refuse it and end the gathering."""
+        shown = self.trust.owner(stream.certificate)
+        caller = self.peers.get(shown or "") or Node(shown or "unknown", stream.caller)
+        try:
+            hello = decode(await stream.read() or b"", caller)
+            if isinstance(hello, Refusal):
+                raise PeerBrokeProtocol(caller.name, "refuses us before we have said anything")
+        except PeerBrokeProtocol as error:
+            self.abort(error)
+            return
+        reason = self._misfit(hello, shown)
+        if reason is None and self.last_word is None:
+            await stream.write(encode(self._hello()))
+            self._join(caller, stream)
+            await stream.ended.wait()
+            return
+        await stream.write(encode(Refusal(reason or Reason.GAVE_UP, self.agreement.version, self.last_word)))
+        if reason not in (None, Reason.TWICE, Reason.NOT_INVITED):  # those do not harm who is here
+            assert reason is not None
+            self.abort(refused(caller, reason, self.agreement, hello.version, by_peer=False))
+
+    def _misfit(self, hello: Hello, shown: str | None) -> Reason | None:
+        if shown is None or hello.name != shown:
+            return Reason.STRANGER
+        if shown not in self.peers:
+            return Reason.NOT_INVITED
+        if self.dials(shown):
+            return Reason.WRONG_WAY
+        if self.joined[shown].done():
+            return Reason.TWICE
+        return misfit(hello, self.agreement)
+
+    def abort(self, error: Exception) -> None:
+        """End the gathering by this error. Once everybody has joined, nobody listens to it."""
+        if not self.trouble.done():
+            self.trouble.set_result(error)
+
+    def _join(self, peer: Node, stream: ClientStream | ServerStream) -> None:
+        channel = StreamChannel(peer, stream, self.agreement, self.timings, self.peers, on_failure=self.abort)
+        self.joined[peer.name].set_result(channel)
+
+    def _hello(self) -> Hello:
+        return Hello(self.identity.name, self.agreement.version, self.agreement.session)

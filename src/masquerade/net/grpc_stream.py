@@ -1,0 +1,145 @@
+"""Frames over gRPC: one bidirectional stream a pair of nodes, bytes as they are, TLS with pinned certificates.
+
+This and `connect.py` are the only modules that know of gRPC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote
+
+# Read when the library is loaded: its log would otherwise land on standard error, beside what we say there.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+import grpc
+import grpc.aio
+
+from masquerade.net.framing import MOST_FRAME
+from masquerade.net.identity import Identity
+from masquerade.net.stream_channel import StreamBroke
+from masquerade.net.trust import TrustStore
+
+_SERVICE = "masquerade.Party"
+_METHOD = "Talk"
+
+_OPTIONS: list[tuple[str, Any]] = [
+    # Twice what a frame may have: our own check comes first and names the peer.
+    ("grpc.max_receive_message_length", 2 * MOST_FRAME),
+    ("grpc.max_send_message_length", 2 * MOST_FRAME),
+    ("grpc.enable_http_proxy", 0),  # peers are reached directly or not at all
+    ("grpc.enable_retries", 0),  # a repeated message would be a replayed one; we count our own attempts
+    ("grpc.use_local_subchannel_pool", 1),  # an attempt does not inherit another's failure
+    ("grpc.so_reuseport", 0),  # two processes on one port would share its peers by chance
+]
+
+_GONE = (grpc.aio.AioRpcError, grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError)
+
+
+class ClientStream:
+    """The end that dialled."""
+
+    def __init__(self, address: str, identity: Identity, peer: str, pin: bytes) -> None:
+        credentials = grpc.ssl_channel_credentials(pin, identity.key, identity.certificate)
+        options = [*_OPTIONS, ("grpc.ssl_target_name_override", peer)]
+        self._channel = grpc.aio.secure_channel(address, credentials, options=options)
+        self._call = self._channel.stream_stream(f"/{_SERVICE}/{_METHOD}")()
+
+    async def read(self) -> bytes | None:
+        """The next frame."""
+        try:
+            frame = await self._call.read()
+        except _GONE:
+            raise StreamBroke from None
+        except asyncio.CancelledError:
+            raise self._broken_or_cancelled() from None
+        return None if frame is grpc.aio.EOF else frame
+
+    async def write(self, frame: bytes) -> None:
+        """Send a frame."""
+        try:
+            await self._call.write(frame)
+        except _GONE:
+            raise StreamBroke from None
+        except asyncio.CancelledError:
+            raise self._broken_or_cancelled() from None
+
+    async def end(self) -> None:
+        """Hang up at once."""
+        self._call.cancel()
+        await self._channel.close()
+
+    def _broken_or_cancelled(self) -> BaseException:
+        """gRPC says "cancelled" when the call was; our own task may be meant as well."""
+        task = asyncio.current_task()
+        return asyncio.CancelledError() if task is not None and task.cancelling() else StreamBroke()
+
+
+class ServerStream:
+    """The end that was dialled."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self.ended = asyncio.Event()
+
+    @property
+    def certificate(self) -> bytes:
+        """The certificate (PEM) that the dialling node has shown, and whose key it has."""
+        (pem,) = self._context.auth_context()["x509_pem_cert"]
+        return bytes(pem)
+
+    @property
+    def caller(self) -> str:
+        """Where it dialled from: `host:port`."""
+        return unquote(self._context.peer()).partition(":")[2]
+
+    async def read(self) -> bytes | None:
+        """The next frame."""
+        return await self._unless_ended(self._context.read)
+
+    async def write(self, frame: bytes) -> None:
+        """Send a frame."""
+        await self._unless_ended(self._context.write, frame)
+
+    async def end(self) -> None:
+        """Hang up: lets the handler return."""
+        self.ended.set()
+
+    async def _unless_ended(self, step: Callable[..., Awaitable[Any]], *words: bytes) -> bytes | None:
+        if self.ended.is_set():
+            raise StreamBroke
+        try:
+            result = await step(*words)
+        except _GONE:
+            raise StreamBroke from None
+        return None if result is grpc.aio.EOF else result
+
+
+Handler = Callable[[ServerStream], Awaitable[None]]
+
+
+async def serve(address: str, identity: Identity, trust: TrustStore, talk: Handler) -> tuple[Any, int]:
+    """A running server and its port; OSError when the address cannot be had."""
+
+    async def handle(_requests: Any, context: Any) -> None:
+        stream = ServerStream(context)
+        try:
+            await talk(stream)
+        finally:
+            stream.ended.set()
+
+    server = grpc.aio.server(options=_OPTIONS)
+    methods = {_METHOD: grpc.stream_stream_rpc_method_handler(handle)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, methods),))
+    roots = b"".join(trust.pin(name) for name in trust.names)
+    credentials = grpc.ssl_server_credentials(
+        [(identity.key, identity.certificate)], roots, require_client_auth=True
+    )
+    try:
+        port = server.add_secure_port(address, credentials)
+    except RuntimeError:
+        raise OSError from None
+    await server.start()
+    return server, port

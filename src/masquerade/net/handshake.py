@@ -1,0 +1,111 @@
+"""The first words on a stream: who we are, which version we speak, which contract we agreed to.
+
+Both ends say hello; the one that is dialled checks first and answers with its own hello, or with a refusal that
+says why. The texts here are for the person who must mend it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+
+from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused
+from masquerade.net.channel import Agreement, Node
+from masquerade.net.farewell import Bye
+
+MOST_BYTES = 1024
+"""No greeting is longer."""
+
+Text = str | None
+
+
+class Reason(StrEnum):
+    """Why a node refuses another."""
+
+    VERSION = "version"
+    CONTRACT = "contract"
+    STRANGER = "stranger"  # shows another certificate than the one pinned for the name it says
+    NOT_INVITED = "not invited"
+    WRONG_WAY = "wrong way"  # it dials where it should be dialled
+    TWICE = "twice"
+    GAVE_UP = "gave up"
+
+
+# Newer versions may say more; the fields that are here stay, so that versions can be compared.
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """Who says it, and what it agreed to."""
+
+    name: str
+    version: int
+    session: bytes
+
+
+class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+    """The answer to a hello that does not fit."""
+
+    reason: Reason
+    version: int
+    bye: Bye | None = None
+
+
+def encode(greeting: Hello | Refusal) -> bytes:
+    """A greeting as a frame."""
+    return msgspec.msgpack.encode(greeting)
+
+
+def decode(frame: bytes, peer: Node) -> Hello | Refusal:
+    """A greeting from a frame that somebody sent."""
+    try:
+        if len(frame) > MOST_BYTES:
+            raise ValueError
+        return msgspec.msgpack.decode(frame, type=Hello | Refusal)
+    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
+        raise PeerBrokeProtocol(peer.name, f"at {peer.address} does not greet as a Masquerade node") from None
+
+
+def misfit(hello: Hello, agreement: Agreement) -> Reason | None:
+    """Why a peer's hello does not fit ours."""
+    if hello.version != agreement.version:
+        return Reason.VERSION
+    if hello.session != agreement.session:
+        return Reason.CONTRACT
+    return None
+
+
+def refused(peer: Node, reason: Reason, agreement: Agreement, version: int, *, by_peer: bool) -> PeerError:
+    """The error that tells a person why two nodes do not come together, on either side."""
+    texts: dict[Reason, Callable[[], str]] = {
+        Reason.VERSION: lambda: (
+            f"speaks protocol version {version}, we speak {agreement.version}:"
+            " update the older one of the two"
+        ),
+        Reason.CONTRACT: lambda: (
+            "agreed to another contract than we did; compare the jobs of the two parties,"
+            " and restart the session from one of them"
+        ),
+        Reason.STRANGER: lambda: (
+            "says that our certificate is not the one it knows for our name; send it ours again"
+            if by_peer
+            else "shows a certificate that is not the one in our trust store for this name;"
+            " compare the fingerprints with its steward"
+        ),
+        Reason.NOT_INVITED: lambda: (
+            "says that we are not among the parties of its session; compare the jobs of the two parties"
+            if by_peer
+            else "is not among the parties of this session, and yet it connects to us"
+        ),
+        Reason.WRONG_WAY: lambda: (
+            "says that it should have connected to us, not we to it; compare the parties' names"
+            if by_peer
+            else "connects to us, though we connect to it; compare the parties' names"
+        ),
+        Reason.TWICE: lambda: (
+            "has a connection from us already; is another process running under our name?"
+            if by_peer
+            else "connects a second time; is another process running under its name?"
+        ),
+        Reason.GAVE_UP: lambda: "has given up the session already; its log says why",
+    }
+    return PeerRefused(peer.name, f"at {peer.address} {texts[reason]()}")

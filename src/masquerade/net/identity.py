@@ -1,0 +1,269 @@
+"""Who a node is: a certificate and its private key; and the small authority that issues them for trials.
+
+Keys are ECDSA on P-256, which every TLS library speaks. A certificate names its party as a DNS name; peers pin the
+certificate itself (net/trust.py), so an authority's signature by itself opens no door.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from masquerade.errors import ParameterError, shown
+
+CERTIFICATE_FILE = "identity.pem"
+KEY_FILE = "key.pem"
+MOST_DAYS = 3650
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
+_CLOCKS_DIFFER = timedelta(minutes=5)
+
+
+def check_name(name: str) -> str:
+    """A name that a party can have: it becomes a DNS name and a file's name."""
+    if not _NAME.fullmatch(name):
+        raise ParameterError(
+            f"{shown(name)} cannot name a party: small letters a-z, digits and hyphens are allowed,"
+            " first a letter or a digit, at most 63 signs"
+        )
+    return name
+
+
+@dataclass(frozen=True)
+class Authority:
+    """Signs certificates for trials."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A node's own certificate and private key, as PEM."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", party_of(self.certificate, "the certificate"))
+        if _public_bytes(_private_key(self.key, "the key")) != _certified_bytes(self.certificate):
+            raise ParameterError(f"the key is not the one of {self.name}'s certificate")
+
+    @property
+    def fingerprint(self) -> str:
+        """The certificate's fingerprint, to be compared by telephone."""
+        return fingerprint(self.certificate)
+
+    def check_dates(self) -> None:
+        """ParameterError when our certificate is not valid now: nobody would accept it."""
+        problem = out_of_date(self.certificate)
+        if problem is not None:
+            raise ParameterError(f"our own certificate ({self.name}) {problem}; renew it and tell the peers")
+
+    def save(self, folder: Path) -> None:
+        """Write `identity.pem` and `key.pem` (which only its owner may read); never over others."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_new(folder / KEY_FILE, self.key, 0o600)
+        write_new(folder / CERTIFICATE_FILE, self.certificate, 0o644)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """The identity in a folder."""
+        certificate = read_pem(folder / CERTIFICATE_FILE)
+        party_of(certificate, str(folder / CERTIFICATE_FILE))
+        key = read_pem(folder / KEY_FILE)
+        if stat.S_IMODE((folder / KEY_FILE).stat().st_mode) & 0o007:
+            raise ParameterError(f"{folder / KEY_FILE}: others may read this private key; chmod 600 it")
+        _private_key(key, str(folder / KEY_FILE))
+        try:
+            return cls(certificate, key)
+        except ParameterError as error:
+            raise ParameterError(f"{folder}: {error}") from None
+
+
+def make_authority(name: str = "masquerade-trials", days: int = 30) -> Authority:
+    """A new authority, with a key of its own."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _subject(check_name(name))
+    builder = _builder(subject, key, subject, days).add_extension(
+        x509.BasicConstraints(True, 0), critical=True
+    )
+    builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
+    return Authority(_pem(builder.sign(key, hashes.SHA256())), _key_pem(key))
+
+
+def issue(authority: Authority, name: str, days: int = 30) -> Identity:
+    """A new identity for a party, with a key of its own, signed by the authority."""
+    signer = _private_key(authority.key, "the authority's key")
+    issuer = x509.load_pem_x509_certificate(authority.certificate)
+    return _identity(check_name(name), days, signer, issuer)
+
+
+def self_signed(name: str, days: int = 30) -> Identity:
+    """A new identity that needs no authority: peers pin the certificate anyway."""
+    return _identity(check_name(name), days, None, None)
+
+
+def party_of(certificate: bytes, place: str) -> str:
+    """The party that a certificate (PEM) is for: its first DNS name; ParameterError naming the place when none is."""
+    try:
+        loaded = x509.load_pem_x509_certificate(certificate)
+        names = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+        raise ParameterError(f"{place}: not a PEM certificate with the party's name as DNS name") from None
+    for name in names.get_values_for_type(x509.DNSName):
+        if _NAME.fullmatch(name):
+            return name
+    raise ParameterError(f"{place}: the certificate has no DNS name that can name a party")
+
+
+def fingerprint(certificate: bytes) -> str:
+    """SHA-256 over a certificate (PEM), in groups of two hexadecimal digits."""
+    return x509.load_pem_x509_certificate(certificate).fingerprint(hashes.SHA256()).hex(":").upper()
+
+
+def out_of_date(certificate: bytes) -> str | None:
+    """Why a certificate (PEM) is not valid now, or None when it is."""
+    loaded = x509.load_pem_x509_certificate(certificate)
+    now = datetime.now(UTC)
+    if now > loaded.not_valid_after_utc:
+        return f"expired on {loaded.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+    if now < loaded.not_valid_before_utc:
+        return f"is valid from {loaded.not_valid_before_utc:%Y-%m-%d %H:%M} UTC only"
+    return None
+
+
+def read_pem(path: Path) -> bytes:
+    """The bytes of a small text file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def write_new(path: Path, data: bytes, mode: int) -> None:
+    """Write a file that must not be there yet; it has its mode from the first moment."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(data)
+    except FileExistsError:
+        raise ParameterError(f"{path}: exists already, and is not overwritten") from None
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _identity(
+    name: str, days: int, signer: ec.EllipticCurvePrivateKey | None, issuer: x509.Certificate | None
+) -> Identity:
+    key = ec.generate_private_key(ec.SECP256R1())
+    above = issuer.subject if issuer is not None else _subject(name)
+    builder = _builder(_subject(name), key, above, days)
+    if issuer is not None:
+        builder = builder.add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(
+                issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+            ),
+            critical=False,
+        )
+    builder = (
+        builder.add_extension(x509.BasicConstraints(False, None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+            critical=False,
+        )
+        .add_extension(
+            x509.SubjectAlternativeName(
+                [
+                    x509.DNSName(name),
+                    x509.DNSName("localhost"),
+                    x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+                ]
+            ),
+            critical=False,
+        )
+    )
+    return Identity(_pem(builder.sign(signer if signer is not None else key, hashes.SHA256())), _key_pem(key))
+
+
+def _builder(
+    subject: x509.Name, key: ec.EllipticCurvePrivateKey, issuer: x509.Name, days: int
+) -> x509.CertificateBuilder:
+    if not 1 <= days <= MOST_DAYS:
+        raise ParameterError(f"a certificate is valid for 1 to {MOST_DAYS} days, not {days}")
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCKS_DIFFER)
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _subject(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _private_key(key: bytes, place: str) -> ec.EllipticCurvePrivateKey:
+    try:
+        loaded = load_pem_private_key(key, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # the library's words may quote the key
+        raise ParameterError(f"{place}: not a private key in PEM without a password") from None
+    if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not isinstance(loaded.curve, ec.SECP256R1):
+        raise ParameterError(f"{place}: not an ECDSA key on P-256")
+    return loaded
+
+
+def _public_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _certified_bytes(certificate: bytes) -> bytes:
+    public = x509.load_pem_x509_certificate(certificate).public_key()
+    return public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(Encoding.PEM)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -1,0 +1,169 @@
+"""Why does a peer not answer? gRPC tells little of a TLS handshake that failed, so we try one ourselves.
+
+The probe trusts nothing and says nothing: it looks at the certificate that is shown, and at what becomes of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from dataclasses import dataclass
+from enum import Enum
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from masquerade.errors import PeerError, PeerRefused, PeerUnreachable
+from masquerade.net.channel import Node
+from masquerade.net.identity import Identity, fingerprint, out_of_date
+from masquerade.net.trust import TrustStore
+
+_PATIENCE = 2.0
+
+
+class Finding(Enum):
+    """What is at an address."""
+
+    NOBODY = "nobody answers"
+    MUTE = "something accepts the connection and then says nothing"
+    HANGS_UP = "something accepts the connection and breaks it off"
+    NO_TLS = "something answers that does not speak TLS"
+    STRANGER = "another certificate than the pinned one"
+    OUT_OF_DATE = "the pinned certificate, which is not valid now"
+    REFUSES_US = "it refuses our certificate"
+    FINE = "the peer, and it accepts us"
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A finding with what can be said of it."""
+
+    finding: Finding
+    shown: bytes = b""  # the certificate (PEM), where one was shown
+    alert: str = ""  # what TLS called it
+
+    @property
+    def is_final(self) -> bool:
+        """Whether trying again cannot help."""
+        lasting = (Finding.NO_TLS, Finding.STRANGER, Finding.OUT_OF_DATE, Finding.REFUSES_US)
+        return self.finding in lasting
+
+
+async def probe(peer: Node, identity: Identity, trust: TrustStore) -> Diagnosis:
+    """Look at a peer's address."""
+    host, _, port = peer.address.rpartition(":")
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except (OSError, ValueError, TimeoutError):
+        return Diagnosis(Finding.NOBODY)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return await _shake_hands(reader, writer, peer, identity, trust)
+    except TimeoutError:
+        return Diagnosis(Finding.MUTE)
+    finally:
+        writer.transport.abort()
+
+
+async def _shake_hands(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    peer: Node,
+    identity: Identity,
+    trust: TrustStore,
+) -> Diagnosis:
+    context = _context()
+    shows_ours = _show_ours(context, identity)
+    try:
+        await writer.start_tls(context, server_hostname=peer.name)
+        der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        shown = x509.load_der_x509_certificate(der).public_bytes(Encoding.PEM)
+        if shown != trust.pin(peer.name):
+            return Diagnosis(Finding.STRANGER, shown)
+        if out_of_date(shown) is not None:
+            return Diagnosis(Finding.OUT_OF_DATE, shown)
+        # TLS 1.3: whether the other end accepts our certificate shows in what it says first.
+        return Diagnosis(Finding.FINE if await reader.read(1) else Finding.HANGS_UP)
+    except ssl.SSLEOFError:
+        return Diagnosis(Finding.HANGS_UP)
+    except ssl.SSLError as error:
+        reason = error.reason or ""
+        if "ALERT" not in reason:
+            return Diagnosis(Finding.NO_TLS)
+        return Diagnosis(Finding.REFUSES_US if shows_ours else Finding.FINE, alert=_words(reason))
+    except OSError:
+        return Diagnosis(Finding.HANGS_UP)
+
+
+def explain(
+    peer: Node, diagnosis: Diagnosis, identity: Identity, trust: TrustStore, seconds: float
+) -> PeerError:
+    """The error for a diagnosis, when it is final or the time (`seconds`) is over."""
+    at = f"at {peer.address}"
+    match diagnosis.finding:
+        case Finding.NO_TLS:
+            return PeerRefused(
+                peer.name, f"{at} does not speak TLS; is another program at this address, or one without TLS?"
+            )
+        case Finding.STRANGER:
+            return PeerRefused(
+                peer.name,
+                f"{at} shows a certificate that is not the one in our trust store; compare the fingerprints"
+                f" with its steward: shown {fingerprint(diagnosis.shown)},"
+                f" trusted {trust.fingerprint(peer.name)}",
+            )
+        case Finding.OUT_OF_DATE:
+            return PeerRefused(
+                peer.name, f"{at} shows a certificate that {out_of_date(diagnosis.shown)}; it must be renewed"
+            )
+        case Finding.REFUSES_US:
+            return PeerRefused(
+                peer.name,
+                f"{at} refuses our certificate ({diagnosis.alert}); its trust store should have the one with"
+                f" the fingerprint {identity.fingerprint}",
+            )
+        case Finding.NOBODY:
+            return PeerUnreachable(
+                peer.name, f"{at}: nobody answers, tried for {seconds:g} s; is it running?"
+            )
+        case Finding.MUTE | Finding.HANGS_UP:
+            does = "says nothing" if diagnosis.finding is Finding.MUTE else "breaks off"
+            return PeerUnreachable(
+                peer.name,
+                f"{at}: accepts the connection, then {does}, tried for {seconds:g} s;"
+                " is it frozen, or is another program at this address?",
+            )
+        case Finding.FINE:
+            return PeerUnreachable(
+                peer.name,
+                f"{at}: is there, but has not joined the session within {seconds:g} s; its log says why",
+            )
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # it is only looked at, and compared with the pin
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
+def _show_ours(context: ssl.SSLContext, identity: Identity) -> bool:
+    """Python loads keys from files only; ours goes through memory, so that it never lies on a disk."""
+    if not hasattr(os, "memfd_create"):
+        return False  # then the probe cannot tell whether our certificate is what is refused
+    number = os.memfd_create("identity")
+    try:
+        os.write(number, identity.key + identity.certificate)
+        context.load_cert_chain(f"/proc/self/fd/{number}")
+    finally:
+        os.close(number)
+    return True
+
+
+def _words(reason: str) -> str:
+    """`TLSV1_ALERT_UNKNOWN_CA` as `unknown ca`."""
+    return reason.rpartition("ALERT_")[2].replace("_", " ").lower()

@@ -1,0 +1,265 @@
+"""A channel over a stream of frames: numbering, pulses, silence, last words. Knows nothing of gRPC.
+
+Two tasks serve a channel: one reads frames as they come, so that peers that send to each other at once never wait
+for each other; one keeps time. A failure is noticed there, whether or not anybody is using the channel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Protocol
+
+from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerError, PeerUnreachable
+from masquerade.net.channel import Agreement, Node, Timings
+from masquerade.net.farewell import DONE, Bye, blame
+from masquerade.net.framing import Arrived, FrameError, Inbound, Outbound, Sign
+
+_PULSES = 4  # a peer must miss so many before it counts as silent
+_SLOWEST_PULSE = 5.0
+_UPKEEP = 128  # bytes that an unheard message costs besides its own
+
+
+class StreamBroke(Exception):
+    """The stream ended before its end."""
+
+
+class FrameStream(Protocol):
+    """What carries frames: reliable and ordered."""
+
+    async def read(self) -> bytes | None:
+        """The next frame; None when the peer ended the stream. StreamBroke when it broke."""
+
+    async def write(self, frame: bytes) -> None:
+        """Send a frame. StreamBroke when nobody can hear it any more."""
+
+    async def end(self) -> None:
+        """Hang up at once."""
+
+
+class StreamChannel:
+    """A `Channel` over a `FrameStream` whose two ends have shaken hands. `known` are all peers of the session."""
+
+    def __init__(
+        self,
+        peer: Node,
+        stream: FrameStream,
+        agreement: Agreement,
+        timings: Timings,
+        known: Collection[str],
+        on_failure: Callable[[PeerError], None] | None = None,
+    ) -> None:
+        self.bytes_sent = self.bytes_received = 0
+        self.messages_sent = self.messages_received = 0
+        self._node = peer
+        self._stream = stream
+        self._agreement = agreement
+        self._timings = timings
+        self._known = known
+        self._on_failure = on_failure
+        self._outbound = Outbound()
+        self._inbound = Inbound(agreement.most_bytes)
+        self._inbox: deque[bytes] = deque()
+        self._inbox_bytes = 0
+        self._writing = asyncio.Lock()
+        self._changed = asyncio.Event()  # a message, a last word or a failure came
+        self._failed: asyncio.Future[PeerError] = asyncio.get_running_loop().create_future()
+        self._peer_left: Bye | None = None
+        self._over = asyncio.Event()  # nothing more will be read
+        self._closing = False
+        self._quiet_ticks = 0
+        self._wrote = False
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._keep_time())]
+        self._pulse: asyncio.Task[None] | None = None
+
+    @property
+    def peer(self) -> str:
+        """The peer's name."""
+        return self._node.name
+
+    async def send(self, data: bytes) -> None:
+        """Send one message; returns when the transport has taken it."""
+        if len(data) > self._agreement.most_bytes:
+            raise ParameterError(
+                f"a message of {len(data)} bytes for party {self.peer}: {self._agreement.most_bytes} are agreed"
+            )
+        async with self._writing:
+            for frame in self._outbound.message(data):
+                self._check_open()
+                await self._write(frame)
+                self.bytes_sent += len(frame)
+            self.messages_sent += 1
+
+    async def receive(self) -> bytes:
+        """The peer's next message."""
+        try:
+            async with asyncio.timeout(self._timings.patience):
+                while True:
+                    self._changed.clear()
+                    if self._failed.done():
+                        raise self._failed.result()
+                    if self._inbox:
+                        data = self._inbox.popleft()
+                        self._inbox_bytes -= len(data) + _UPKEEP
+                        return data
+                    self._check_open()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise PeerUnreachable(
+                self.peer,
+                f"at {self._node.address} is alive, but has said nothing for {self._timings.patience:g} s",
+            ) from None
+
+    async def failure(self) -> PeerError:
+        """Wait until the channel fails; what went wrong."""
+        return await asyncio.shield(self._failed)
+
+    async def close(self, bye: Bye | None = None) -> None:
+        """Say why we leave (by default: done), wait until the peer has heard it, and hang up."""
+        if self._closing:
+            return
+        bye = bye if bye is not None else DONE
+        self._closing = True
+        self._changed.set()
+        try:
+            # A peer that lives hears everything to the end; after a failure nobody waits for long.
+            async with asyncio.timeout(None if bye.is_calm else self._timings.grace):
+                if not self._over.is_set():
+                    async with self._writing:
+                        await self._write(self._outbound.bye(bye))
+                    await self._over.wait()
+        except (TimeoutError, PeerError):
+            pass
+        finally:
+            await self._hang_up()
+
+    async def _hang_up(self) -> None:
+        for task in (*self._tasks, *([self._pulse] if self._pulse is not None else [])):
+            task.cancel()
+        with suppress(StreamBroke):
+            await self._stream.end()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _check_open(self) -> None:
+        if self._failed.done():
+            raise self._failed.result()
+        if self._peer_left is not None:
+            raise blame(self.peer, self._peer_left, self._known)
+        if self._closing:
+            raise PeerUnreachable(self.peer, "is no longer connected: we have closed the channel ourselves")
+
+    async def _write(self, frame: bytes) -> None:
+        try:
+            await self._stream.write(frame)
+            self._wrote = True
+        except StreamBroke:
+            # The reader knows better why: it may have a last word still to read.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._timings.grace):
+                    await self._over.wait()
+            self._vanished()
+            self._check_open()
+            raise PeerUnreachable(self.peer, "left") from None  # closing, or it had said goodbye
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                frame = await self._stream.read()
+                self._quiet_ticks = 0
+                if frame is None:
+                    self._vanished()
+                    return
+                if await self._take(frame):
+                    return
+        except StreamBroke:
+            self._vanished()
+        except FrameError as error:
+            self._fail(PeerBrokeProtocol(self.peer, f"at {self._node.address} {error}"))
+            with suppress(StreamBroke):  # heard no more, but it should still learn why we leave
+                while await self._stream.read() is not None:
+                    pass
+        finally:
+            self._over.set()
+            self._changed.set()
+
+    async def _take(self, frame: bytes) -> bool:
+        """Understand a frame; whether it was the last."""
+        match self._inbound.take(frame):
+            case Arrived() as message:
+                self._arrived(message)
+            case Sign.HEARD:
+                if not self._closing:
+                    raise FrameError("answered a last word that we have not said")
+                return True
+            case Bye() as bye:
+                self._peer_left = bye  # this stops a message that we may be sending
+                if not bye.is_calm:
+                    self._fail(blame(self.peer, bye, self._known))
+                self._changed.set()
+                async with self._writing:
+                    await self._stream.write(self._outbound.heard())
+                return not self._closing
+            case _:
+                pass
+        return False
+
+    def _arrived(self, message: Arrived) -> None:
+        self.bytes_received += message.wire_bytes
+        self.messages_received += 1
+        if self._closing:
+            return  # nobody will hear it
+        self._inbox_bytes += len(message.data) + _UPKEEP
+        if self._inbox_bytes > self._agreement.most_bytes + _UPKEEP:
+            raise FrameError(f"sent more than {self._agreement.most_bytes} bytes that nobody waits for")
+        self._inbox.append(message.data)
+        self._changed.set()
+
+    async def _keep_time(self) -> None:
+        """Send pulses while we say nothing else, and count the peer's silence.
+
+        In ticks, not in seconds: when this process itself stood still, its peers are not to blame.
+        """
+        tick = min(_SLOWEST_PULSE, self._timings.silence / _PULSES)
+        while True:
+            self._wrote = False
+            await asyncio.sleep(tick)
+            self._quiet_ticks += 1
+            if self._quiet_ticks * tick > self._timings.silence and not self._over.is_set():
+                self._fail(
+                    PeerUnreachable(
+                        self.peer,
+                        f"at {self._node.address} fell silent for {self._timings.silence:g} s;"
+                        " is it or its network frozen?",
+                    )
+                )
+                self._over.set()
+                with suppress(StreamBroke):
+                    await self._stream.end()
+                return
+            busy = self._writing.locked() or self._closing or self._peer_left is not None
+            if not self._wrote and not busy and (self._pulse is None or self._pulse.done()):
+                self._pulse = asyncio.create_task(self._send_pulse())
+
+    async def _send_pulse(self) -> None:
+        with suppress(StreamBroke):  # the reader tells
+            async with self._writing:
+                await self._stream.write(self._outbound.pulse())
+
+    def _vanished(self) -> None:
+        if self._peer_left is None:
+            self._fail(
+                PeerUnreachable(
+                    self.peer,
+                    f"at {self._node.address} vanished in the middle of the session; was it stopped or killed?",
+                )
+            )
+
+    def _fail(self, error: PeerError) -> None:
+        """The first failure counts."""
+        if not self._failed.done():
+            self._failed.set_result(error)
+            if self._on_failure is not None:
+                self._on_failure(error)
+        self._changed.set()

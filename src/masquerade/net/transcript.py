@@ -1,0 +1,95 @@
+"""What a party said and heard: one line a message, never its content.
+
+The digest proves afterwards which message it was, to somebody who has it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import msgspec
+
+from masquerade.errors import DataError, ParameterError
+
+Direction = Literal["sent", "received"]
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One message: `seconds` since the session's start, `size` in bytes, `digest` SHA-256 in hexadecimal."""
+
+    number: int
+    seconds: float
+    direction: Direction
+    peer: str
+    kind: str
+    size: int
+    digest: str
+
+
+class Transcript:
+    """Collects entries and, given a path, writes each as a line of JSON at once.
+
+    A message is entered before it leaves: what is not in the transcript was not said.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.entries: list[Entry] = []
+        self._path = path
+        self._start = time.monotonic()
+        try:
+            self._file = path.open("wb", buffering=0) if path is not None else None
+        except OSError as error:
+            raise ParameterError(f"{path}: the transcript cannot be written: {error.strerror}") from None
+
+    def sent(self, peer: str, kind: str, data: bytes) -> None:
+        """A message is about to leave."""
+        self._enter("sent", peer, kind, data)
+
+    def received(self, peer: str, kind: str, data: bytes) -> None:
+        """A message was heard."""
+        self._enter("received", peer, kind, data)
+
+    def close(self) -> None:
+        """End the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _enter(self, direction: Direction, peer: str, kind: str, data: bytes) -> None:
+        seconds = round(time.monotonic() - self._start, 6)
+        digest = hashlib.sha256(data).hexdigest()
+        entry = Entry(len(self.entries), seconds, direction, peer, kind, len(data), digest)
+        self.entries.append(entry)
+        if self._file is not None:
+            try:
+                self._file.write(msgspec.json.encode(entry) + b"\n")
+            except OSError as error:
+                raise ParameterError(
+                    f"{self._path}: the transcript cannot be written: {error.strerror}"
+                ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_transcript(path: Path) -> tuple[Entry, ...]:
+    """The entries of a transcript file."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+    entries = []
+    for number, line in enumerate(lines, 1):
+        try:
+            entries.append(msgspec.json.decode(line, type=Entry))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise DataError(f"{path}: line {number} is not an entry of a transcript") from None
+    return tuple(entries)

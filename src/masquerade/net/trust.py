@@ -1,0 +1,88 @@
+"""Whom a node trusts: for each peer's name the one certificate that it must show.
+
+The store is the node's own. Nothing from a coordinator, an authority or the system adds to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from masquerade.errors import ParameterError, PeerRefused, hint, shown
+from masquerade.net.identity import check_name, fingerprint, party_of, read_pem, write_new
+
+SUFFIX = ".pem"
+
+
+class TrustStore:
+    """Peer names with their pinned certificates (PEM)."""
+
+    def __init__(self, pins: Mapping[str, bytes]) -> None:
+        self._pins: dict[str, bytes] = {}
+        for name, pem in pins.items():
+            self._pins[check_name(name)] = _checked(pem, name, f"the certificate of {name}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everybody that this node knows."""
+        return tuple(self._pins)
+
+    def pin(self, peer: str) -> bytes:
+        """The certificate that a peer must show."""
+        if peer not in self._pins:
+            known = ", ".join(self._pins) or "nobody"
+            raise PeerRefused(
+                peer,
+                f"is not in our trust store, which knows {known}{hint(peer, self._pins)};"
+                " add its certificate once you have compared the fingerprint with its steward",
+            )
+        return self._pins[peer]
+
+    def owner(self, certificate: bytes) -> str | None:
+        """Whose pinned certificate (PEM or DER) this is, if anybody's."""
+        der = _der(certificate)
+        return next((name for name, pem in self._pins.items() if _der(pem) == der), None)
+
+    def fingerprint(self, peer: str) -> str:
+        """The fingerprint of a peer's pinned certificate."""
+        return fingerprint(self.pin(peer))
+
+    def save(self, folder: Path) -> None:
+        """Write one `<peer>.pem` a peer; never over others."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, pem in self._pins.items():
+            write_new(folder / f"{name}{SUFFIX}", pem, 0o644)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """The store in a folder: each `<peer>.pem` is that peer's certificate."""
+        if not folder.is_dir():
+            raise ParameterError(f"{folder}: there is no such folder; a trust store has one .pem file a peer")
+        store = cls({})
+        for path in sorted(folder.glob(f"*{SUFFIX}")):
+            try:
+                name = check_name(path.stem)
+            except ParameterError as error:
+                raise ParameterError(f"{path}: {error}") from None
+            store._pins[name] = _checked(read_pem(path), name, str(path))
+        return store
+
+
+def _checked(pem: bytes, name: str, place: str) -> bytes:
+    """The one certificate in `pem`, written canonically, which must be for this party."""
+    party = party_of(pem, place)
+    if party != name:
+        raise ParameterError(f"{place}: the certificate is for party {shown(party)}, not for {shown(name)}")
+    if len(x509.load_pem_x509_certificates(pem)) != 1:
+        raise ParameterError(f"{place}: more than one certificate; exactly the peer's own belongs there")
+    return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.PEM)
+
+
+def _der(certificate: bytes) -> bytes:
+    if certificate.lstrip().startswith(b"-----"):
+        return x509.load_pem_x509_certificate(certificate).public_bytes(Encoding.DER)
+    return certificate
