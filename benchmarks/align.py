@@ -54,9 +54,7 @@ def ours_takes(lists: Sequence[list[bytes]]) -> tuple[float, int, int]:
     names = [f"p{number}" for number in range(len(lists))]
     wire = Wire()
     started = time.perf_counter()
-    found = run_together(
-        {name: align(me, names, lists[me], b"bench") for me, name in enumerate(names)}, wire
-    )
+    found = run_together({name: align(me, names, lists[me], b"bench") for me, name in enumerate(names)}, wire)
     seconds = time.perf_counter() - started
     return seconds, len(found["p0"]), sum(len(message.data) for message in wire.heard)
 

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
         DataError,
         JobError,
         MasqueradeError,
+        NoCommonRecords,
         ParameterError,
+        PeerBrokeProtocol,
+        PeerError,
+        PeerRefused,
+        PeerUnreachable,
         RequirementUnreachable,
         RequirementViolated,
         TaxonomyError,
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from masquerade.library.evaluation import evaluate
     from masquerade.library.frames import Release, Verification, anonymize, read, verify
     from masquerade.library.jobs import anonymize_job, evaluate_job, verify_job
+    from masquerade.library.mashup import Mashup, mashup_job
     from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
     from masquerade.privacy.check import Verdict
     from masquerade.privacy.confidence_bounding import ConfidenceBounding
@@ -64,7 +70,12 @@ _HOME = {
         "DataError",
         "JobError",
         "MasqueradeError",
+        "NoCommonRecords",
         "ParameterError",
+        "PeerBrokeProtocol",
+        "PeerError",
+        "PeerRefused",
+        "PeerUnreachable",
         "RequirementUnreachable",
         "RequirementViolated",
         "TaxonomyError",
@@ -72,6 +83,7 @@ _HOME = {
     "library.evaluation": ["evaluate"],
     "library.frames": ["Release", "Verification", "read", "verify"],
     "library.jobs": ["anonymize_job", "evaluate_job", "verify_job"],
+    "library.mashup": ["Mashup", "mashup_job"],
     "privacy.alpha_k_anonymity": ["AlphaKAnonymity"],
     "privacy.check": ["Verdict"],
     "privacy.confidence_bounding": ["ConfidenceBounding"],
@@ -135,9 +147,15 @@ __all__ = [
     "JobError",
     "KAnonymity",
     "LDiversity",
+    "Mashup",
     "MasqueradeError",
+    "NoCommonRecords",
     "PSensitiveKAnonymity",
     "ParameterError",
+    "PeerBrokeProtocol",
+    "PeerError",
+    "PeerRefused",
+    "PeerUnreachable",
     "RecursiveLDiversity",
     "Release",
     "Requirement",
@@ -156,6 +174,7 @@ __all__ = [
     "evaluate",
     "evaluate_job",
     "generate_people",
+    "mashup_job",
     "read",
     "read_taxonomy",
     "verify",

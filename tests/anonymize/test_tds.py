@@ -173,6 +173,103 @@ def test_same_steps_with_diversity(records: list[dict[str, Any]], l: int, k: int
     ]
 
 
+FEW_OLD = mq.Table(
+    pa.table(
+        {
+            "job": ["cook"] * 4 + ["nurse"] * 4 + ["smith"],
+            "age": [30, 30, 30, 30, 30, 30, 60, 60, 60],
+            "note": [f"n{row}" for row in range(9)],
+            "class": list("NNYYNYNYY"),
+        }
+    ),
+    mq.Schema(
+        [
+            mq.Attribute("job", taxonomy=mq.Taxonomy(tree("*", "cook", "nurse", "smith"))),
+            mq.Attribute("age", "continuous"),
+            mq.Attribute("note"),
+        ]
+    ),
+)
+
+
+def few_old(suppression: float, k: int = 2, score: str = "certainty") -> mq.Release:
+    algorithm = mq.TopDownSpecialization("class" if SCORES[score].needs_class else None, score, suppression)
+    return mq.anonymize(FEW_OLD, mq.KAnonymity(["job", "age"], k), algorithm, order="input")
+
+
+def test_one_record_of_nine_stops_every_specialization_of_jobs() -> None:
+    """By hand. A job at its top costs 1 a record; the ages below and from 60 on cost 1 and 0.
+
+    Splitting age saves 9 − 6·1 − 3·0 = 3. To split jobs would save 9, and leave the smith alone.
+    """
+    release = few_old(0)
+    assert [(step.attribute, step.score) for step in release.steps] == [("age", 3.0)]
+    assert set(release.table["job"].to_pylist()) == {"*"}
+    assert release.metrics["ncp"] == pytest.approx((9 + 6) / 18)
+
+
+def test_without_it_the_others_keep_their_jobs() -> None:
+    release = few_old(0.12)  # 1.08 of 9 records
+    assert [(step.attribute, step.score) for step in release.steps] == [("job", 9.0), ("age", 3.0)]
+    assert release.table["note"].to_pylist() == [f"n{row}" for row in range(8)]
+    assert release.table["job"].to_pylist() == ["cook"] * 4 + ["nurse"] * 4
+    assert release.table["age"].to_pylist() == ["[-inf, 60)"] * 6 + ["[60, inf)"] * 2
+    assert (release.suppressed, release.summary["suppressed"], release.summary["released"]) == (1, 1, 8)
+    assert release.group_sizes.tolist() == [4, 2, 2]
+    # The six below 60 lose their age, the smith loses both cells.
+    assert release.metrics["ncp"] == pytest.approx((6 + 2) / 18)
+    assert release.metrics["discernibility"] == 16 + 4 + 4 + 9
+    assert release.settings["algorithm"] == {"name": "tds", "score": "certainty", "suppression": 0.12}
+
+
+def test_what_only_suppressed_records_have_is_nowhere_in_the_release() -> None:
+    release = few_old(0.12)
+    assert "smith" not in release.table["job"].combine_chunks().dictionary.to_pylist()
+    [job] = [column for column in release.columns if column.name == "job"]
+    assert job.labels == ("cook", "nurse")
+
+
+def test_certainty_leaves_nobody_out_for_less_than_they_cost() -> None:
+    # With k = 4, splitting ages next would leave out the four nurses. It saves 3, and they would cost 4 · 2.
+    release = few_old(0.6, k=4)
+    assert [step.attribute for step in release.steps] == ["job"]
+    assert release.suppressed == 1
+    # Other scores use what they may.
+    assert few_old(0.6, k=4, score="discernibility").suppressed == 5
+
+
+def test_a_share_counts_as_it_is_written() -> None:
+    algorithm = mq.TopDownSpecialization(suppression=0.29)
+    assert [algorithm.may_suppress(n) for n in (100, 99, 3, 0)] == [29, 28, 0, 0]
+    assert int(0.29 * 100) == 28  # what binary fractions would make of it
+
+
+@pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan"), "0.1", True, None])
+def test_a_share_is_at_least_0_and_below_1(share: Any) -> None:
+    with pytest.raises(mq.ParameterError, match=r"suppression parameter .* at least 0 and below 1"):
+        mq.TopDownSpecialization(suppression=share)
+
+
+def test_suppression_needs_one_qid() -> None:
+    two = mq.KAnonymity(["Sex", "Job"], k=4) & mq.KAnonymity(["Sex", "Salary"], k=5)
+    algorithm = mq.TopDownSpecialization("Class", suppression=0.1)
+    with pytest.raises(mq.ParameterError, match=r"same QID; .* over Sex, Job, and .* over Sex, Salary"):
+        mq.anonymize(loan_table(), two, algorithm)
+    covered = mq.KAnonymity(["Sex", "Job"], k=4) & mq.KAnonymity(["Job"], k=3)
+    assert mq.verify(mq.anonymize(loan_table(), covered, algorithm).table, covered)
+
+
+def test_suppression_is_refused_where_a_part_of_a_violating_group_may_satisfy() -> None:
+    requirement = mq.TCloseness(["Sex"], t=0.5, sensitive="Class")
+    with pytest.raises(mq.ParameterError, match="suppression: not possible with t-closeness"):
+        mq.anonymize(loan_table(), requirement, mq.TopDownSpecialization(suppression=0.1))
+
+
+def test_suppression_is_refused_with_the_score_that_weighs_the_smallest_group() -> None:
+    with pytest.raises(mq.ParameterError, match="weighs the smallest group"):
+        mq.TopDownSpecialization("Class", "info-gain-per-anonymity-loss", suppression=0.1)
+
+
 def test_nothing_more_is_valid() -> None:
     """The cut is maximal: any further specialization violates or tells no classes apart."""
     requirement = mq.KAnonymity(["Sex", "Job"], k=4) & mq.KAnonymity(["Sex", "Salary"], k=5)

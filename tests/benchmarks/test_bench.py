@@ -38,7 +38,7 @@ def test_list_names_every_experiment() -> None:
     shown = CliRunner().invoke(app, ["bench", "--list", "--json"])
     listed = json.loads(shown.stdout)
     assert set(listed) == {
-        *("adult", "align", "figures_10_11", "five_million", "games", "peers"),
+        *("adult", "align", "figures_10_11", "five_million", "games", "mashup", "peers"),
         *("readers", "scale", "scores", "startup"),
     }
     assert all(len(description) > 20 for description in listed.values())

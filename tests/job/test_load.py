@@ -37,7 +37,7 @@ def test_every_default_is_as_designed() -> None:
     }  # fmt: skip
     assert job.algorithm.model_dump() == {
         "name": "tds", "score": None, "argmax": "secure", "adversary": "semi-honest", "epsilon": 0.01,
-        "verification": "adaptive", "provider_aware": True, "seed": 7,
+        "verification": "adaptive", "provider_aware": True, "seed": 7, "suppression": 0.0,
     }  # fmt: skip
     assert job.parties["b"].normalize == "strip"
     assert job.parties["b"].attributes is None
@@ -66,7 +66,7 @@ def test_every_key_of_the_design_is_known() -> None:
             ],
             "algorithm": {
                 "name": "mondrian", "score": "info-gain", "argmax": "plain", "adversary": "malicious", "epsilon": 0.5,
-                "verification": "exact", "provider_aware": False, "seed": 1,
+                "verification": "exact", "provider_aware": False, "seed": 1, "suppression": 0.05,
             },
             "parties": {"bank": {"source": "b.csv", "id": "ssn", "normalize": "none", "attributes": ["job"]}},
             "output": {"table": "r.parquet", "report": False, "order": "input", "keep_provider": True},

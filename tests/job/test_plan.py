@@ -186,7 +186,21 @@ WRONG = {
     ),
     "score without a class": (
         changed('class = "income"\n', "") + '[algorithm]\nscore = "gain-ratio"\n',
-        'algorithm.score: score: "gain-ratio" needs a class attribute; without one, use "discernibility"',
+        'algorithm.score: score: "gain-ratio" needs a class attribute; '
+        'without one, use "discernibility" or "certainty"',
+    ),
+    "everything may be suppressed": (
+        JOB + "[algorithm]\nsuppression = 1\n",
+        "algorithm.suppression: must be a number of at least 0 and below 1; got 1",
+    ),
+    "suppression over two QIDs": (
+        JOB + '[[privacy]]\nmodel = "k-anonymity"\nqid = ["job"]\nk = 3\n[algorithm]\nsuppression = 0.1\n',
+        "algorithm: suppression: all requirements must be over the same QID; k-anonymity is over age, job, "
+        "and k-anonymity over job",
+    ),
+    "suppression with a model that it cannot be used with": (
+        JOB + '[[privacy]]\nmodel = "t-closeness"\nqid = ["age", "job"]\nt = 0.5\n[algorithm]\nsuppression = 0.1\n',
+        "algorithm: suppression: not possible with t-closeness, because a part of a violating group may satisfy it",
     ),
     "unknown algorithm": (
         JOB + '[algorithm]\nname = "tsd"\n',

@@ -82,6 +82,34 @@ def test_no_report_and_parquet(tmp_path: Path) -> None:
     assert mq.verify_job(tmp_path / "r.parquet", tmp_path / "job.toml")
 
 
+SUPPRESSING = JOB + '[algorithm]\nscore = "certainty"\nsuppression = 0.3\n[output]\ntable = "r.parquet"\n'
+
+
+def test_suppressed_rows_are_counted_and_left_out(tmp_path: Path) -> None:
+    summary = mq.anonymize_job(write_job(tmp_path, SUPPRESSING)).summary
+    assert 0 < summary["suppressed"] <= 2
+    assert summary["released"] == 8 - summary["suppressed"] == sum(1 for _ in released_ids(tmp_path))
+    assert mq.verify_job(tmp_path / "r.parquet", tmp_path / "job.toml")
+    with pytest.raises(mq.DataError, match="nothing suppressed"):
+        mq.evaluate_job(tmp_path / "people.csv", tmp_path / "r.parquet", tmp_path / "job.toml")
+
+
+def released_ids(folder: Path) -> list[str]:
+    return pyarrow.parquet.read_table(folder / "r.parquet")["disease"].to_pylist()
+
+
+@pytest.mark.parametrize("gone", ["suppressed", "dropped"])
+def test_a_parquet_file_tells_nothing_of_rows_that_are_gone(tmp_path: Path, gone: str) -> None:
+    job = write_job(tmp_path, SUPPRESSING if gone == "suppressed" else SUPPRESSING.replace("0.3", "0.0"))
+    people = (tmp_path / "people.csv").read_text()
+    row = "9,119,Nurse,Bern,Kuru,N,north\n" if gone == "suppressed" else "9,?,Nurse,Bern,Kuru,N,north\n"
+    (tmp_path / "people.csv").write_text(people + row)
+    written = mq.anonymize_job(job)
+    assert written.summary["suppressed" if gone == "suppressed" else "dropped_rows"] > 0
+    assert "Kuru" not in released_ids(tmp_path)
+    assert b"Kuru" not in (tmp_path / "r.parquet").read_bytes()
+
+
 PROVIDER = changed('class = "income"', 'class = "income"\nprovider = "hospital"')
 
 

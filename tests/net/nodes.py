@@ -44,13 +44,11 @@ async def session(*parties: Party) -> dict[str, Any]:
     """All parties at once, each listening on a port of its own: their results, or the errors they end with."""
     async with AsyncExitStack() as stack:
         listeners: dict[str, Listener] = {}
-        ready: dict[str, asyncio.Event] = {party.name: asyncio.Event() for party in parties}
         for party in parties:
             identity = party.identity or PEOPLE[party.name]
             manager = listen(identity, party.trust)
             listeners[party.name] = await stack.enter_async_context(manager)
         nodes = {name: Node(name, listener.address) for name, listener in listeners.items()}
-        del ready
 
         async def one(party: Party) -> Any:
             names = party.knows if party.knows is not None else tuple(nodes)

@@ -112,7 +112,7 @@ def test_of_equal_split_gains_the_first_wins() -> None:
     left = np.cumsum(table, axis=0)[:-1]
     right = table.sum(axis=0) - left
     for score in SCORES.values():
-        gains = score.split_gains(left, right)
+        gains = score.split_gains(left, right, np.array([[3, 1], [2, 2], [1, 3]]))
         assert gains[0] == gains[2]
     assert int(np.argmax(SCORES["gain-ratio"].split_gains(left, right))) == 0
 
@@ -183,13 +183,14 @@ def test_entropies_by_hand(rows: list[list[int]]) -> None:
 @given(children, st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=80)
 def test_the_order_of_children_and_classes_decides_nothing(rows: list[list[int]], random: Random) -> None:
-    shuffled = [list(row) for row in rows]
+    shuffled = [(row, 7 * at) for at, row in enumerate(rows)]  # each child with its relief
     random.shuffle(shuffled)
     order = list(range(len(rows[0])))
     random.shuffle(order)
-    other = counts(shuffled)[:, order]
+    other = counts([row for row, _ in shuffled])[:, order]
+    relief, moved = 7 * np.arange(len(rows)), np.array([each for _, each in shuffled])
     for score in SCORES.values():
-        before, after = score.base(counts(rows)), score.base(other)
+        before, after = score.base(counts(rows), relief), score.base(other, moved)
         assert score.rate(before, 1.5) == score.rate(after, 1.5)
         assert score.beneficial(counts(rows)) == score.beneficial(other)
 
@@ -204,10 +205,30 @@ def test_split_gains_are_those_of_two_children(values: list[tuple[int, int]]) ->
     right = table.sum(axis=0) - left
     gains = SCORES["info-gain"].split_gains(left, right)
     pairs = SCORES["discernibility"].split_gains(left, right)
+    relief = np.arange(2 * len(left)).reshape(-1, 2)
+    saved = SCORES["certainty"].split_gains(left, right, relief)
     for position, halves in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         assert gains[position] / FIXED_ONE == pytest.approx(gain(halves), abs=1e-9)
         sizes = [sum(half) for half in halves]
         assert pairs[position] == sum(sizes) ** 2 - sizes[0] ** 2 - sizes[1] ** 2
+        assert saved[position] == SCORES["certainty"].base(counts(halves), relief[position])
+
+
+def test_certainty_is_the_penalty_that_records_save() -> None:
+    """Ten records under a value of 4 of 8 leaves: 6 go to a leaf, 4 to a value of 3 leaves."""
+    score = SCORES["certainty"]
+    half, three = FIXED_ONE // 2, 3 * FIXED_ONE // 8
+    base = score.base(counts([[2, 4], [1, 3]]), np.array([half - 0, half - three]))
+    assert score.rate(base, anonymity_loss=5.0) == 6 * half + 4 * (half - three) == int(3.5 * FIXED_ONE)
+    assert not score.recomputable
+    assert all(each.recomputable for each in SCORES.values() if each is not score)
+
+
+def test_certainty_outweighs_suppressed_records_that_cost_no_more() -> None:
+    score = SCORES["certainty"]
+    assert score.worth(6 * FIXED_ONE, left_out=3, n_attributes=2)
+    assert not score.worth(6 * FIXED_ONE - 1, left_out=3, n_attributes=2)
+    assert SCORES["gain-ratio"].worth(0.0, left_out=3, n_attributes=2)
 
 
 def test_a_score_by_its_name() -> None:

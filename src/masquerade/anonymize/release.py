@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from masquerade.anonymize.outcome import Anonymizer, OnStep, Outcome, Step
 from masquerade.data.column import Generalised
+from masquerade.data.encode import without_unused
 from masquerade.data.table import Missing, Table
 from masquerade.engine.counts import Counts
 from masquerade.errors import Bug
@@ -129,8 +130,8 @@ def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Ta
         if name in generalised:
             cells[name] = generalised[name].to_arrow()
         else:
-            raw = table.cells(name)
-            cells[name] = raw if rows is None else raw.take(rows)
+            raw = table.cells(name) if rows is None else table.cells(name).take(rows)
+            cells[name] = without_unused(raw) if rows is not None or table.dropped_rows else raw
     return pa.table(cells)
 
 

@@ -145,6 +145,19 @@ def _only_used(values: pa.Array, codes: Codes) -> tuple[pa.Array, Codes]:
     return values.filter(pa.array(used)), (np.cumsum(used, dtype=np.int32) - 1)[codes]
 
 
+def without_unused(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column whose dictionary, if it has one, names only values that some row has.
+
+    Arrow keeps the whole dictionary when it takes rows, and Parquet writes it: it would tell of the rows that
+    are gone.
+    """
+    if not pa.types.is_dictionary(column.type):
+        return column
+    values, codes = _only_used(*reversed(distinct(column)))
+    indices = pa.array(codes).cast(column.type.index_type)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, values, ordered=column.type.ordered)])
+
+
 def _kind(attribute: Attribute) -> Kind:
     return "date" if attribute.kind == "date" else "continuous"
 

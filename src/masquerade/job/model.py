@@ -34,14 +34,19 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def _number(
-    low: float, high: float = math.inf, *, open_low: bool = False, whole: bool = False
+    low: float,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+    whole: bool = False,
 ) -> PlainValidator:
     """A finite number in `[low, high]`, kept whole or decimal as it is written."""
 
     def check(value: object) -> int | float:
         if not _is_number(value) or (whole and not isinstance(value, int)):
             raise ValueError
-        if not low <= value <= high or (open_low and value == low):
+        if not low <= value <= high or (open_low and value == low) or (open_high and value == high):
             raise ValueError
         return value
 
@@ -167,6 +172,9 @@ class AlgorithmSection(Section):
 
     name: Text = _key('the name of an algorithm, such as "tds"', "tds")
     score: Literal[tuple(SCORES)] | None = _key(_one_of(*SCORES))  # type: ignore[valid-type] # those that there are
+    suppression: Annotated[float, _number(0, 1, open_high=True)] = _key(
+        "a number of at least 0 and below 1", 0.0
+    )
     argmax: Literal["secure", "plain"] = _key(_one_of("secure", "plain"), "secure")
     adversary: Literal["semi-honest", "malicious"] = _key(_one_of("semi-honest", "malicious"), "semi-honest")
     epsilon: Annotated[float, _number(0)] = _key("a finite number of at least 0", 0.01)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.anonymize.tds import TopDownSpecialization, refuse_suppression
 from masquerade.data.schema import Schema
 from masquerade.errors import hint
 from masquerade.job.attributes import schema_of
@@ -20,7 +20,7 @@ from masquerade.job.outputs import Outputs, outputs_of
 from masquerade.job.problems import Problems
 from masquerade.job.requirements import requirement_of
 from masquerade.job.roles import check_roles
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy.requirement import Requirement, without_redundant
 
 LATER_ALGORITHMS = ("mondrian", "datafly", "k-member", "greedy-cka", "dka-datafly")
 
@@ -73,9 +73,12 @@ class Plan:
                 ("algorithm", "name"),
                 f'no algorithm "{section.name}"{hint(section.name, known)}; available: tds',
             )
+        if section.suppression and self.requirement.parts:
+            with self.problems.collecting(("algorithm",)):
+                refuse_suppression(without_redundant(self.requirement.parts))
         if not self.problems.about(("roles", "class")):
             with self.problems.collecting(("algorithm", "score")):
-                return TopDownSpecialization(self.job.roles.class_, section.score)
+                return TopDownSpecialization(self.job.roles.class_, section.score, section.suppression)
         return TopDownSpecialization()
 
     def outputs(self) -> Outputs:

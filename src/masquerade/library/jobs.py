@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from masquerade.anonymize.outcome import OnStep
 from masquerade.data.source import Source, database_scheme, read_source
 from masquerade.data.table import Table
@@ -40,6 +42,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     plan.settle()
 
     on_stage(f"reading {bare_source(data.source)}")
+    pa.array([0])  # where pandas is installed, Arrow imports it for its first array: that is no reading
     started = time.perf_counter()
     used = list(dict.fromkeys([*schema.names, *plan.published]))
     provider = plan.job.roles.provider

@@ -23,7 +23,7 @@ from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke
 from masquerade.net.trust import TrustStore
 
-_LINGER = 2 * LOOK_EVERY  # so long a node that gave up tells so to those who come late
+_LINGER = 3 * LOOK_EVERY  # so long a node that gave up tells so to those who come late
 
 
 class Listener:

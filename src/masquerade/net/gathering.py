@@ -18,7 +18,7 @@ from masquerade.net.stream_channel import StreamBroke, StreamChannel
 from masquerade.net.trust import TrustStore
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.05, 2.0
-LOOK_EVERY = 0.5
+LOOK_EVERY = 0.3
 """How often a node that waits to be dialled looks at who does not come."""
 
 

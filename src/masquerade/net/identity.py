@@ -82,7 +82,7 @@ class Identity:
 
     def save(self, folder: Path) -> None:
         """Write `identity.pem` and `key.pem` (which only its owner may read); never over others."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         write_new(folder / KEY_FILE, self.key, 0o600)
         write_new(folder / CERTIFICATE_FILE, self.certificate, 0o644)
 
@@ -159,6 +159,14 @@ def read_pem(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def make_folder(folder: Path) -> None:
+    """A folder, where there is none yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(f"{folder}: cannot be made: {error.strerror}") from None
 
 
 def write_new(path: Path, data: bytes, mode: int) -> None:

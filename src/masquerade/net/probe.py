@@ -20,6 +20,7 @@ from masquerade.net.identity import Identity, fingerprint, out_of_date
 from masquerade.net.trust import TrustStore
 
 _PATIENCE = 2.0
+_LOOK_AGAIN = 0.2
 
 
 class Finding(Enum):
@@ -41,7 +42,6 @@ class Diagnosis:
 
     finding: Finding
     shown: bytes = b""  # the certificate (PEM), where one was shown
-    alert: str = ""  # what TLS called it
 
     @property
     def is_final(self) -> bool:
@@ -52,6 +52,14 @@ class Diagnosis:
 
 async def probe(peer: Node, identity: Identity, trust: TrustStore) -> Diagnosis:
     """Look at a peer's address."""
+    diagnosis = await _look(peer, identity, trust)
+    if diagnosis.finding is Finding.REFUSES_US:  # or it was just being stopped: then nobody is there any more
+        await asyncio.sleep(_LOOK_AGAIN)
+        diagnosis = await _look(peer, identity, trust)
+    return diagnosis
+
+
+async def _look(peer: Node, identity: Identity, trust: TrustStore) -> Diagnosis:
     host, _, port = peer.address.rpartition(":")
     try:
         async with asyncio.timeout(_PATIENCE):
@@ -75,6 +83,7 @@ async def _shake_hands(
     trust: TrustStore,
 ) -> Diagnosis:
     context = _context()
+    if_it_hangs_up = Finding.HANGS_UP
     shows_ours = _show_ours(context, identity)
     try:
         await writer.start_tls(context, server_hostname=peer.name)
@@ -84,17 +93,18 @@ async def _shake_hands(
             return Diagnosis(Finding.STRANGER, shown)
         if out_of_date(shown) is not None:
             return Diagnosis(Finding.OUT_OF_DATE, shown)
-        # TLS 1.3: whether the other end accepts our certificate shows in what it says first.
-        return Diagnosis(Finding.FINE if await reader.read(1) else Finding.HANGS_UP)
+        # TLS 1.3: only now the other end looks at our certificate. One that accepts it speaks first; a gRPC server
+        # that does not hangs up without a word.
+        if_it_hangs_up = Finding.REFUSES_US if shows_ours else Finding.FINE
+        return Diagnosis(Finding.FINE if await reader.read(1) else if_it_hangs_up)
     except ssl.SSLEOFError:
-        return Diagnosis(Finding.HANGS_UP)
+        return Diagnosis(if_it_hangs_up)
     except ssl.SSLError as error:
-        reason = error.reason or ""
-        if "ALERT" not in reason:
-            return Diagnosis(Finding.NO_TLS)
-        return Diagnosis(Finding.REFUSES_US if shows_ours else Finding.FINE, alert=_words(reason))
+        if "ALERT" in (error.reason or ""):
+            return Diagnosis(Finding.REFUSES_US if shows_ours else Finding.FINE)
+        return Diagnosis(Finding.NO_TLS)
     except OSError:
-        return Diagnosis(Finding.HANGS_UP)
+        return Diagnosis(if_it_hangs_up)
 
 
 def explain(
@@ -121,8 +131,8 @@ def explain(
         case Finding.REFUSES_US:
             return PeerRefused(
                 peer.name,
-                f"{at} refuses our certificate ({diagnosis.alert}); its trust store should have the one with"
-                f" the fingerprint {identity.fingerprint}",
+                f"{at} refuses our certificate; its trust store should have the one with the fingerprint"
+                f" {identity.fingerprint}, and its clock should be right",
             )
         case Finding.NOBODY:
             return PeerUnreachable(
@@ -162,8 +172,3 @@ def _show_ours(context: ssl.SSLContext, identity: Identity) -> bool:
     finally:
         os.close(number)
     return True
-
-
-def _words(reason: str) -> str:
-    """`TLSV1_ALERT_UNKNOWN_CA` as `unknown ca`."""
-    return reason.rpartition("ALERT_")[2].replace("_", " ").lower()

@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from masquerade.errors import ParameterError, PeerRefused, hint, shown
-from masquerade.net.identity import check_name, fingerprint, party_of, read_pem, write_new
+from masquerade.net.identity import check_name, fingerprint, make_folder, party_of, read_pem, write_new
 
 SUFFIX = ".pem"
 
@@ -53,7 +53,7 @@ class TrustStore:
 
     def save(self, folder: Path) -> None:
         """Write one `<peer>.pem` a peer; never over others."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         for name, pem in self._pins.items():
             write_new(folder / f"{name}{SUFFIX}", pem, 0o644)
 

@@ -15,7 +15,7 @@ from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.public_state import PublicState
 from masquerade.anonymize.tds import refuse_unreachable, step_of
 from masquerade.data.column import Coded, Generalised
-from masquerade.data.table import Table
+from masquerade.data.table import Origin, Table
 from masquerade.errors import Bug, NoCommonRecords
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.align import align
@@ -116,7 +116,8 @@ def _prepared(
         if part.sensitive is not None and part.sensitive in mine
     }
     judged = [part for part in parts if part.sensitive is None or part.sensitive in sensitive]
-    refuse_unreachable(own, judged)
+    # Every party comes to the same conclusion, in the same words.
+    refuse_unreachable(Table(own.arrow, own.schema, origin=Origin("the common records")), judged)
     state = PublicState(schema.attributes, parts, sensitive, len(own))
     columns = {
         position: own.column(column.name) for position, column in enumerate(joint) if column.holder == name

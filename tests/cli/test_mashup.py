@@ -1,0 +1,283 @@
+"""`masquerade mashup`: real processes, real sockets, real TLS; the release of one trusted table, or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from masquerade.data.people import generate_people, people_taxonomies
+from masquerade.net.transcript import read_transcript
+
+JOB = """
+[parties.bank]
+source = "bank.csv"
+id = "ssn"
+[parties.loans]
+source = "loans.parquet"
+id = "customer"
+
+[attributes.birth_date]
+type = "date"
+[attributes.sex]
+taxonomy = "flat"
+[attributes.town]
+taxonomy = "taxonomies/town.csv"
+[attributes.job]
+taxonomy = "taxonomies/job.yaml"
+[attributes.salary]
+type = "continuous"
+[attributes.children]
+type = "continuous"
+
+[roles]
+class = "approved"
+identifiers = ["ssn", "name"]
+
+[[privacy]]
+model = "k-anonymity"
+qid = ["birth_date", "sex", "job"]
+k = 10
+[[privacy]]
+model = "k-anonymity"
+qid = ["town", "salary"]
+k = 5
+
+[algorithm]
+score = "info-gain"
+argmax = "plain"
+"""
+
+
+def deal(folder: Path, n: int, *, job: str = JOB) -> pa.Table:
+    """Two parties' tables and a job; returns the table that a trusted party would join."""
+    people = generate_people(n)
+    random = np.random.default_rng(3)
+    for_bank = people.select(["ssn", "birth_date", "sex", "town", "approved"])
+    for_loans = people.select(["ssn", "job", "salary", "children", "approved", "name"])
+    for_loans = for_loans.rename_columns(["customer", *for_loans.column_names[1:]])
+    bank_rows, loan_rows = (random.permutation(n)[: n * 9 // 10] for _ in range(2))
+    pa.csv.write_csv(for_bank.take(pa.array(bank_rows)), folder / "bank.csv")
+    pq.write_table(for_loans.take(pa.array(loan_rows)), folder / "loans.parquet")
+    (folder / "taxonomies").mkdir(exist_ok=True)
+    for name, text in people_taxonomies().items():
+        (folder / "taxonomies" / name).write_text(text)
+    (folder / "job.toml").write_text(job)
+    common = np.intersect1d(bank_rows, loan_rows)
+    return people.take(pa.array(common))
+
+
+def masquerade(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [Path(sys.executable).with_name("masquerade"), *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def rows(path: Path) -> Counter[tuple[str, ...]]:
+    table = pa.csv.read_csv(
+        path, convert_options=pa.csv.ConvertOptions(column_types=dict.fromkeys(_header(path), pa.string()))
+    )
+    return Counter(tuple(row.values()) for row in table.to_pylist())
+
+
+def _header(path: Path) -> list[str]:
+    return path.read_text().splitlines()[0].split(",")
+
+
+def test_two_processes_give_the_release_of_one_table(tmp_path: Path) -> None:
+    joined = deal(tmp_path, 600)
+    done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["common_records"] == joined.num_rows == summary["released"]
+    assert set(summary["seconds"]) >= {"align", "protocol", "write"}
+    assert set(summary["bytes_sent"]) == set(summary["messages"]) == {"bank", "loans"}
+    assert {step["party"] for step in summary["steps"]} <= {"bank", "loans"}
+    assert all(each["holds"] for each in summary["requirements"])
+
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    pa.csv.write_csv(joined, alone / "joined.csv")
+    sections = JOB.replace("taxonomies/", "../taxonomies/")
+    sections = sections[sections.index("[attributes.birth_date]") :]
+    (alone / "job.toml").write_text('[data]\nsource = "joined.csv"\n' + sections)
+    one = masquerade("anonymize", "job.toml", "--json", cwd=alone)
+    assert one.returncode == 0, one.stderr
+    assert rows(tmp_path / "release.csv") == rows(alone / "release.csv")
+    steps = [{key: value for key, value in step.items() if key != "party"} for step in summary["steps"]]
+    assert steps == json.loads(one.stdout)["steps"]
+    figures = json.loads(one.stdout)["metrics"]
+    assert summary["metrics"] == pytest.approx(figures)
+
+    verified = masquerade("verify", "release.csv", "--job", "job.toml", cwd=tmp_path)
+    assert verified.returncode == 0, verified.stderr
+    for name in ("bank", "loans"):
+        sent = read_transcript(tmp_path / "transcripts" / f"{name}.jsonl")
+        assert sum(each.size for each in sent if each.direction == "sent") == summary["bytes_sent"][name]
+    report = (tmp_path / "report.html").read_text()
+    assert "bank" in report
+
+
+def test_three_parties(tmp_path: Path) -> None:
+    people = generate_people(400)
+    third = '[parties.town-hall]\nsource = "hall.csv"\nid = "ssn"\nattributes = ["town"]\n'
+    bank = '[parties.bank]\nsource = "bank.csv"\nid = "ssn"\nattributes = ["birth_date", "sex"]\n'
+    job = JOB.replace('[parties.bank]\nsource = "bank.csv"\nid = "ssn"\n', bank + third)
+    deal(tmp_path, 400, job=job)
+    pa.csv.write_csv(people.select(["ssn", "town", "approved"]), tmp_path / "hall.csv")
+    done = masquerade("mashup", "job.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "cost:" in done.stdout
+    assert len(list((tmp_path / "transcripts").iterdir())) == 3
+
+
+MISTAKES = {
+    "one party": (
+        JOB.replace('[parties.loans]\nsource = "loans.parquet"\nid = "customer"\n', ""),
+        2,
+        "a mashup needs at least two",
+    ),
+    "data": (JOB + '\n[data]\nsource = "bank.csv"\n', 2, "belongs to anonymize"),
+    "input order": (JOB + '\n[output]\norder = "input"\n', 2, "positions would point at people"),
+    "secure": (JOB.replace('"plain"', '"secure"'), 2, "not available in this version"),
+    "id": (JOB.replace('id = "ssn"', 'id = "sn"'), 2, 'has no column "sn" (did you mean "ssn"?)'),
+    "file": (JOB.replace("bank.csv", "bnk.csv"), 2, "bnk.csv"),
+    "no holder": (JOB.replace("attributes.children", "attributes.childs"), 2, 'no party contributes "childs"'),
+    "distant sensitive": (
+        JOB.replace("[roles]", '[roles]\nsensitive = ["name"]').replace('identifiers = ["ssn", "name"]', "")
+        + '\n[[privacy]]\nmodel = "l-diversity"\nqid = ["sex"]\nl = 2\n',
+        2,
+        "needs a secure check",
+    ),
+    "k": (JOB.replace("k = 10", "k = 500"), 1, "cannot be reached"),
+    "nobody": (JOB.replace('id = "customer"', 'id = "customer"\nnormalize = "none"').replace(
+        'id = "ssn"', 'id = "ssn"\nnormalize = "none"').replace("bank.csv", "strangers.csv"), 1, "no record in common"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: str) -> None:
+    job, code, problem = MISTAKES[name]
+    deal(tmp_path, 120, job=job)
+    text = (tmp_path / "bank.csv").read_text().splitlines()
+    strangers = [text[0], *(line.replace('"9', '"x9', 1) for line in text[1:])]
+    (tmp_path / "strangers.csv").write_text("\n".join(strangers) + "\n")
+    done = masquerade("mashup", "job.toml", cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert problem in done.stderr
+    assert all(line.startswith("error: ") for line in done.stderr.splitlines())
+    assert not (tmp_path / "release.csv").exists()
+    assert not (tmp_path / "transcripts").exists()
+
+
+def test_an_attribute_of_two_parties_needs_a_contributor(tmp_path: Path) -> None:
+    deal(tmp_path, 120)
+    loans = pq.read_table(tmp_path / "loans.parquet")
+    pq.write_table(
+        loans.append_column("sex", pa.array(["Male"] * loans.num_rows)), tmp_path / "loans.parquet"
+    )
+    done = masquerade("mashup", "job.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert '"sex": bank and loans have it; name one contributor' in done.stderr
+
+
+def test_a_class_of_one_party_is_shared_when_the_job_says_so(tmp_path: Path) -> None:
+    deal(tmp_path, 300)
+    loans = pq.read_table(tmp_path / "loans.parquet")
+    pq.write_table(loans.drop_columns(["approved"]), tmp_path / "loans.parquet")
+    done = masquerade("mashup", "job.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "every party must hold it, or name it in parties.bank.attributes" in done.stderr
+    shared = 'id = "ssn"\nattributes = ["birth_date", "sex", "town", "approved"]'
+    (tmp_path / "job.toml").write_text(JOB.replace('id = "ssn"', shared))
+    done = masquerade("mashup", "job.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def parties_of(launcher: int) -> list[int]:
+    """The processes of the parties, by their command lines."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+        if parent == launcher and b"masquerade.library.party_process" in words:
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_a_killed_party_ends_all_and_leaves_nothing(tmp_path: Path, moment: int) -> None:
+    """Whenever it dies: while reading, connecting, aligning, specialising, or handing in."""
+    deal(tmp_path, 3000)
+    random = np.random.default_rng([moment, os.getpid(), time.time_ns() % 1000])
+    launched = subprocess.Popen(
+        [Path(sys.executable).with_name("masquerade"), "mashup", "job.toml"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    started: list[int] = []
+    while launched.poll() is None and len(started) < 2:
+        started = parties_of(launched.pid)
+        time.sleep(0.01)
+    time.sleep(float(random.uniform(0, 1.6)))
+    victim = int(random.choice(started)) if started else 0
+    killed = bool(victim) and alive(victim)
+    if killed:
+        os.kill(victim, signal.SIGKILL)
+    output, errors = launched.communicate(timeout=60)
+    assert not any(alive(process) for process in started)
+    if launched.returncode == 0:  # it had handed in everything already
+        assert (tmp_path / "release.csv").exists()
+        return
+    assert launched.returncode == 3, errors
+    assert "party bank" in errors or "party loans" in errors
+    assert "Traceback" not in errors
+    assert output == ""
+    assert not (tmp_path / "release.csv").exists()
+    assert not (tmp_path / "report.html").exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_interrupt_ends_the_parties_too(tmp_path: Path) -> None:
+    deal(tmp_path, 6000)
+    launched = subprocess.Popen(
+        [Path(sys.executable).with_name("masquerade"), "mashup", "job.toml"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    started: list[int] = []
+    while launched.poll() is None and len(started) < 2:
+        started = parties_of(launched.pid)
+        time.sleep(0.01)
+    launched.send_signal(signal.SIGINT)
+    _, errors = launched.communicate(timeout=60)
+    assert launched.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert not any(alive(process) for process in started)
+    assert not (tmp_path / "release.csv").exists()
