@@ -11,10 +11,9 @@ class MemoryStream:
     """One end of a stream; `break_off` is a peer that dies."""
 
     def __init__(self) -> None:
-        self.incoming: asyncio.Queue[bytes | None | StreamBroke] = asyncio.Queue()
+        self.incoming: asyncio.Queue[bytes | StreamBroke | None] = asyncio.Queue()
         self.other: MemoryStream = self
         self.ended = False
-        self.frozen = False
 
     async def read(self) -> bytes | None:
         frame = await self.incoming.get()
@@ -25,8 +24,7 @@ class MemoryStream:
     async def write(self, frame: bytes) -> None:
         if self.ended or self.other.ended:
             raise StreamBroke
-        if not self.frozen:
-            self.other.incoming.put_nowait(frame)
+        self.other.incoming.put_nowait(frame)
 
     async def end(self) -> None:
         if not self.ended:

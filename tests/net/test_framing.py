@@ -65,27 +65,26 @@ def test_more_than_agreed_is_refused_when_it_is_announced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frames", "problem"),
+    ("frame", "problem"),
     [
-        pytest.param([b""], "a frame of 0 bytes", id="empty"),
-        pytest.param([head(b"P", 0)[:-1]], "a frame of 8 bytes", id="cut head"),
-        pytest.param([head(b"M", 0) + bytes(MOST_FRAME)], "a frame of", id="too large"),
-        pytest.param([head(b"Z", 0)], "no known form", id="unknown kind"),
-        pytest.param([head(b"P", 0) + b"x"], "no known form", id="pulse with content"),
-        pytest.param([head(b"M", 0) + b"\0\0"], "without a length", id="cut length"),
-        pytest.param([head(b"M", 0) + (5).to_bytes(8, "big") + b"four"], "wrong size", id="short"),
-        pytest.param([head(b"M", 0) + (3).to_bytes(8, "big") + b"four"], "wrong size", id="long"),
-        pytest.param([head(b"M", 0) + (2 * CHUNK).to_bytes(8, "big") + b"x"], "wrong size", id="tiny piece"),
-        pytest.param([head(b"C", 0) + b"x"], "a stray piece", id="piece of nothing"),
-        pytest.param([head(b"B", 0) + b"\xc1"], "last word of no known form", id="broken bye"),
-        pytest.param([head(b"B", 0) + b"\x92\xa3huh\xa0"], "last word of no known form", id="unknown cause"),
+        pytest.param(b"", "a frame of 0 bytes", id="empty"),
+        pytest.param(head(b"P", 0)[:-1], "a frame of 8 bytes", id="cut head"),
+        pytest.param(head(b"M", 0) + bytes(MOST_FRAME), "a frame of", id="too large"),
+        pytest.param(head(b"Z", 0), "no known form", id="unknown kind"),
+        pytest.param(head(b"P", 0) + b"x", "no known form", id="pulse with content"),
+        pytest.param(head(b"M", 0) + b"\0\0", "without a length", id="cut length"),
+        pytest.param(head(b"M", 0) + (5).to_bytes(8, "big") + b"four", "wrong size", id="short"),
+        pytest.param(head(b"M", 0) + (3).to_bytes(8, "big") + b"four", "wrong size", id="long"),
+        pytest.param(head(b"M", 0) + (2 * CHUNK).to_bytes(8, "big") + b"x", "wrong size", id="tiny piece"),
+        pytest.param(head(b"C", 0) + b"x", "a stray piece", id="piece of nothing"),
+        pytest.param(head(b"B", 0) + b"\xc1", "last word of no known form", id="broken bye"),
+        pytest.param(head(b"B", 0) + b"\x92\xa3huh\xa0", "last word of no known form", id="unknown cause"),
     ],
 )
-def test_malformed_frames_are_refused(frames: list[bytes], problem: str) -> None:
+def test_malformed_frames_are_refused(frame: bytes, problem: str) -> None:
     inbound = Inbound(10 * CHUNK)
     with pytest.raises(FrameError, match=problem):
-        for frame in frames:
-            inbound.take(frame)
+        inbound.take(frame)
 
 
 def test_a_message_inside_another_is_refused() -> None:
@@ -106,9 +105,12 @@ def test_nothing_may_follow_the_last_word() -> None:
 @example([b"M" + bytes(8) + b"\xff" * 8], False)
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_are_understood_or_refused(bodies: list[bytes], numbered: bool) -> None:
-    inbound = Inbound(1000)
-    try:
-        for number, body in enumerate(bodies):
-            inbound.take(body[:1] + number.to_bytes(8, "big") + body[1:] if numbered else body)
-    except FrameError as error:
-        assert str(error).isprintable()
+    inbound, arrived = Inbound(1000), 0
+    for number, body in enumerate(bodies):
+        frame = body[:1] + number.to_bytes(8, "big") + body[1:] if numbered else body
+        try:
+            inbound.take(frame)
+        except FrameError:
+            break
+        arrived += 1
+    assert inbound.number in (arrived, arrived + 1)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, occurring, pair_counts, renumber, sizes_of
+from masquerade.engine.counts import Counts, look_up, occurring, pair_counts, renumber, sizes_of
 from masquerade.privacy.requirement import GroupRequirement
 
 Rows = NDArray[np.intp]  # record numbers, ascending
@@ -170,7 +170,7 @@ class TolerantPartition(Partition):
         further = satisfying[np.diff(groups[satisfying], prepend=0) == 0]
         numbers = np.where(parts.violating, 0, groups)
         numbers[further] = np.arange(self.sizes.size, self.sizes.size + further.size)
-        of_carrier = numbers.take(renumber(parts.keys, parts.bound)[0])
+        of_carrier = look_up(parts.keys, parts.occurring, numbers, parts.bound)
         if carriers is None:
             self.labels = of_carrier
         else:

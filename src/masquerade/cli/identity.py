@@ -43,6 +43,8 @@ def init(
             name: {"folder": str(folder / name), "fingerprint": identity.fingerprint}
             for name, identity in identities.items()
         }
-        print_json({"folder": str(folder), "authority": str(folder / "ca.pem"), "days": days, "parties": parties})
+        print_json(
+            {"folder": str(folder), "authority": str(folder / "ca.pem"), "days": days, "parties": parties}
+        )
         return
     say(*(f"{folder / name}: {identity.fingerprint}" for name, identity in identities.items()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,8 @@ class Generalised:
         """The column of some rows only. Values that none of them has are forgotten: they tell of the others."""
         codes = self.codes.take(rows)
         used = np.flatnonzero(np.bincount(codes, minlength=len(self.labels)))
+        if used.size == len(self.labels):
+            return replace(self, codes=codes)
         number = np.zeros(len(self.labels), np.int32)
         number[used] = np.arange(used.size, dtype=np.int32)
         labels = tuple(self.labels[code] for code in used)

@@ -47,6 +47,15 @@ def occurring(keys: Counts, bound: int) -> tuple[Counts, Counts]:
     return found, counts[found]
 
 
+def look_up(keys: Counts, found: Counts, numbers: Counts, bound: int) -> Counts:
+    """The number of each row's key, where `found` are the keys that occur, in their order."""
+    if bound > _table_cells(keys.size):
+        return numbers.take(np.searchsorted(found, keys))
+    table = np.zeros(bound, np.int64)
+    table[found] = numbers
+    return table.take(keys)
+
+
 def rows_by_rank(ranks: Ints, n_ranks: int) -> NDArray[np.intp]:
     """Row numbers, sorted by rank and then by row: the rows of a range of ranks are one slice of it."""
     # numpy sorts 8- and 16-bit keys by radix, in linear time; wider ranks take two such passes.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from masquerade.errors import hint
 from masquerade.job.plan import Plan
+from masquerade.net.identity import check_name
 from masquerade.protocol.contract import (
     Contract,
     Contribution,
@@ -15,8 +15,6 @@ from masquerade.protocol.contract import (
 )
 from masquerade.protocol.party import ASSEMBLER
 from masquerade.utility.scores import SCORES
-
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 Headers = Mapping[str, Sequence[str]]
 
@@ -29,10 +27,11 @@ def check_parties(plan: Plan) -> None:
     if len(parties) < 2:
         problems.add(("parties",), f"a mashup needs at least two; got {len(parties)}")
     for name, section in parties.items():
-        if not _NAME.fullmatch(name) or name == ASSEMBLER:
+        with problems.collecting(("parties", name)):
+            check_name(name)  # a certificate will carry it
+        if name == ASSEMBLER:
             problems.add(
-                ("parties", name),
-                f'a name is 1 to 63 of a-z, 0-9 and "-" inside, and not "{ASSEMBLER}": certificates carry it',
+                ("parties", name), f'"{ASSEMBLER}" is the name of the one who joins the columns; take another'
             )
         if not section.source:
             problems.add(("parties", name, "source"), "missing; name a file or a database URL")
@@ -49,7 +48,7 @@ def check_parties(plan: Plan) -> None:
             ("algorithm", "score"),
             f'"{algorithm.score}" cannot be recomputed by the other parties; use another score in a mashup',
         )
-    if getattr(algorithm, "suppression", 0):
+    if algorithm.suppression:
         problems.add(("algorithm", "suppression"), "is not available in a mashup")
     if plan.job.output.order == "input":
         problems.add(("output", "order"), '"input" is refused in a mashup: positions would point at people')

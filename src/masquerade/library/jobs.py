@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from masquerade.anonymize.outcome import OnStep
@@ -42,7 +43,8 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     plan.settle()
 
     on_stage(f"reading {bare_source(data.source)}")
-    pa.array([0])  # where pandas is installed, Arrow imports it for its first array: that is no reading
+    # For its first array Arrow imports numpy.ma, and pandas where it is installed: that is no reading.
+    pa.array(np.zeros(1))
     started = time.perf_counter()
     used = list(dict.fromkeys([*schema.names, *plan.published]))
     provider = plan.job.roles.provider

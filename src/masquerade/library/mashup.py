@@ -33,9 +33,11 @@ from masquerade.library.frames import Release, as_public
 from masquerade.library.party_process import Book, Listening, Setup, Stage
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
-from masquerade.net.identity import Identity, issue, make_authority
+from masquerade.net.identity import Identity
+from masquerade.net.running import run_async
 from masquerade.net.session import run_script
 from masquerade.net.transcript import read_transcript
+from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract
@@ -91,7 +93,7 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
     transcripts = outputs.table.parent / "transcripts"
     with tempfile.TemporaryDirectory(prefix="masquerade-") as folder:
         on_stage("starting the parties")
-        assembled = asyncio.run(_Run(plan, contract, Path(folder), on_stage, on_party or _nobody).run())
+        assembled = run_async(_Run(plan, contract, Path(folder), on_stage, on_party or _nobody).run())
         return _written(plan, contract, assembled, outputs, Path(folder), transcripts, on_stage)
 
 
@@ -133,8 +135,7 @@ class _Run:
     complaints: dict[str, list[str]] = field(default_factory=dict)
 
     async def run(self) -> Assembled:
-        authority = make_authority()
-        identities = {name: issue(authority, name) for name in (*self.contract.parties, ASSEMBLER)}
+        _, identities = trial_identities((*self.contract.parties, ASSEMBLER))
         try:
             return await self._assembled(identities)
         except MasqueradeError as error:

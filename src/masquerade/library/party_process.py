@@ -12,6 +12,7 @@ and its problems on standard error, as every command does. Keys come that way to
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from masquerade.job.plan import Plan
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity
+from masquerade.net.running import run_async
 from masquerade.net.session import run_script
 from masquerade.net.transcript import Transcript
 from masquerade.net.trust import TrustStore
@@ -68,7 +70,7 @@ def main() -> int:
     """Run a party to its end; returns the exit code."""
     try:
         setup = msgspec.json.decode(sys.stdin.readline(), type=Setup)
-        asyncio.run(_run(setup))
+        run_async(_run(setup))
         return 0
     except MasqueradeError as error:
         for problem in error.problems:
@@ -139,4 +141,7 @@ def _tell(message: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ended = main()
+    sys.stderr.flush()
+    # Threads that still blind identifiers for a session that is over are not waited for.
+    os._exit(ended)

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from masquerade.errors import ParameterError, PeerError
+from masquerade.errors import ParameterError, PeerRefused
 from masquerade.net.channel import Agreement, Channel, Node, Timings
 from masquerade.net.farewell import Bye, farewell
 from masquerade.net.gathering import LOOK_EVERY, Gathering
@@ -23,7 +23,7 @@ from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke
 from masquerade.net.trust import TrustStore
 
-_LINGER = 3 * LOOK_EVERY  # so long a node that gave up tells so to those who come late
+_LINGER = 3 * LOOK_EVERY  # so long a node that refused a peer can still be asked why
 
 
 class Listener:
@@ -52,7 +52,7 @@ class Listener:
         except BaseException as error:
             gathering.last_word = farewell(error)
             await _close(gathering, gathering.last_word)
-            if isinstance(error, PeerError) and len(gathering.channels) < len(peers):
+            if isinstance(error, PeerRefused) and len(gathering.channels) < len(peers):
                 await asyncio.sleep(_LINGER)
             raise
         else:

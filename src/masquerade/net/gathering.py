@@ -35,15 +35,7 @@ class Gathering:
     ) -> None:
         self.identity, self.trust, self.agreement, self.timings = identity, trust, agreement, timings
         self.peers = {peer.name: peer for peer in peers}
-        if len(self.peers) != len(peers) or identity.name in self.peers:
-            raise ParameterError("each party of a session needs a name of its own")
-        identity.check_dates()
-        for name in self.peers:
-            problem = out_of_date(trust.pin(name))
-            if problem is not None:
-                raise PeerRefused(
-                    name, f"has a certificate in our trust store that {problem}; get its new one"
-                )
+        self._n_peers = len(peers)
         loop = asyncio.get_running_loop()
         self.joined: dict[str, asyncio.Future[StreamChannel]] = {
             name: loop.create_future() for name in self.peers
@@ -62,6 +54,7 @@ class Gathering:
 
     async def gather(self) -> None:
         """Wait until every peer has joined; the first error ends it."""
+        self._check()
         coming = {
             asyncio.create_task(self._dial(node) if self.dials(name) else self._await(node))
             for name, node in self.peers.items()
@@ -80,6 +73,18 @@ class Gathering:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _check(self) -> None:
+        """What can be seen to be wrong before anybody is asked."""
+        if len(self.peers) != self._n_peers or self.identity.name in self.peers:
+            raise ParameterError("each party of a session needs a name of its own")
+        self.identity.check_dates()
+        for name in self.peers:
+            problem = out_of_date(self.trust.pin(name))
+            if problem is not None:
+                raise PeerRefused(
+                    name, f"has a certificate in our trust store that {problem}; get its new one"
+                )
 
     async def _dial(self, peer: Node) -> None:
         loop = asyncio.get_running_loop()

@@ -6,6 +6,7 @@ This and `connect.py` are the only modules that know of gRPC.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -21,6 +22,10 @@ from masquerade.net.framing import MOST_FRAME
 from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke
 from masquerade.net.trust import TrustStore
+
+logging.getLogger("grpc").addHandler(
+    logging.NullHandler()
+)  # heard by those who set up logging, and only by them
 
 _SERVICE = "masquerade.Party"
 _METHOD = "Talk"
@@ -108,12 +113,21 @@ class ServerStream:
         self.ended.set()
 
     async def _unless_ended(self, step: Callable[..., Awaitable[Any]], *words: bytes) -> bytes | None:
+        """A step that the end of the stream cuts short: gRPC alone would wait for a peer that does not read."""
         if self.ended.is_set():
             raise StreamBroke
+        working = asyncio.ensure_future(step(*words))
+        ending = asyncio.ensure_future(self.ended.wait())
         try:
-            result = await step(*words)
+            await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise StreamBroke
+            result = working.result()
         except _GONE:
             raise StreamBroke from None
+        finally:
+            ending.cancel()
+            working.cancel()
         return None if result is grpc.aio.EOF else result
 
 

@@ -6,19 +6,16 @@ says why. The texts here are for the person who must mend it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
 
-from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused
+from masquerade.errors import PeerBrokeProtocol, PeerRefused
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.farewell import Bye
 
 MOST_BYTES = 1024
 """No greeting is longer."""
-
-Text = str | None
 
 
 class Reason(StrEnum):
@@ -74,38 +71,37 @@ def misfit(hello: Hello, agreement: Agreement) -> Reason | None:
     return None
 
 
-def refused(peer: Node, reason: Reason, agreement: Agreement, version: int, *, by_peer: bool) -> PeerError:
+def refused(peer: Node, reason: Reason, agreement: Agreement, version: int, *, by_peer: bool) -> PeerRefused:
     """The error that tells a person why two nodes do not come together, on either side."""
-    texts: dict[Reason, Callable[[], str]] = {
-        Reason.VERSION: lambda: (
-            f"speaks protocol version {version}, we speak {agreement.version}:"
-            " update the older one of the two"
-        ),
-        Reason.CONTRACT: lambda: (
-            "agreed to another contract than we did; compare the jobs of the two parties,"
-            " and restart the session from one of them"
-        ),
-        Reason.STRANGER: lambda: (
-            "says that our certificate is not the one it knows for our name; send it ours again"
-            if by_peer
-            else "shows a certificate that is not the one in our trust store for this name;"
-            " compare the fingerprints with its steward"
-        ),
-        Reason.NOT_INVITED: lambda: (
-            "says that we are not among the parties of its session; compare the jobs of the two parties"
-            if by_peer
-            else "is not among the parties of this session, and yet it connects to us"
-        ),
-        Reason.WRONG_WAY: lambda: (
-            "says that it should have connected to us, not we to it; compare the parties' names"
-            if by_peer
-            else "connects to us, though we connect to it; compare the parties' names"
-        ),
-        Reason.TWICE: lambda: (
-            "has a connection from us already; is another process running under our name?"
-            if by_peer
-            else "connects a second time; is another process running under its name?"
-        ),
-        Reason.GAVE_UP: lambda: "has given up the session already; its log says why",
-    }
-    return PeerRefused(peer.name, f"at {peer.address} {texts[reason]()}")
+    match reason, by_peer:
+        case Reason.VERSION, _:
+            problem = f"speaks protocol version {version}, we speak {agreement.version}: update the older of the two"
+        case Reason.CONTRACT, _:
+            problem = (
+                "agreed to another contract than we did; compare the jobs of the two parties,"
+                " and restart the session from one of them"
+            )
+        case Reason.STRANGER, True:
+            problem = "says that our certificate is not the one it knows for our name; send it ours again"
+        case Reason.STRANGER, False:
+            problem = (
+                "shows a certificate that is not the one in our trust store for the name it says;"
+                " compare the fingerprints with its steward"
+            )
+        case Reason.NOT_INVITED, True:
+            problem = (
+                "says that we are not among the parties of its session; compare the jobs of the two parties"
+            )
+        case Reason.NOT_INVITED, False:
+            problem = "is not among the parties of this session, and yet it connects to us"
+        case Reason.WRONG_WAY, True:
+            problem = "says that it connects to us, not we to it; compare the parties' names"
+        case Reason.WRONG_WAY, False:
+            problem = "connects to us, though we connect to it; compare the parties' names"
+        case Reason.TWICE, True:
+            problem = "has a connection from us already; is another process running under our name?"
+        case Reason.TWICE, False:
+            problem = "connects a second time; is another process running under its name?"
+        case _:
+            problem = "has given up the session already; its log says why"
+    return PeerRefused(peer.name, f"at {peer.address} {problem}")

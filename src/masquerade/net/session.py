@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from masquerade.errors import PeerBrokeProtocol, PeerError
 from masquerade.net.channel import Agreement, Channel, Node, Timings
 from masquerade.net.identity import Identity
+from masquerade.net.running import run_async
 from masquerade.net.script import Message, Move, Receive, Script, Send, decode, encode, kind_of
 from masquerade.net.transcript import Transcript
 from masquerade.net.trust import TrustStore
@@ -82,7 +83,7 @@ def run(
         async with connect(identity, trust, address, peers, agreement, timings) as channels:
             return await run_script(script, channels, transcript=transcript, on_move=on_move)
 
-    return asyncio.run(session())
+    return run_async(session())
 
 
 @dataclass(frozen=True)

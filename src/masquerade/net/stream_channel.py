@@ -125,7 +125,7 @@ class StreamChannel:
         self._changed.set()
         try:
             # A peer that lives hears everything to the end; after a failure nobody waits for long.
-            async with asyncio.timeout(None if bye.is_calm else self._timings.grace):
+            async with asyncio.timeout(self._timings.silence if bye.is_calm else self._timings.grace):
                 if not self._over.is_set():
                     async with self._writing:
                         await self._write(self._outbound.bye(bye))
@@ -200,7 +200,7 @@ class StreamChannel:
                 self._changed.set()
                 async with self._writing:
                     await self._stream.write(self._outbound.heard())
-                return not self._closing
+                return True
             case _:
                 pass
         return False

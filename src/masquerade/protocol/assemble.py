@@ -54,7 +54,11 @@ def assemble(contract: Contract, weights: dict[str, float] | None = None) -> Scr
         dropped=tuple(dict.fromkeys(name for columns in handed.values() for name in columns.left_out)),
         metrics=measure(comparison, losses),
         attribute_losses={name: loss.certainty / max(rows, 1) for name, loss in losses.items()},
-        settings={"parties": list(contract.parties), "contract": contract.hash.hex()},
+        settings={
+            "source": " and ".join(contract.parties),
+            "parties": list(contract.parties),
+            "contract": contract.hash.hex(),
+        },
         seconds={
             part: max(columns.seconds.get(part, 0.0) for columns in handed.values())
             for part in ("align", "protocol")

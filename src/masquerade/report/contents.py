@@ -194,6 +194,7 @@ def _steps(release: Release) -> Section:
         return {
             "number": count(position),
             "attribute": step.attribute,
+            "party": step.party or "",
             "value": step.value,
             "children": children[:CHILDREN],
             "more": count(len(children) - CHILDREN) if len(children) > CHILDREN else "",

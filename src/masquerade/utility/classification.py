@@ -204,5 +204,6 @@ def _require_sklearn() -> None:
         import sklearn.tree  # noqa: F401 # only to see whether it is there
     except ImportError:
         raise ParameterError(
-            'classification errors need scikit-learn; install it with pip install "masquerade[mining]"'
+            'classification errors need scikit-learn; install it with pip install "masquerade[mining]", '
+            "or leave them out (--folds 0)"
         ) from None

@@ -1,0 +1,76 @@
+"""`identity init`: certificates for trials."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from cli.command import files, here
+from masquerade.net.identity import Identity
+from masquerade.net.trust import TrustStore
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_init_writes_what_each_party_needs(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "trial"
+    answer = here(capsys, "identity", "init", folder, "--party", "bank", "--party", "loans")
+    assert (answer.code, answer.err) == (0, "")
+    assert files(folder) == {"ca.pem", "bank", "loans"}
+    assert files(folder / "bank") == {"identity.pem", "key.pem", "trust"}
+    assert files(folder / "bank" / "trust") == {"loans.pem"}
+    assert stat.S_IMODE((folder / "bank" / "key.pem").stat().st_mode) == 0o600
+    bank = Identity.load(folder / "bank")
+    assert TrustStore.load(folder / "loans" / "trust").pin("bank") == bank.certificate
+    assert f"{folder / 'bank'}: {bank.fingerprint}" in answer.out.splitlines()
+
+
+def test_init_as_json(tmp_path: Path, capsys: Capture) -> None:
+    answer = here(
+        capsys, "identity", "init", tmp_path, "--party", "bank", "--party", "loans", "--days", "7", "--json"
+    )
+    assert (answer.code, answer.err) == (0, "")
+    fingerprint = Identity.load(tmp_path / "bank").fingerprint
+    assert answer.json["parties"]["bank"] == {"folder": str(tmp_path / "bank"), "fingerprint": fingerprint}
+    assert (answer.json["days"], answer.json["authority"]) == (7, str(tmp_path / "ca.pem"))
+    assert "PRIVATE" not in answer.out
+
+
+def test_init_never_overwrites_keys(tmp_path: Path, capsys: Capture) -> None:
+    words = ("identity", "init", tmp_path, "--party", "bank", "--party", "loans")
+    assert here(capsys, *words).code == 0
+    key = (tmp_path / "bank" / "key.pem").read_bytes()
+    answer = here(capsys, *words)
+    assert answer.code == 2
+    assert answer.problems == [
+        f"{tmp_path / 'ca.pem'}: exists already, and is not overwritten; take another folder"
+    ]
+    assert (tmp_path / "bank" / "key.pem").read_bytes() == key
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--party", "bank"], "at least two parties are needed"),
+        (["--party", "bank", "--party", "bank"], "party bank is named twice"),
+        (["--party", "bank", "--party", "The Shop"], '"The Shop" cannot name a party'),
+        (["--party", "a", "--party", "b", "--days", "0"], "valid for 1 to 3650 days, not 0"),
+        ([], "--party"),
+    ],
+)
+def test_init_says_what_is_wrong_and_writes_nothing(
+    words: list[str], problem: str, tmp_path: Path, capsys: Capture
+) -> None:
+    answer = here(capsys, "identity", "init", tmp_path / "trial", *words)
+    assert (answer.code, answer.out) == (2, "")
+    assert len(answer.problems) == 1
+    assert problem in answer.problems[0]
+    assert not (tmp_path / "trial").exists()
+
+
+def test_help_says_that_it_is_for_trials(capsys: Capture) -> None:
+    answer = here(capsys, "identity", "init", "--help")
+    assert answer.code == 0
+    assert "a certificate for each party, for trials" in " ".join(answer.out.split())

@@ -1,0 +1,301 @@
+"""A peer that has the right key and does the wrong things, over real gRPC and TLS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc.aio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
+from masquerade.net.channel import Channel, Node, Timings
+from masquerade.net.connect import listen
+from masquerade.net.framing import CHUNK, Outbound
+from masquerade.net.grpc_stream import ClientStream, ServerStream, serve
+from masquerade.net.handshake import Hello, encode
+from masquerade.net.stream_channel import StreamBroke
+from net.nodes import AGREED, PEOPLE, TRUST, idle, wait_for_all
+
+QUICK = Timings(connect=5, silence=20, patience=20, grace=0.1)
+Behaviour = Callable[[Any], Awaitable[None]]
+HELLO = {name: encode(Hello(name, AGREED.version, AGREED.session)) for name in PEOPLE}
+
+
+async def against_dialler(behaviour: Behaviour, part: Any = wait_for_all, timings: Timings = QUICK) -> Any:
+    """loans is honest and listens; bank dials it and misbehaves. What loans ends with."""
+    async with asyncio.timeout(40), listen(PEOPLE["loans"], TRUST) as listener:
+        stream = ClientStream(listener.address, PEOPLE["bank"], "loans", TRUST.pin("loans"))
+        misbehaving = asyncio.create_task(behaviour(stream))
+        try:
+            async with listener.connect([Node("bank", "127.0.0.1:9")], AGREED, timings) as channels:
+                return await part(channels)
+        except Exception as error:
+            return error
+        finally:
+            await asyncio.gather(misbehaving, return_exceptions=True)
+            await stream.end()
+
+
+async def against_listener(behaviour: Behaviour, part: Any = wait_for_all) -> Any:
+    """bank is honest and dials; loans listens and misbehaves. What bank ends with."""
+
+    async def talk(stream: ServerStream) -> None:
+        await asyncio.gather(behaviour(stream), return_exceptions=True)
+
+    async with asyncio.timeout(40), listen(PEOPLE["bank"], TRUST) as listener:
+        server, port = await serve("127.0.0.1:0", PEOPLE["loans"], TRUST, talk)
+        try:
+            async with listener.connect([Node("loans", f"127.0.0.1:{port}")], AGREED, QUICK) as channels:
+                return await part(channels)
+        except Exception as error:
+            return error
+        finally:
+            await server.stop(None)
+
+
+def frames_then_wait(me: str, *frames: bytes) -> Behaviour:
+    """Greets properly, sends these frames, and reads until it is hung up on."""
+
+    async def behave(stream: Any) -> None:
+        if me == "loans":
+            await stream.read()
+        await stream.write(HELLO[me])
+        if me == "bank":
+            await stream.read()
+        try:
+            for frame in frames:
+                await stream.write(frame)
+            while await stream.read() is not None:
+                pass
+        except StreamBroke:
+            pass
+
+    return behave
+
+
+def message(data: bytes, number: int = 0) -> bytes:
+    return next(Outbound(number).message(data))
+
+
+BAD = [
+    pytest.param([b""], "a frame of 0 bytes", id="empty"),
+    pytest.param([b"\xff" * 100], "sent frame", id="garbage"),
+    pytest.param([message(b"a"), message(b"a")], "frame 0 again", id="replayed"),
+    pytest.param([message(b"a", 1)], "frame 1 too early", id="out of order"),
+    pytest.param([b"M" + bytes(8) + b"\xff" * 8], "announced 18446744073709551615 bytes", id="huge"),
+    pytest.param([b"M" + bytes(8 + CHUNK * 2)], "a frame of", id="oversized"),
+]
+
+
+async def heed(channels: dict[str, Channel]) -> None:
+    (channel,) = channels.values()
+    while True:
+        await channel.receive()
+
+
+@pytest.mark.parametrize(("frames", "problem"), BAD)
+@pytest.mark.parametrize("me", ["bank", "loans"])
+def test_bad_frames_end_the_session(me: str, frames: list[bytes], problem: str) -> None:
+    against = against_dialler if me == "bank" else against_listener
+    error = asyncio.run(against(frames_then_wait(me, *frames), heed))
+    assert isinstance(error, PeerBrokeProtocol), error
+    assert error.peer == me
+    assert problem in str(error)
+
+
+@pytest.mark.parametrize("me", ["bank", "loans"])
+def test_a_frame_that_grpc_itself_refuses(me: str) -> None:
+    """Larger than anything we let gRPC take: it breaks the stream before we see it."""
+    against = against_dialler if me == "bank" else against_listener
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("masquerade.net.grpc_stream._OPTIONS", [])
+
+        async def test() -> Any:
+            return await against(frames_then_wait(me, bytes(5 * 1024 * 1024)), heed)
+
+        error = asyncio.run(test())
+    assert isinstance(error, PeerError)
+    assert error.peer == me
+
+
+some_frames = st.lists(
+    st.one_of(
+        st.binary(max_size=40),
+        st.builds(
+            lambda kind, number, body: kind + number.to_bytes(8, "big") + body,
+            st.sampled_from([b"M", b"C", b"P", b"B", b"H"]),
+            st.integers(0, 3),
+            st.binary(max_size=20),
+        ),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(st.binary(max_size=60), some_frames, st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_random_greetings_and_frames(greeting: bytes, frames: list[bytes], polite: bool) -> None:
+    async def behave(stream: ClientStream) -> None:
+        await stream.write(HELLO["bank"] if polite else greeting)
+        for frame in frames:
+            await stream.write(frame)
+        while await stream.read() is not None:
+            pass
+
+    error = asyncio.run(against_dialler(behave, heed, Timings(silence=0.5, grace=0.05)))
+    assert isinstance(error, PeerError), error
+    assert error.peer == "bank"
+
+
+@pytest.mark.parametrize(
+    ("greeting", "problem"),
+    [
+        pytest.param(b"", "does not greet as a Masquerade node", id="empty"),
+        pytest.param(b"\x00" * 2000, "does not greet as a Masquerade node", id="long"),
+        pytest.param(HELLO["shop"], "shows a certificate that is not the one", id="another's name"),
+    ],
+)
+def test_bad_greetings_end_the_session(greeting: bytes, problem: str) -> None:
+    async def behave(stream: Any) -> None:
+        await stream.write(greeting)
+        await stream.read()
+
+    error = asyncio.run(against_dialler(behave))
+    assert isinstance(error, PeerBrokeProtocol | PeerRefused), error
+    assert error.peer == "bank"
+    assert problem in str(error)
+
+
+def test_a_listener_that_greets_badly() -> None:
+    async def behave(stream: Any) -> None:
+        await stream.read()
+        await stream.write(b"who?")
+        await stream.read()
+
+    error = asyncio.run(against_listener(behave))
+    assert isinstance(error, PeerBrokeProtocol)
+    assert error.peer == "loans"
+
+
+def test_a_listener_that_greets_under_another_name() -> None:
+    async def behave(stream: Any) -> None:
+        await stream.read()
+        await stream.write(HELLO["shop"])
+        await stream.read()
+
+    error = asyncio.run(against_listener(behave))
+    assert isinstance(error, PeerBrokeProtocol)
+    assert "greets with the name of another party" in str(error)
+
+
+def test_who_should_be_dialled_may_not_dial() -> None:
+    async def test() -> Any:
+        async with asyncio.timeout(30), listen(PEOPLE["bank"], TRUST) as listener:
+            stream = ClientStream(listener.address, PEOPLE["loans"], "bank", TRUST.pin("bank"))
+            greeting = asyncio.create_task(stream.write(HELLO["loans"]))
+            try:
+                async with listener.connect([Node("loans", "127.0.0.1:9")], AGREED, QUICK):
+                    pytest.fail("nobody is there")
+            except PeerError as error:
+                return error
+            finally:
+                await asyncio.gather(greeting, return_exceptions=True)
+                await stream.end()
+
+    error = asyncio.run(test())
+    assert isinstance(error, PeerRefused)
+    assert "party loans: at 127.0.0.1:9 connects to us, though we connect to it" in str(error)
+
+
+def test_a_second_connection_is_turned_away_and_the_first_goes_on() -> None:
+    answers: list[bytes | None] = []
+
+    async def test() -> Any:
+        async with asyncio.timeout(30), listen(PEOPLE["loans"], TRUST) as listener:
+            first, second = (
+                ClientStream(listener.address, PEOPLE["bank"], "loans", TRUST.pin("loans")) for _ in range(2)
+            )
+            joining = asyncio.create_task(_greet(first))
+            async with listener.connect([Node("bank", "127.0.0.1:9")], AGREED, QUICK) as channels:
+                await joining
+                await second.write(HELLO["bank"])
+                answers.append(await second.read())
+                await second.end()
+                await first.write(message(b"still here"))
+                heard = await channels["bank"].receive()
+                await first.end()
+            return heard
+
+    assert asyncio.run(test()) == b"still here"
+    assert b"twice" in (answers[0] or b"")
+
+
+async def _greet(stream: ClientStream) -> None:
+    await stream.write(HELLO["bank"])
+    await stream.read()
+
+
+def test_a_peer_that_hangs_up_in_the_middle() -> None:
+    async def behave(stream: ClientStream) -> None:
+        await _greet(stream)
+        await stream.write(next(Outbound().message(bytes(3 * CHUNK))))
+        await stream.end()
+
+    error = asyncio.run(against_dialler(behave))
+    assert isinstance(error, PeerUnreachable)
+    assert "vanished in the middle of the session" in str(error)
+
+
+def test_a_peer_that_says_nothing_more() -> None:
+    async def behave(stream: ClientStream) -> None:
+        await _greet(stream)
+        await asyncio.sleep(1.5)
+
+    error = asyncio.run(against_dialler(behave, timings=Timings(silence=0.4, grace=0.1)))
+    assert isinstance(error, PeerUnreachable)
+    assert error.peer == "bank"
+    assert "fell silent for 0.4 s" in str(error)
+
+
+def test_a_peer_that_does_not_read_does_not_block_for_ever() -> None:
+    async def talk(channels: dict[str, Channel]) -> None:
+        while True:
+            await channels["bank"].send(bytes(8 * CHUNK))
+
+    async def behave(stream: ClientStream) -> None:
+        await _greet(stream)
+        await asyncio.sleep(1.5)
+
+    error = asyncio.run(against_dialler(behave, talk, Timings(silence=0.4, grace=0.1)))
+    assert isinstance(error, PeerUnreachable)
+    assert "fell silent" in str(error)
+
+
+def test_other_methods_of_the_server_do_not_exist() -> None:
+    async def test() -> grpc.StatusCode:
+        async with listen(PEOPLE["loans"], TRUST) as listener:
+            credentials = grpc.ssl_channel_credentials(
+                TRUST.pin("loans"), PEOPLE["bank"].key, PEOPLE["bank"].certificate
+            )
+            options = [("grpc.ssl_target_name_override", "loans")]
+            async with grpc.aio.secure_channel(listener.address, credentials, options=options) as channel:
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await channel.unary_unary("/masquerade.Party/Stop")(b"")
+                return caught.value.code()
+
+    assert asyncio.run(test()) is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_idle_parts_end_well_with_a_raw_peer() -> None:
+    """The harness itself: an honest raw peer that says goodbye is no error."""
+    from masquerade.net.farewell import DONE
+
+    async def behave(stream: ClientStream) -> None:
+        await frames_then_wait("bank", Outbound().bye(DONE))(stream)
+
+    assert asyncio.run(against_dialler(behave, idle)) == "done"
