@@ -21,14 +21,14 @@ check: $(VENV)/.dev ## format, lint, types, import arrows
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev $(VENV)-anjana/.ready ## rerun every experiment (slow); one alone: masquerade bench NAME
+bench: $(VENV)/.bench $(VENV)-anjana/.ready ## rerun every experiment (slow); one alone: masquerade bench NAME
 	$(BIN)/masquerade bench --all
 
 docs: $(VENV)/.docs ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove everything that the other chores made
-	rm -rf $(VENV) $(VENV)-anjana site demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-anjana site masquerade-demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # --- set-up ---
 
@@ -42,6 +42,10 @@ $(VENV)/.core: pyproject.toml | $(BIN)/pip
 
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) install --group test --group check
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(PIP) install --group bench
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.core
