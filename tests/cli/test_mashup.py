@@ -227,14 +227,11 @@ def alive(process: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("moment", range(5))
-def test_a_killed_party_ends_all_and_leaves_nothing(tmp_path: Path, moment: int) -> None:
-    """Whenever it dies: while reading, connecting, aligning, specialising, or handing in."""
-    deal(tmp_path, 3000)
-    random = np.random.default_rng([moment, os.getpid(), time.time_ns() % 1000])
+def launch(folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    """A mashup under way, and its parties' processes."""
     launched = subprocess.Popen(
         [Path(sys.executable).with_name("masquerade"), "mashup", "job.toml"],
-        cwd=tmp_path,
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -243,6 +240,15 @@ def test_a_killed_party_ends_all_and_leaves_nothing(tmp_path: Path, moment: int)
     while launched.poll() is None and len(started) < 2:
         started = parties_of(launched.pid)
         time.sleep(0.01)
+    return launched, started
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_a_killed_party_ends_all_and_leaves_nothing(tmp_path: Path, moment: int) -> None:
+    """Whenever it dies: while reading, connecting, aligning, specialising, or handing in."""
+    deal(tmp_path, 3000)
+    random = np.random.default_rng([moment, os.getpid(), time.time_ns() % 1000])
+    launched, started = launch(tmp_path)
     time.sleep(float(random.uniform(0, 1.6)))
     victim = int(random.choice(started)) if started else 0
     killed = bool(victim) and alive(victim)
@@ -264,17 +270,7 @@ def test_a_killed_party_ends_all_and_leaves_nothing(tmp_path: Path, moment: int)
 
 def test_an_interrupt_ends_the_parties_too(tmp_path: Path) -> None:
     deal(tmp_path, 6000)
-    launched = subprocess.Popen(
-        [Path(sys.executable).with_name("masquerade"), "mashup", "job.toml"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    started: list[int] = []
-    while launched.poll() is None and len(started) < 2:
-        started = parties_of(launched.pid)
-        time.sleep(0.01)
+    launched, started = launch(tmp_path)
     launched.send_signal(signal.SIGINT)
     _, errors = launched.communicate(timeout=60)
     assert launched.returncode == 130, errors

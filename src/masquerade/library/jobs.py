@@ -16,6 +16,7 @@ from masquerade.data.source import Source, database_scheme, read_source
 from masquerade.data.table import Table
 from masquerade.job.model import DataSection
 from masquerade.job.plan import Plan, bare_source
+from masquerade.job.tables import read_section
 from masquerade.library.deliver import deliver
 from masquerade.library.evaluation import OnStage, evaluate, silent
 from masquerade.library.frames import Release, Verification, anonymize, verify
@@ -135,12 +136,5 @@ def _read(
 ) -> Source:
     """A table as `[data]` describes it, from that or another place."""
     in_database = database_scheme(source) is not None or source == data.source
-    return read_source(
-        source,
-        base,
-        query=data.query if in_database else None,
-        separator=data.separator,
-        encoding=data.encoding,
-        columns=columns,
-        coded=coded,
-    )
+    query = data.query if in_database else None
+    return read_section(data.model_copy(update={"source": source, "query": query}), base, columns, coded)

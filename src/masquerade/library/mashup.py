@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from masquerade.anonymize.release import Release as Assembled
-from masquerade.data.source import read_source
 from masquerade.errors import (
     AnswerIsNo,
     BadInput,
@@ -27,6 +26,7 @@ from masquerade.errors import (
 from masquerade.job.contributions import check_parties, contract_of
 from masquerade.job.outputs import Outputs
 from masquerade.job.plan import Plan
+from masquerade.job.tables import read_section
 from masquerade.library.deliver import deliver
 from masquerade.library.evaluation import OnStage, silent
 from masquerade.library.frames import Release, as_public
@@ -85,12 +85,16 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
     check_parties(plan)
     plan.schema()
     outputs = plan.outputs()
+    transcripts = outputs.table.parent / "transcripts"
+    if transcripts.exists() and not transcripts.is_dir():
+        plan.problems.add(
+            ("output",), f"{transcripts} is a file; the parties' transcripts go into a folder of that name"
+        )
     plan.settle()
     on_stage("reading the parties' columns")
     contract = contract_of(plan, _headers(plan))
     plan.settle()
     assert contract is not None  # otherwise settle has raised
-    transcripts = outputs.table.parent / "transcripts"
     with tempfile.TemporaryDirectory(prefix="masquerade-") as folder:
         on_stage("starting the parties")
         assembled = run_async(_Run(plan, contract, Path(folder), on_stage, on_party or _nobody).run())
@@ -106,15 +110,7 @@ def _headers(plan: Plan) -> dict[str, tuple[str, ...]]:
     headers, errors = {}, []
     for name, section in plan.job.parties.items():
         try:
-            source = read_source(
-                section.source,
-                plan.base,
-                query=section.query,
-                separator=section.separator,
-                encoding=section.encoding,
-                columns=(),
-            )
-            headers[name] = source.all_columns
+            headers[name] = read_section(section, plan.base, columns=()).all_columns
         except MasqueradeError as error:
             errors.append(error)
     if gathered := JobError.gather(errors):

@@ -19,11 +19,11 @@ from typing import Any
 
 import msgspec
 
-from masquerade.data.source import read_source
 from masquerade.data.table import Table
 from masquerade.errors import Bug, DataError, MasqueradeError, one_line
 from masquerade.job.attributes import schema_of
 from masquerade.job.plan import Plan
+from masquerade.job.tables import read_section
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity
@@ -91,15 +91,7 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
     qid = {column.name for column in contract.qid_columns}
     schema = schema_of(plan.job.model_copy(update={"attributes": attributes}), qid, plan.base, plan.problems)
     plan.settle()
-    source = read_source(
-        section.source,
-        plan.base,
-        query=section.query,
-        separator=section.separator,
-        encoding=section.encoding,
-        columns=list(dict.fromkeys([*needed, section.id])),
-        coded=needed,
-    )
+    source = read_section(section, plan.base, list(dict.fromkeys([*needed, section.id])), needed)
     table = Table(source.table, schema, origin=source.origin).complete([*needed, section.id], section.missing)
     if not len(table):
         raise DataError(f"{source.origin.name}: no complete row is left")
