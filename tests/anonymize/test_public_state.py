@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from masquerade.anonymize.public_state import Instruction, PublicState, places_by_child
+from masquerade.anonymize.instruction import Instruction, places_by_child
+from masquerade.anonymize.public_state import PublicState
 from masquerade.privacy.k_anonymity import KAnonymity
 
 

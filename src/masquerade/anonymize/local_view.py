@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.anonymize.public_state import Instruction, PublicState, child_numbers
+from masquerade.anonymize.instruction import Instruction, child_numbers
+from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.engine.counts import Counts, pair_counts
 from masquerade.utility.penalties import certainty_of_ranges

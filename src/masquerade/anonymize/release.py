@@ -91,9 +91,8 @@ def publish(
 
     outcome = algorithm.run(complete, requirement, on_step)
     cells = _assemble(complete, outcome, published)
-    verdicts = verify(
-        Table(cells, origin=table.origin), requirement, bind=False
-    )  # the algorithm has bound it
+    # The algorithm has bound the requirement to the whole table; a release may lack some of its values.
+    verdicts = verify(Table(cells, origin=table.origin), requirement, bind=False)
     if not all(verdict.holds for verdict in verdicts):
         raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")
     anonymised = time.perf_counter()

@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.public_state import Children, child_numbers
+from masquerade.anonymize.instruction import Children, child_numbers
 
 _PLAIN, _DEFLATED = b"\0", b"\1"
 

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.local_view import Candidate, LocalView, anonymity_loss
-from masquerade.anonymize.public_state import Instruction, PublicState
+from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Coded
 from masquerade.engine.counts import pair_counts
 from masquerade.errors import PeerBrokeProtocol
@@ -33,7 +34,7 @@ from masquerade.protocol.argmax import ArgMax, Bid, Winner, plain
 from masquerade.protocol.instruction_code import pack, unpack
 from masquerade.protocol.participation import AlwaysTakePart, Participation
 
-_MOST_CHILDREN = 1 << 24
+_MOST_CHILDREN = 1 << 20
 
 
 class Instruct(Message, tag="instruct", frozen=True):
@@ -140,6 +141,8 @@ def understood(
         raise PeerBrokeProtocol(sender, f"instructed on a value of {attribute} that is not in the cut")
     carriers = values[message.value]
     n_carriers = state.n_rows if carriers is None else carriers.size
+    if not n_carriers:
+        raise PeerBrokeProtocol(sender, f"instructed on a value of {attribute} that no record carries")
     try:
         children = unpack(message.children, message.n_children, n_carriers)
     except ValueError as error:

@@ -22,8 +22,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.local_view import Candidate, LocalView
-from masquerade.anonymize.public_state import Instruction, PublicState
+from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Coded, Column
 from masquerade.errors import ParameterError, hint
 from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven

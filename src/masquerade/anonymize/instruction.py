@@ -1,0 +1,38 @@
+"""A specialization as it is told: for each record that carries the value, in order, the number of its child."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.intp]  # record numbers, ascending
+Children = NDArray[np.unsignedinteger[Any]]
+
+_FEW = 8  # children; to look for so many, one by one, is faster than to sort
+
+
+def child_numbers(n_children: int) -> Children:
+    """0, 1, … for the children of a value, in the narrowest type that holds them: they travel, and sort fast."""
+    numbers: Children = np.arange(n_children).astype(np.min_scalar_type(n_children))
+    return numbers
+
+
+def places_by_child(children: Children, n_children: int) -> list[Rows]:
+    """Where each child stands in an instruction, in order."""
+    if n_children <= _FEW:
+        return [np.flatnonzero(children == child) for child in range(n_children)]
+    ends = np.cumsum(np.bincount(children, minlength=n_children))[:-1]
+    return np.split(np.argsort(children, kind="stable"), ends)
+
+
+@dataclass(frozen=True, eq=False)
+class Instruction:
+    """How the records that carry one value of the cut go to its children."""
+
+    attribute: str
+    value: int  # its number in the cut
+    n_children: int
+    children: Children  # each carrier's child, in the order of the records

@@ -1,0 +1,93 @@
+"""The groups of one QID, and what an instruction would make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from masquerade.anonymize.instruction import Instruction, Rows
+from masquerade.data.column import Coded
+from masquerade.engine.counts import Counts, pair_counts, renumber, sizes_of
+from masquerade.privacy.requirement import GroupRequirement
+
+
+class Partition:
+    """The groups of one QID: records that agree on the cut's values of its attributes."""
+
+    def __init__(
+        self,
+        qid: Sequence[str],
+        requirements: Sequence[GroupRequirement],
+        sensitive: Mapping[str, Coded],
+        n_rows: int,
+    ) -> None:
+        self.qid = tuple(qid)
+        self.requirements = tuple(requirements)
+        self.sensitive = sensitive
+        self.labels: Counts = np.zeros(n_rows, np.int64)  # each record's group
+        self.sizes: Counts = np.array([n_rows])  # of each group; one that was emptied stays, with none
+        self._whole = {
+            name: np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
+            for name, coded in sensitive.items()
+        }
+
+    @property
+    def anonymity(self) -> int:
+        """A(QID): the size of the smallest group."""
+        return int(self.sizes[self.sizes > 0].min())
+
+    def allows(self, carriers: Rows | None, instruction: Instruction) -> bool:
+        """Whether every group that the instruction would make satisfies the requirements."""
+        keys, bound = self._keys(carriers, instruction)
+        for requirement in self.requirements:
+            if requirement.sensitive is None:
+                names: tuple[str, ...] = ()
+                histogram, whole = sizes_of(keys, bound).reshape(-1, 1), np.array([[self.labels.size]])
+            else:
+                coded = self.sensitive[requirement.sensitive]
+                whole, names = self._whole[requirement.sensitive], coded.labels
+                groups, n_groups = renumber(keys, bound)
+                codes = coded.codes if carriers is None else coded.codes[carriers]
+                histogram = pair_counts(groups, codes, n_groups, len(names))
+            if not requirement.holds(histogram, whole, names).all():
+                return False
+        return True
+
+    def holds(self) -> bool:
+        """Whether every group, as it is, satisfies the requirements."""
+        nothing = Instruction("", 0, 1, np.zeros(self.labels.size, np.uint8))
+        return self.allows(None, nothing)
+
+    def anonymity_after(self, carriers: Rows | None, instruction: Instruction) -> int:
+        """A(QID) once the instruction is carried out."""
+        keys, bound = self._keys(carriers, instruction)
+        smallest = int(sizes_of(keys, bound).min())
+        # Records of a group agree on the attribute, so a group carries the value as a whole or not at all.
+        touched = np.bincount(keys // instruction.n_children, minlength=self.sizes.size)
+        untouched = self.sizes[(self.sizes > 0) & (touched == 0)]
+        return min(smallest, int(untouched.min())) if untouched.size else smallest
+
+    def split(self, carriers: Rows | None, instruction: Instruction) -> None:
+        """Tell the children's records apart: the first child keeps its groups' numbers, the others get new ones."""
+        keys, bound = self._keys(carriers, instruction)
+        n_children = instruction.n_children
+        counts = np.bincount(keys, minlength=bound).reshape(-1, n_children)
+        numbers = np.repeat(np.arange(self.sizes.size), n_children).reshape(-1, n_children)
+        newcomers = counts[:, 1:].T > 0
+        fresh = np.arange(self.sizes.size, self.sizes.size + np.count_nonzero(newcomers))
+        numbers[:, 1:].T[newcomers] = fresh
+        moved = counts[:, 1:].T[newcomers]
+        self.sizes = np.concatenate([self.sizes - counts[:, 1:].sum(axis=1), moved])
+        if carriers is None:
+            self.labels = numbers.ravel()[keys]
+        else:
+            self.labels[carriers] = numbers.ravel()[keys]
+
+    def _keys(self, carriers: Rows | None, instruction: Instruction) -> tuple[Counts, int]:
+        """A number for each (group, child) of each carrier, and the bound of those numbers."""
+        n_children = instruction.n_children
+        labels = self.labels if carriers is None else self.labels.take(carriers)
+        keys = labels * n_children
+        keys += instruction.children
+        return keys, self.sizes.size * n_children

@@ -1,0 +1,95 @@
+"""The groups of one QID when some records may be left out of the release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.instruction import Instruction, Rows
+from masquerade.anonymize.partition import Partition
+from masquerade.data.column import Coded
+from masquerade.engine.counts import Counts, look_up, occurring, pair_counts, renumber
+from masquerade.privacy.requirement import GroupRequirement
+
+
+class TolerantPartition(Partition):
+    """The groups of one QID when some records may be left out of the release: those whose group violates.
+
+    The requirements are hereditary: every part of a violating group violates. So a record that is left out
+    stays left out, and nothing needs to tell such records apart any more: all of them are in group 0, and
+    the other groups satisfy.
+    """
+
+    def __init__(
+        self,
+        qid: Sequence[str],
+        requirements: Sequence[GroupRequirement],
+        sensitive: Mapping[str, Coded],
+        n_rows: int,
+        may_suppress: int,
+    ) -> None:
+        super().__init__(qid, requirements, sensitive, n_rows)
+        self.may_suppress = may_suppress
+        self.labels = np.ones(n_rows, np.int64)
+        self.sizes = np.array([0, n_rows])
+        self._judged: tuple[Instruction, _Parts] | None = None  # the last, which often is asked about again
+
+    def allows(self, carriers: Rows | None, instruction: Instruction) -> bool:
+        """Whether afterwards no more records than may be are in violating groups."""
+        return int(self.sizes[0]) + self.leaves_out(carriers, instruction) <= self.may_suppress
+
+    def leaves_out(self, carriers: Rows | None, instruction: Instruction) -> int:
+        """How many more records the instruction would leave out."""
+        parts = self._parts(carriers, instruction)
+        return int(parts.sizes[parts.violating].sum())
+
+    def split(self, carriers: Rows | None, instruction: Instruction) -> None:
+        """Tell the satisfying parts apart: the first of a group keeps its number, the others get new ones."""
+        parts = self._parts(carriers, instruction)
+        self._judged = None
+        groups = parts.occurring // instruction.n_children
+        satisfying = np.flatnonzero((groups > 0) & ~parts.violating)
+        further = satisfying[np.diff(groups[satisfying], prepend=0) == 0]
+        numbers = np.where(parts.violating, 0, groups)
+        numbers[further] = np.arange(self.sizes.size, self.sizes.size + further.size)
+        of_carrier = look_up(parts.keys, parts.occurring, numbers, parts.bound)
+        if carriers is None:
+            self.labels = of_carrier
+        else:
+            self.labels[carriers] = of_carrier
+        self.sizes = np.bincount(self.labels, minlength=self.sizes.size + further.size)
+
+    def _parts(self, carriers: Rows | None, instruction: Instruction) -> _Parts:
+        if self._judged is not None and self._judged[0] is instruction:
+            return self._judged[1]
+        keys, bound = self._keys(carriers, instruction)
+        found, sizes = occurring(keys, bound)
+        violating = np.zeros(found.size, bool)
+        for requirement in self.requirements:
+            if requirement.sensitive is None:
+                names: tuple[str, ...] = ()
+                histogram, whole = sizes.reshape(-1, 1), np.array([[self.labels.size]])
+            else:
+                coded = self.sensitive[requirement.sensitive]
+                whole, names = self._whole[requirement.sensitive], coded.labels
+                codes = coded.codes if carriers is None else coded.codes[carriers]
+                histogram = pair_counts(renumber(keys, bound)[0], codes, found.size, len(names))
+            violating |= ~requirement.holds(histogram, whole, names)
+        violating &= found >= instruction.n_children  # what is in group 0 was left out before
+        parts = _Parts(keys, bound, found, sizes, violating)
+        self._judged = instruction, parts
+        return parts
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What an instruction would make of the groups: the (group, child) pairs that have records."""
+
+    keys: Counts  # each carrier's pair, as a number below `bound`
+    bound: int
+    occurring: Counts  # the pairs that some carrier has, in order
+    sizes: Counts  # how many have each of them
+    violating: NDArray[np.bool_]  # those that would be left out, and were not before
