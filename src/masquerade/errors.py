@@ -4,7 +4,11 @@
     ├── AnswerIsNo                      exit 1   the question was understood, and the answer is no
     │   ├── RequirementViolated                  a release does not satisfy its requirement
     │   ├── RequirementUnreachable               this data cannot satisfy it, however general
-    │   └── NoCommonRecords                      the parties have nobody in common
+    │   ├── NoCommonRecords                      the parties have nobody in common
+    │   ├── RequestRefused                       a request was refused, with every reason
+    │   ├── NotAllowed                           who asks is not known, or may not do this
+    │   ├── NotFound                             there is no such thing, or it is not theirs who ask
+    │   └── Conflict                             it does not fit what has happened meanwhile
     ├── BadInput                        exit 2   what a person wrote is wrong
     │   ├── JobError                             the job file
     │   ├── DataError                            a table
@@ -58,6 +62,22 @@ class RequirementUnreachable(AnswerIsNo):
 
 class NoCommonRecords(AnswerIsNo):
     """The parties have no record in common."""
+
+
+class RequestRefused(AnswerIsNo):
+    """A request was refused; each problem is one reason of one party, or of the coordinator."""
+
+
+class NotAllowed(AnswerIsNo):
+    """Who asks is not known, or may not do this. For a sign-in it never tells which."""
+
+
+class NotFound(AnswerIsNo):
+    """There is no such thing, or it is not theirs who ask: both look the same."""
+
+
+class Conflict(AnswerIsNo):
+    """The wish does not fit the state that things are in now: somebody was faster, or it is too late."""
 
 
 class BadInput(MasqueradeError):

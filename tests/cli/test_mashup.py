@@ -138,7 +138,11 @@ def test_three_parties(tmp_path: Path) -> None:
     done = masquerade("mashup", "job.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "cost:" in done.stdout
-    assert len(list((tmp_path / "transcripts").iterdir())) == 3
+    for name in ("bank", "town-hall", "loans"):
+        log = f"transcripts/{name}.audit.jsonl"
+        whole = masquerade("audit", "verify", log, "--certificate", f"transcripts/{name}.pem", cwd=tmp_path)
+        assert whole.returncode == 0, whole.stderr
+        assert f"party {name}" in whole.stdout
 
 
 MISTAKES = {

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 import masquerade
-from masquerade.cli import anonymize, bench, demo, evaluate, identity, mashup, verify
+from masquerade.cli import anonymize, audit, bench, demo, evaluate, identity, mashup, verify
 from masquerade.cli.process import prepare, stopped_by
 from masquerade.errors import BadInput, Bug, MasqueradeError
 
@@ -32,6 +32,7 @@ app.command("mashup", short_help="Tables of several parties in, one verified rel
 app.command("verify", short_help="Does a release satisfy its job's requirements?")(verify.verify)
 app.command("evaluate", short_help="What a release kept of its original.")(evaluate.evaluate)
 app.add_typer(identity.app, name="identity", short_help="Certificates for trials.")
+app.add_typer(audit.app, name="audit", short_help="Prove that an audit log is whole.")
 app.command("bench", short_help="Rerun an experiment.")(bench.bench)
 
 

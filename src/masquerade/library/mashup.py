@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -30,7 +31,7 @@ from masquerade.job.tables import read_section
 from masquerade.library.deliver import deliver
 from masquerade.library.evaluation import OnStage, silent
 from masquerade.library.frames import Release, as_public
-from masquerade.library.party_process import Book, Listening, Setup, Stage
+from masquerade.library.party_process import Book, Listening, Records, Setup, Stage
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity
@@ -184,7 +185,7 @@ class _Run:
             identity.certificate.decode(),
             identity.key.decode(),
             trust,
-            str(self.folder / f"{name}.jsonl"),
+            str(self.folder),
         )
         await self._write(name, setup)
         while True:
@@ -279,13 +280,18 @@ def _written(
 ) -> Mashup:
     release = replace(as_public(assembled), settings={**assembled.settings, "job": plan.settings()})
     sent = {
-        name: [entry.size for entry in read_transcript(folder / f"{name}.jsonl") if entry.direction == "sent"]
+        name: [
+            entry.size
+            for entry in read_transcript(Records(folder, name).transcript)
+            if entry.direction == "sent"
+        ]
         for name in contract.parties
     }
     deliver(release, outputs, on_stage)
     transcripts.mkdir(exist_ok=True)
     for name in contract.parties:
-        (transcripts / f"{name}.jsonl").write_bytes((folder / f"{name}.jsonl").read_bytes())
+        for path in Records(folder, name).files:
+            shutil.copy(path, transcripts)  # with its mode: an audit log is its owner's alone
     return Mashup(
         release,
         outputs.table,

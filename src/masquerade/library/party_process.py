@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,39 @@ from masquerade.net.connect import listen
 from masquerade.net.identity import Identity
 from masquerade.net.running import run_async
 from masquerade.net.session import run_script
-from masquerade.net.transcript import Transcript
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.party import party
+from masquerade.service.audit import AuditLog
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a party keeps of a session."""
+
+    folder: Path
+    name: str
+
+    @property
+    def transcript(self) -> Path:
+        """Every message: kind, size, digest."""
+        return self.folder / f"{self.name}.jsonl"
+
+    @property
+    def audit(self) -> Path:
+        """The same with the contract, in a chain that nobody can change unseen."""
+        return self.folder / f"{self.name}.audit.jsonl"
+
+    @property
+    def certificate(self) -> Path:
+        """What the audit log is sealed with."""
+        return self.folder / f"{self.name}.pem"
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All of them."""
+        return self.transcript, self.audit, self.certificate
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -45,7 +74,7 @@ class Setup(msgspec.Struct, frozen=True):
     certificate: str
     key: str
     trust: dict[str, str]
-    transcript: str
+    folder: str  # where its transcript, audit log and certificate go
 
 
 class Listening(msgspec.Struct, frozen=True, tag="listening"):
@@ -108,23 +137,27 @@ async def _run(setup: Setup) -> None:
     ids = identifiers(table, plan.job.parties[setup.name].id, contract.normalize)
     identity = Identity(setup.certificate.encode(), setup.key.encode())
     trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
-    with Transcript(Path(setup.transcript)) as transcript:
-        async with listen(identity, trust) as listener:
-            _tell(Listening(listener.address))
-            line = await asyncio.to_thread(sys.stdin.readline)
-            book = msgspec.json.decode(line, type=Book)
-            peers = [Node(name, address) for name, address in book.addresses.items()]
-            agreement = Agreement(contract.hash, contract.version)
-            async with listener.connect(peers, agreement) as channels:
-                script = party(
-                    setup.name,
-                    contract,
-                    table,
-                    ids,
-                    left_out=left_out,
-                    on_stage=lambda name: _tell(Stage(name)),
-                )
-                await run_script(script, channels, transcript=transcript)
+    records = Records(Path(setup.folder), setup.name)
+    records.certificate.write_bytes(identity.certificate)
+    async with listen(identity, trust) as listener:
+        _tell(Listening(listener.address))
+        line = await asyncio.to_thread(sys.stdin.readline)
+        book = msgspec.json.decode(line, type=Book)
+        peers = [Node(name, address) for name, address in book.addresses.items()]
+        agreement = Agreement(contract.hash, contract.version)
+        with AuditLog(records.audit, identity) as log:
+            log.contract(contract.canonical())
+            with log.session(contract.hash.hex(), list(book.addresses), records.transcript) as transcript:
+                async with listener.connect(peers, agreement) as channels:
+                    script = party(
+                        setup.name,
+                        contract,
+                        table,
+                        ids,
+                        left_out=left_out,
+                        on_stage=lambda name: _tell(Stage(name)),
+                    )
+                    await run_script(script, channels, transcript=transcript)
 
 
 def _tell(message: Any) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -33,11 +34,13 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Transcript:
     """Collects entries and, given a path, writes each as a line of JSON at once.
 
-    A message is entered before it leaves: what is not in the transcript was not said.
+    A message is entered before it leaves: what is not in the transcript was not said. `on_entry` hears of each entry
+    before the message goes on; when it raises, the message does not.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, on_entry: Callable[[Entry], object] | None = None) -> None:
         self.entries: list[Entry] = []
+        self._on_entry = on_entry
         self._path = path
         self._start = time.monotonic()
         try:
@@ -70,6 +73,8 @@ class Transcript:
                 raise ParameterError(
                     f"{self._path}: the transcript cannot be written: {error.strerror}"
                 ) from None
+        if self._on_entry is not None:
+            self._on_entry(entry)
 
     def __enter__(self) -> Self:
         return self

@@ -107,12 +107,12 @@ def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
     model = MODELS.get(str(parameters.pop("model", None)))
     if model is None:
         raise ParameterError(f"contract: no requirement model {written.get('model')!r}")
-    for name in _DECIMALS:
-        if isinstance(parameters.get(name), str):
-            parameters[name] = float(parameters[name])
     try:
+        for name in _DECIMALS:
+            if isinstance(parameters.get(name), str):
+                parameters[name] = float(parameters[name])
         made: GroupRequirement = model(**parameters)
-    except TypeError:
+    except (TypeError, ValueError):
         raise ParameterError(f"contract: {written['model']} does not take {sorted(parameters)}") from None
     return made
 

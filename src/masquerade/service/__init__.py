@@ -1,0 +1,1 @@
+"""The service around mashups: what parties offer, agree to, keep and record."""

@@ -1,0 +1,197 @@
+"""Who may use the coordinator: passwords, lock-out on guessing, API tokens, roles.
+
+A sign-in takes the same steps whatever is wrong: look the name up, verify one Argon2 hash (for an unknown name, that
+of a password nobody has), count the guess. It answers the same as well. So neither tells which names have accounts.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import unicodedata
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from masquerade.errors import NotAllowed, ParameterError
+from masquerade.service.store import ApiToken, Guard, Role, Store, User
+from masquerade.service.store.checks import user_name
+
+TOKEN_PREFIX = "mq_"  # noqa: S105 - what a secret scanner looks for
+SHORTEST_PASSWORD = 12
+LONGEST_PASSWORD = 1024
+_WRONG = "the name or the password is wrong, or the account is locked or disabled"
+_WRONG_TOKEN = "the token is not valid: unknown, expired or revoked, or its account is disabled"  # noqa: S105
+
+
+@dataclass(frozen=True)
+class Lockout:
+    """How guessing is stopped: after `failures` within `window`, for `first`, then twice as long each time."""
+
+    failures: int = 5
+    window: timedelta = timedelta(minutes=15)
+    first: timedelta = timedelta(minutes=1)
+    longest: timedelta = timedelta(hours=1)
+
+    def __post_init__(self) -> None:
+        if self.failures < 1 or min(self.window, self.first, self.longest) <= timedelta(0):
+            raise ParameterError("a lock-out needs at least 1 failure and times above 0")
+
+    def judge(self, guard: Guard, right: bool, now: datetime) -> tuple[Guard | None, bool]:
+        """What is remembered after a guess, and whether it opens the door. While locked, nothing does."""
+        if guard.locked_until is not None and now < guard.locked_until:
+            return guard, False
+        if right:
+            return None, True
+        fresh = guard.failures == 0 or now - guard.since > self.window
+        failures = 1 if fresh else guard.failures + 1
+        if failures < self.failures:
+            since = now if fresh else guard.since
+            return replace(guard, failures=failures, since=since, locked_until=None), False
+        doublings = min(guard.lockouts, 30)
+        locked = now + min(self.first * 2**doublings, self.longest)
+        return Guard(0, guard.lockouts + 1, now, locked), False
+
+
+class Accounts:
+    """Users and what proves that somebody is one."""
+
+    def __init__(
+        self, store: Store, *, lockout: Lockout | None = None, hasher: PasswordHasher | None = None
+    ) -> None:
+        self._store = store
+        self._lockout = lockout or Lockout()
+        self._hasher = hasher or PasswordHasher()  # Argon2id, parameters of RFC 9106
+        self._nobodys_hash = self._hasher.hash(secrets.token_bytes(32))
+        # Each hash takes 64 MiB: a storm of sign-ins waits here instead of filling the memory.
+        self._places = threading.BoundedSemaphore(max(2, os.cpu_count() or 2))
+
+    # --- users ---
+
+    def create(self, name: str, password: str, role: Role | str = Role.ANALYST) -> User:
+        """A new account; Conflict when the name is taken."""
+        return self._store.users.add(user_name(name), self._hash(checked_password(password)), _role(role))
+
+    def set_password(self, name: str, password: str, *, revoke_tokens: bool = True) -> None:
+        """Another password. Whoever had the old one may have made tokens: they go too, unless told otherwise."""
+        self._store.users.set_hash(name, self._hash(checked_password(password)))
+        self.unlock(name)
+        if revoke_tokens:
+            self._store.users.revoke_tokens(name)
+
+    def set_role(self, name: str, role: Role | str) -> User:
+        """Another role."""
+        return self._store.users.set_role(name, _role(role))
+
+    def disable(self, name: str) -> User:
+        """Shut an account: neither its password nor its tokens open anything."""
+        return self._store.users.set_disabled(name, True)
+
+    def enable(self, name: str) -> User:
+        """Open an account again."""
+        return self._store.users.set_disabled(name, False)
+
+    def unlock(self, name: str) -> None:
+        """Forget the guesses at a name, so that it can sign in now."""
+        self._store.users.guarded(name, lambda _guard: (None, None))
+
+    def locked_until(self, name: str) -> datetime | None:
+        """Until when a name is locked, for admins; None when it is not."""
+        guard = self._store.users.guard(name)
+        until = guard.locked_until if guard is not None else None
+        return until if until is not None and until > self._store.clock() else None
+
+    # --- signing in ---
+
+    def sign_in(self, name: str, password: str) -> User:
+        """The user with this name and password; NotAllowed otherwise, with one message for every reason."""
+        found = self._store.users.with_hash(name)
+        stored = found[1] if found is not None else self._nobodys_hash
+        right = self._verify(stored, password) and found is not None and not found[0].disabled
+        now = self._store.clock()
+        # Judged after the hash was verified: of many guesses at once, those that end after the lock count for nothing.
+        opened = self._store.users.guarded(name, lambda guard: self._lockout.judge(guard, right, now))
+        if not opened or found is None:
+            raise NotAllowed(_WRONG)
+        if self._hasher.check_needs_rehash(stored):
+            self._store.users.set_hash(name, self._hash(password), instead_of=stored)
+        return found[0]
+
+    # --- API tokens ---
+
+    def create_token(
+        self, user: User, name: str, lifetime: timedelta | None = timedelta(days=90)
+    ) -> tuple[str, ApiToken]:
+        """A new token and its description. The token itself is shown here and never again."""
+        if lifetime is not None and lifetime <= timedelta(0):
+            raise ParameterError(f"a token's lifetime must be above 0; got {lifetime}")
+        token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+        expires = None if lifetime is None else self._store.clock() + lifetime
+        return token, self._store.users.add_token(user.name, name, token, expires)
+
+    def authenticate(self, token: str) -> User:
+        """The user who has this token; NotAllowed otherwise, with one message for every reason."""
+        found = self._store.users.by_token(token) if token.startswith(TOKEN_PREFIX) else None
+        if found is None:
+            raise NotAllowed(_WRONG_TOKEN)
+        described, user = found
+        over = described.expires is not None and described.expires <= self._store.clock()
+        if over or described.revoked is not None or user.disabled:
+            raise NotAllowed(_WRONG_TOKEN)
+        self._store.users.touch_token(described)
+        return user
+
+    def tokens(self, user: User) -> list[ApiToken]:
+        """A user's tokens, oldest first."""
+        return self._store.users.tokens(user.name)
+
+    def revoke(self, user: User, token_id: str) -> ApiToken:
+        """Make one of a user's tokens worthless; NotFound when it is not theirs."""
+        return self._store.users.revoke_token(user.name, token_id)
+
+    # --- hashing ---
+
+    def _hash(self, password: str) -> str:
+        with self._places:
+            return self._hasher.hash(_bytes(password))
+
+    def _verify(self, stored: str, password: str) -> bool:
+        if len(password) > LONGEST_PASSWORD:
+            password = ""  # nobody's, and as quick to hash as any other
+        with self._places:
+            try:
+                return self._hasher.verify(stored, _bytes(password))
+            except (VerificationError, InvalidHashError):
+                return False
+
+
+def require(user: User, role: Role | str) -> User:
+    """NotAllowed unless a user has a role; an admin has them all."""
+    wanted = _role(role)
+    if user.disabled or (user.role is not Role.ADMIN and user.role is not wanted):
+        raise NotAllowed(f"this needs the role {wanted}; {user.name} has the role {user.role}")
+    return user
+
+
+def checked_password(password: str) -> str:
+    """A password that is long enough; the message never shows it."""
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise ParameterError(
+            f"a password must have from {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} signs; got {len(password)}"
+        )
+    return password
+
+
+def _bytes(password: str) -> bytes:
+    """The same bytes however a keyboard composes its accents."""
+    return unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass")
+
+
+def _role(role: Role | str) -> Role:
+    try:
+        return Role(role)
+    except ValueError:
+        raise ParameterError(f"{role!r} is no role; allowed are {', '.join(Role)}") from None

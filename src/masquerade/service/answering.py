@@ -1,0 +1,253 @@
+"""What a policy says to a request: an offer with everything the party insists on, or a refusal with every reason.
+
+An offer contains what was wished, so a party answers a counter-offer as it answers a request. To answer its own offer
+adds nothing: that is why a negotiation ends. Before a party signs, `accepts` holds the finished deal, which others have
+put together, against the policy once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from masquerade.errors import ParameterError, hint
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import (
+    Contribution,
+    read_requirement,
+    refuse_distant_sensitive,
+    written_requirement,
+)
+from masquerade.service.card import SchemaCard, unknown_column
+from masquerade.service.ledger import Ledger, Released, objections
+from masquerade.service.policy import ANY, Policy
+from masquerade.service.request import Request
+from masquerade.service.terms import Deal, Price, Provision, read_parts, strictest
+
+
+class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"):
+    """What a party brings, and what it insists on."""
+
+    provision: Provision
+    columns: tuple[Contribution, ...]  # without the class
+    requirements: tuple[dict[str, object], ...]  # with what was wished
+    price: Price
+    holds_class: bool = False
+    shares_class: bool = False  # it lets the other parties know the class of the common records
+    records: int | None = None
+    needs_approval: bool = False
+    show_steps: bool = False
+
+    @property
+    def party(self) -> str:
+        """Who offers."""
+        return self.provision.party
+
+    @property
+    def parts(self) -> tuple[GroupRequirement, ...]:
+        """The requirements."""
+        return read_parts(self.requirements, f"the offer of {self.party}")
+
+
+class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="refusal"):
+    """Why a party does not take part; `busy` when it may do so later, because its load is the only reason."""
+
+    party: str
+    reasons: tuple[str, ...]
+    busy: bool = False
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a party is doing: its running sessions, and the time in seconds since 1970."""
+
+    running: int
+    now: int
+
+
+def answer(policy: Policy, request: Request, card: SchemaCard, ledger: Ledger, load: Load) -> Offer | Refusal:
+    """The policy's answer. The table must have been read: the card names its snapshot."""
+    mine = _contributed(request, card)
+    released = _released(card, ledger)
+    parts = _insisted(policy, request, mine)
+    if not policy.allow_rerelease:
+        known = set(request.released)
+        old = [
+            part
+            for each in released
+            for part in each.parts
+            if known >= {*part.qid, part.sensitive or part.qid[0]}
+        ]
+        parts = strictest([*parts, *old])  # a repeated request is answered with what was agreed then
+    reasons = [
+        *_about_people(policy, request),
+        *_about_protocol(policy, request, load),
+        *_about_columns(policy, request, card, mine),
+        *_about_snapshot(policy, card, ledger, load),
+    ]
+    if not policy.allow_rerelease:
+        reasons += objections(
+            released,
+            parts=parts,
+            columns=request.attributes,
+            class_name=request.class_name,
+            score=request.score_name,
+            adversary=request.adversary,
+        )
+    busy = load.running >= policy.sessions
+    if busy:
+        reasons.append(f"{load.running} sessions are running; at most {policy.sessions} at once are allowed")
+    if reasons:
+        return Refusal(card.party, tuple(reasons), busy and len(reasons) == 1)
+    holds_class = request.class_name is not None and card.column(request.class_name) is not None
+    priced = [column.name for column in mine]
+    priced += [request.class_name] if holds_class and request.class_name is not None else []
+    return Offer(
+        provision=Provision(card.party, card.dataset, card.snapshot or "", card.schema),
+        columns=mine,
+        requirements=tuple(written_requirement(part) for part in parts),
+        price=Price(sum(map(policy.price.of, priced)), policy.price.per_record),
+        holds_class=holds_class,
+        shares_class=holds_class and policy.share_class,
+        records=card.records if policy.publish_records else None,
+        needs_approval=policy.needs_approval,
+        show_steps=policy.show_steps,
+    )
+
+
+def accepts(policy: Policy, deal: Deal, card: SchemaCard, ledger: Ledger, load: Load) -> tuple[str, ...]:
+    """Why the policy does not let the party sign this deal; nothing when it does.
+
+    The coordinator put the deal together, and is not trusted with it: all that concerns this party is recomputed.
+    """
+    try:
+        request = deal.as_request()
+        asked = deal.terms.parts
+    except ParameterError as error:
+        return error.problems
+    terms = deal.terms
+    answered = answer(policy, request, card, ledger, load)
+    reasons = list(answered.reasons) if isinstance(answered, Refusal) else []
+    if isinstance(answered, Offer):
+        if terms.provision(card.party) != answered.provision:
+            reasons.append("the deal is about another snapshot or schema than the one offered")
+        if {*answered.columns} != {column for column in terms.columns if column.holder == card.party}:
+            reasons.append("the deal asks for other columns than those offered")
+        lacking = [part for part in answered.parts if not any(each.covers(part) for each in asked)]
+        reasons += [f"the deal lacks {part}, which the policy insists on" for part in lacking]
+        if deal.prices.get(card.party) != answered.price:
+            reasons.append("the deal names another price than the one offered")
+        if terms.class_from == card.party and not answered.shares_class:
+            reasons.append("the deal has this party share the class, which the policy does not allow")
+        if deal.show_steps and not answered.show_steps:
+            reasons.append(
+                "the deal shows the coordinator the specializations, which the policy does not allow"
+            )
+    holders = {column.name: column.holder for column in terms.columns}
+    reasons += [reason for _, reason in refuse_distant_sensitive(asked, holders)]
+    if not policy.allow_rerelease:
+        others = [each for each in _released(card, ledger) if each.terms != terms.hash.hex()]
+        reasons += objections(
+            others,
+            parts=asked,
+            columns=[column.name for column in terms.columns],
+            class_name=terms.class_name,
+            score=terms.score,
+            adversary=terms.adversary,
+            parties=terms.parties,
+        )
+    return tuple(dict.fromkeys(reasons))
+
+
+def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]:
+    """The party's columns among those wanted, unless the request names another contributor."""
+    found = []
+    for name in request.attributes:
+        column = card.column(name)
+        if column is not None and request.providers.get(name, card.party) == card.party:
+            found.append(
+                Contribution(name, card.party, "attribute" if column.role == "attribute" else "sensitive")
+            )
+    return tuple(found)
+
+
+def _released(card: SchemaCard, ledger: Ledger) -> tuple[Released, ...]:
+    return ledger.of_snapshot(card.dataset, card.snapshot) if card.snapshot is not None else ()
+
+
+def _insisted(policy: Policy, request: Request, mine: Sequence[Contribution]) -> tuple[GroupRequirement, ...]:
+    """What was wished, with a k that is large enough over every QID, and what the policy adds."""
+    wanted = set(request.attributes)
+    own = [column.name for column in mine if column.role == "attribute"]
+    parts = [*request.privacy, *(part for part, _ in _triggered(policy, request, own) if part is not None)]
+    qids = [part.qid for part in parts]
+    qids += [pattern.qid for pattern in policy.patterns if wanted >= set(pattern.qid)]
+    qids += [tuple(own)] if own else []  # nothing of this party's is released outside a QID
+    return strictest([*parts, *(KAnonymity(qid, policy.least(qid)) for qid in qids)])
+
+
+def _triggered(
+    policy: Policy, request: Request, own: Sequence[str]
+) -> Iterator[tuple[GroupRequirement | None, GroupRequirement]]:
+    """The models whose sensitive attribute is released, over the wanted part of their QID; None when none is."""
+    for model in policy.models:
+        if model.sensitive in request.released:
+            wanted = own if ANY in model.qid else [name for name in model.qid if name in request.attributes]
+            qid = [name for name in wanted if name != model.sensitive]
+            yield (read_requirement(written_requirement(model) | {"qid": qid}) if qid else None), model
+
+
+def _about_people(policy: Policy, request: Request) -> Iterator[str]:
+    if not policy.allows_user(request.user):
+        yield f'user "{request.user}" may not ask'
+    for name in request.receivers:
+        if name != request.user and not policy.allows_user(name):
+            yield f'recipient "{name}" may not be given a release'
+    if not policy.allows_purpose(request.purpose or ""):
+        advice = hint(request.purpose or "", policy.purposes)
+        allowed = ", ".join(policy.purposes) or "none"
+        yield f'purpose "{request.purpose}" is not allowed{advice}; allowed: {allowed}'
+
+
+def _about_protocol(policy: Policy, request: Request, load: Load) -> Iterator[str]:
+    if request.adversary not in policy.adversaries:
+        yield f'adversary "{request.adversary}" is not allowed; allowed: {", ".join(policy.adversaries)}'
+    if request.argmax not in policy.argmax:
+        yield f'argmax "{request.argmax}" is not allowed; allowed: {", ".join(policy.argmax)}'
+    if request.deadline is not None and request.deadline <= load.now:
+        yield "the request's deadline has passed"
+
+
+def _about_columns(
+    policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution]
+) -> Iterator[str]:
+    if not mine:
+        yield f"{card.dataset} has none of the wanted columns"
+    for name, party in sorted(request.providers.items()):
+        if party == card.party and card.column(name) is None:
+            yield unknown_column(card, name)
+    if card.identifier in request.released:
+        yield f'"{card.identifier}" identifies people; it is never released'
+    raw = {column.name for column in mine if column.role != "attribute"}
+    for name in sorted(raw & {name for part in request.privacy for name in part.qid}):
+        yield f'"{name}" is sensitive and released as it is; it cannot be in a QID'
+    own = [column.name for column in mine if column.role == "attribute"]
+    for part, model in _triggered(policy, request, own):
+        if part is None:
+            yield f"{model.model} on {model.sensitive} is required, and no attribute of its QID is wanted"
+
+
+def _about_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, load: Load) -> Iterator[str]:
+    if card.snapshot is None:
+        yield f"{card.dataset} has not been read yet: there is no snapshot to commit to"
+        return
+    other = ledger.last_of_others(card.dataset, card.snapshot)
+    if other is not None and load.now - other.time < policy.least_snapshot_interval:
+        wait = policy.least_snapshot_interval - (load.now - other.time)
+        yield (
+            f"another snapshot of {card.dataset} was released {load.now - other.time} seconds ago; "
+            f"a new one is released {wait} seconds from now at the earliest"
+        )

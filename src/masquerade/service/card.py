@@ -1,0 +1,137 @@
+"""What a party publishes of a dataset, so that it can be found: names and kinds of columns, never values.
+
+Published: the columns' names, kinds and roles; of a taxonomy its fingerprint, height and the name of its root; the name
+of the identifier's column; the number of records, rounded up; a commitment to the snapshot. Not published: leaves of a
+taxonomy and bounds, distinct values or how many there are, and of a flat taxonomy nothing, because it is made of the
+values that occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from masquerade.data.continuum import write_number
+from masquerade.data.schema import Attribute, AttributeKind, Schema
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.errors import ParameterError, hint
+from masquerade.net.identity import check_name
+from masquerade.service.canonical import digest
+
+Role = Literal["attribute", "sensitive", "class"]
+
+FLAT = "flat"  # the source of a taxonomy that was made of the values that occur
+
+_FINEST = 100
+
+
+class TaxonomyCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is told of a taxonomy; the root is told unless it is a value itself."""
+
+    fingerprint: str
+    height: int
+    root: str | None = None
+
+
+class ColumnCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A column that may be asked for. Only attributes can be in a QID; the others are released as they are."""
+
+    name: str
+    kind: AttributeKind
+    role: Role = "attribute"
+    taxonomy: TaxonomyCard | None = None
+
+
+class SchemaCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One dataset of a party, as others may know it."""
+
+    party: str
+    dataset: str
+    identifier: str
+    columns: tuple[ColumnCard, ...]
+    schema: str  # a digest of all that decides how the columns are generalised, bounds included
+    records: int | None = None  # rounded up; None: not told
+    snapshot: str | None = None  # the root of the commitment to the table; None: not read yet
+
+    def column(self, name: str) -> ColumnCard | None:
+        """The column of that name, if there is one."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.name for column in self.columns)
+
+
+def card_of(
+    party: str,
+    dataset: str,
+    schema: Schema,
+    *,
+    identifier: str,
+    key: bytes,
+    sensitive: Iterable[str] = (),
+    classes: Iterable[str] = (),
+    records: int | None = None,
+    snapshot: str | None = None,
+) -> SchemaCard:
+    """The card of a dataset.
+
+    `schema` has the attributes; `sensitive` and `classes` name columns that are released as they are, in the schema or
+    not. `key` is the dataset's secret: bounds are few enough to be guessed from a plain digest. `records` is the true
+    number, which is rounded here.
+    """
+    check_name(party)
+    roles: dict[str, Role] = dict.fromkeys(schema.names, "attribute")
+    roles |= dict.fromkeys(sensitive, "sensitive")
+    roles |= dict.fromkeys(classes, "class")
+    if identifier in roles:
+        raise ParameterError(f'{dataset}: "{identifier}" identifies people; it is never released')
+    columns = [
+        _column(schema[name] if name in schema else Attribute(name), role) for name, role in roles.items()
+    ]
+    described = [_described(schema[name]) for name in schema.names if roles[name] == "attribute"]
+    return SchemaCard(
+        party=party,
+        dataset=dataset,
+        identifier=identifier,
+        columns=tuple(columns),
+        schema=digest([key.hex(), described]).hex(),
+        records=None if records is None else rounded_up(records),
+        snapshot=snapshot,
+    )
+
+
+def rounded_up(records: int) -> int:
+    """Two significant digits, and never finer than hundreds: 7 → 100, 30162 → 31000."""
+    step = max(_FINEST, int(10 ** (len(str(records)) - 2)))
+    return -(-records // step) * step
+
+
+def fingerprint_of(taxonomy: Taxonomy) -> str:
+    """A digest of the whole tree: parties that compare it know whether they mean the same."""
+    edges = None if taxonomy.edges is None else [write_number(edge) for edge in taxonomy.edges]
+    return digest([[[node.name, node.parent] for node in taxonomy.nodes], edges]).hex()
+
+
+def unknown_column(card: SchemaCard, name: str) -> str:
+    """` has no column "…"`, with what it has."""
+    return f'{card.dataset} has no column "{name}"{hint(name, card.names)}; it has {", ".join(card.names)}'
+
+
+def _column(attribute: Attribute, role: Role) -> ColumnCard:
+    taxonomy = attribute.taxonomy
+    told = None
+    if isinstance(taxonomy, Taxonomy) and taxonomy.source != FLAT and role == "attribute":
+        root = taxonomy.nodes[0].name if taxonomy.size > 1 else None
+        told = TaxonomyCard(fingerprint_of(taxonomy), taxonomy.height, root)
+    return ColumnCard(attribute.name, attribute.kind, role, told)
+
+
+def _described(attribute: Attribute) -> list[str | None]:
+    taxonomy = attribute.taxonomy
+    tree = fingerprint_of(taxonomy) if isinstance(taxonomy, Taxonomy) else taxonomy
+    bounds = [None if bound is None else write_number(bound) for bound in (attribute.lower, attribute.upper)]
+    return [attribute.name, attribute.kind, tree, *bounds]

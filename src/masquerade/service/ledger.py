@@ -1,0 +1,172 @@
+"""What a party has released from which snapshot: JSON lines beside the dataset, and the questions a policy asks them.
+
+A line is written **before** the columns are handed in: what is not in the ledger has not left. A line without its end
+was not finished, so its release never started; it is overlooked, and the next line replaces it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from masquerade.errors import DataError
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.service.canonical import canonical
+from masquerade.service.terms import Deal, read_parts
+
+
+class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One release that a party has taken part in."""
+
+    dataset: str
+    snapshot: str
+    terms: str  # the terms' hash
+    parties: tuple[str, ...]
+    columns: tuple[str, ...]  # of the whole release, whoever holds them
+    requirements: tuple[dict[str, Any], ...]
+    class_name: str | None
+    score: str
+    adversary: str
+    recipients: tuple[str, ...]
+    time: int
+
+    @property
+    def parts(self) -> tuple[GroupRequirement, ...]:
+        """The requirements that the release satisfies."""
+        return read_parts(self.requirements, "ledger")
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All releases of a party, in the order of time."""
+
+    records: tuple[Released, ...] = ()
+
+    def of_snapshot(self, dataset: str, snapshot: str) -> tuple[Released, ...]:
+        """What was released from this snapshot."""
+        return tuple(each for each in self.records if (each.dataset, each.snapshot) == (dataset, snapshot))
+
+    def last_of_others(self, dataset: str, snapshot: str) -> Released | None:
+        """The latest release from another snapshot of the dataset."""
+        others = [each for each in self.records if each.dataset == dataset and each.snapshot != snapshot]
+        return max(others, key=lambda each: each.time, default=None)
+
+    def with_record(self, record: Released) -> Ledger:
+        """The ledger with one more line."""
+        return Ledger((*self.records, record))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """The ledger in a file; an empty one where there is no file yet."""
+        try:
+            *lines, _unfinished = path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return cls()
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+        return cls(tuple(_read(path, number, line) for number, line in enumerate(lines, start=1)))
+
+
+def append(path: Path, record: Released) -> None:
+    """Add one line, and return once it is on the disk. One writer at a time: the party node."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "r+b") as file:
+            kept = file.read().rfind(b"\n") + 1  # an unfinished line goes
+            file.truncate(kept)
+            file.seek(kept)
+            file.write(canonical(record) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if kept == 0:  # a new file is only there for good once its folder knows it
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def record_of(deal: Deal, party: str, time: int) -> Released:
+    """The line that a party writes before it hands its columns in."""
+    terms = deal.terms
+    provision = terms.provision(party)
+    assert provision is not None  # who is no party hands nothing in
+    return Released(
+        dataset=provision.dataset,
+        snapshot=provision.snapshot,
+        terms=terms.hash.hex(),
+        parties=terms.parties,
+        columns=tuple(column.name for column in terms.columns),
+        requirements=terms.requirements,
+        class_name=terms.class_name,
+        score=terms.score,
+        adversary=terms.adversary,
+        recipients=deal.recipients,
+        time=time,
+    )
+
+
+def objections(
+    earlier: Iterable[Released],
+    *,
+    parts: Sequence[GroupRequirement],
+    columns: Sequence[str],
+    class_name: str | None,
+    score: str,
+    adversary: str,
+    parties: Sequence[str] | None = None,
+) -> list[str]:
+    """Why a release beside earlier ones of the same snapshot could break them, each reason once.
+
+    Whoever holds two releases intersects their groups. The same columns, generalised for the same QIDs at least as
+    strictly, are let through; everything that makes other groups of the same people is named.
+    """
+    reasons: dict[str, None] = {}
+    for each in earlier:
+        differences = []
+        if set(columns) != set(each.columns):
+            differences.append(f"other columns ({_names(each.columns)} before, {_names(columns)} now)")
+        if _qids(parts) != _qids(each.parts):
+            differences.append(f"other QIDs ({_shown(each.parts)} before, {_shown(parts)} now)")
+        weaker = [old for old in each.parts if not any(new.covers(old) for new in parts)]
+        if weaker and _qids(parts) == _qids(each.parts):
+            differences.append(f"a weaker requirement than {' & '.join(map(str, weaker))}")
+        if class_name != each.class_name:
+            differences.append(
+                f"another class ({each.class_name or 'none'} before, {class_name or 'none'} now)"
+            )
+        if score != each.score:
+            differences.append(f"another score ({each.score} before, {score} now)")
+        if adversary != each.adversary:
+            differences.append(f"another protocol ({each.adversary} before, {adversary} now)")
+        if parties is not None and set(parties) != set(each.parties):
+            differences.append(f"other parties ({_names(each.parties)} before, {_names(parties)} now)")
+        for difference in differences:
+            reasons[f"a second release with {difference} can break the first"] = None
+    return list(reasons)
+
+
+def _read(path: Path, number: int, line: bytes) -> Released:
+    try:
+        return msgspec.json.decode(line, type=Released)
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{path}: line {number}: not a ledger's record: {error}") from None
+
+
+def _qids(parts: Iterable[GroupRequirement]) -> set[frozenset[str]]:
+    return {frozenset(part.qid) for part in parts}
+
+
+def _shown(parts: Iterable[GroupRequirement]) -> str:
+    return "; ".join(sorted(", ".join(sorted(qid)) for qid in _qids(parts)))
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

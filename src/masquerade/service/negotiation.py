@@ -1,0 +1,247 @@
+"""From the parties' answers to one deal that every policy accepts, or to all the reasons why there is none.
+
+The requirement is the strictest of all: whatever anybody insists on holds, and what another part covers is left out.
+When an answer lacks something that another party insists on, the joint requirement goes back as a counter-offer. A
+policy only ever adds to what it is asked, over QIDs of a finite set, so this ends, as a rule in the second or third
+round. The order of the answers does not matter. No I/O here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from masquerade.errors import ParameterError
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import Contribution, refuse_distant_sensitive, written_requirement
+from masquerade.protocol.party import ASSEMBLER
+from masquerade.service.answering import Offer, Refusal
+from masquerade.service.request import Request
+from masquerade.service.terms import Deal, Terms, cost, read_parts, strictest
+
+MOST_ROUNDS = 8
+THE_REQUEST = "request"  # whose reasons are nobody's but the request's own
+
+Reasons = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """Every party offered exactly this."""
+
+    deal: Deal
+
+
+@dataclass(frozen=True)
+class CounterOffer:
+    """The joint requirement, which not all have answered yet: send `request` to all parties again."""
+
+    request: Request
+    price: int  # what it would cost at most, in cents
+    insisted: Mapping[str, tuple[GroupRequirement, ...]]  # by party: what it added to the round before
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Every reason of every party; those of `THE_REQUEST` are about the whole. `busy`: may work out later."""
+
+    reasons: Reasons
+    busy: bool = False
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """One line a reason."""
+        return tuple(f"{who}: {reason}" for who, each in self.reasons.items() for reason in each)
+
+
+def negotiate(
+    request: Request, answers: Iterable[Offer | Refusal], earlier: Sequence[CounterOffer] = ()
+) -> Agreed | CounterOffer | Refused:
+    """One round. `answers` are to the last of the `earlier` counter-offers, or to the request when there is none."""
+    by_party = [_readable(each) for each in _by_party(answers)]
+    offers = [each for each in by_party if isinstance(each, Offer)]
+    asked = earlier[-1].request.privacy if earlier else request.privacy
+    joint = strictest([*request.privacy, *asked, *(part for offer in offers for part in offer.parts)])
+    refusals = [each for each in by_party if isinstance(each, Refusal)]
+    reasons: dict[str, list[str]] = {each.party: list(each.reasons) for each in refusals}
+    for who, reason in _conflicts(request, offers, joint, complete=not refusals):
+        reasons.setdefault(who, []).append(reason)
+    if reasons:
+        whole = {who: tuple(dict.fromkeys(reasons[who])) for who in sorted(reasons)}
+        return Refused(whole, set(whole) == {each.party for each in refusals if each.busy})
+    insisted = {
+        offer.party: tuple(part for part in offer.parts if not any(each.covers(part) for each in asked))
+        for offer in offers
+    }
+    if all(offer.parts == joint for offer in offers):
+        return Agreed(_deal(request, offers, joint))
+    if len(earlier) >= MOST_ROUNDS:
+        return Refused(
+            {
+                offer.party: (
+                    f"still asks for more after {MOST_ROUNDS} rounds: {_listed(insisted[offer.party])}",
+                )
+                for offer in offers
+                if insisted[offer.party]
+            }
+            or {THE_REQUEST: (f"no agreement after {MOST_ROUNDS} rounds",)}
+        )
+    price = cost((offer.price for offer in offers), _records(offers))
+    return CounterOffer(request.wishing(joint), price, insisted)
+
+
+def _by_party(answers: Iterable[Offer | Refusal]) -> list[Offer | Refusal]:
+    found = sorted(answers, key=lambda each: each.party)
+    for first, second in pairwise(found):
+        if first.party == second.party:
+            raise ParameterError(f"party {first.party} answered twice")
+    return found
+
+
+def _readable(given: Offer | Refusal) -> Offer | Refusal:
+    """An offer whose requirements nobody can read is as good as a refusal."""
+    if isinstance(given, Offer):
+        try:
+            read_parts(given.requirements, "its offer")
+        except ParameterError as error:
+            return Refusal(given.party, error.problems)
+    return given
+
+
+def _conflicts(
+    request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], *, complete: bool
+) -> Iterator[tuple[str, str]]:
+    """What stands between the offers, each with whom it concerns. Gaps count once everybody has offered."""
+    if complete and len(offers) < 2:
+        yield THE_REQUEST, f"a mashup needs at least two parties; {len(offers)} can contribute"
+    if complete and not joint:
+        yield THE_REQUEST, "nobody asks for a privacy requirement; give at least one [[privacy]] entry"
+    for offer in offers:
+        if offer.party in (ASSEMBLER, THE_REQUEST):
+            yield offer.party, f'"{offer.party}" cannot name a party here; take another'
+        foreign = [column.name for column in offer.columns if column.holder != offer.party]
+        unasked = [column.name for column in offer.columns if column.name not in request.attributes]
+        if foreign or unasked:
+            yield (
+                offer.party,
+                f"offers columns that are not its own or not wanted: {_names([*foreign, *unasked])}",
+            )
+        unknown = {name for part in offer.parts for name in part.qid} - set(request.attributes)
+        unknown |= {part.sensitive for part in offer.parts if part.sensitive is not None} - set(
+            request.released
+        )
+        if unknown:
+            yield offer.party, f"asks for a requirement over {_names(unknown)}, which is not wanted"
+    yield from _about_holders(request, offers, complete=complete)
+    yield from _about_roles(request, offers, joint)
+    yield from _about_class(request, offers, complete=complete)
+    price = cost((offer.price for offer in offers), _records(offers))
+    if price > request.budget:
+        each = ", ".join(f"{offer.party} {cost([offer.price], _records(offers))}" for offer in offers)
+        yield THE_REQUEST, f"costs up to {price} cents ({each}); the budget is {request.budget}"
+
+
+def _about_holders(request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[tuple[str, str]]:
+    for name in request.attributes:
+        holders = [offer.party for offer in offers if any(column.name == name for column in offer.columns)]
+        if len(holders) > 1:
+            for holder in holders:
+                yield holder, f'"{name}": {" and ".join(holders)} have it; name one contributor in providers'
+        elif not holders and complete:
+            yield THE_REQUEST, f'no party contributes "{name}"'
+
+
+def _about_roles(
+    request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement]
+) -> Iterator[tuple[str, str]]:
+    """Requirements that go together neither with each other nor with who holds what; told to all who ask for them."""
+    columns = [column for offer in offers for column in offer.columns]
+    raw = {column.name for column in columns if column.role == "sensitive"}
+    raw |= {part.sensitive for part in joint if part.sensitive is not None}
+    for part in joint:
+        for name in part.qid:
+            if name in raw:
+                for who in _asking(part, request, offers):
+                    yield who, f'{part}: "{name}" is sensitive and released as it is; it cannot be in a QID'
+    for part, reason in refuse_distant_sensitive(joint, {column.name: column.holder for column in columns}):
+        for who in _asking(part, request, offers):
+            yield who, reason
+
+
+def _asking(part: GroupRequirement, request: Request, offers: Sequence[Offer]) -> list[str]:
+    if any(each.covers(part) for each in request.privacy):
+        return [THE_REQUEST]
+    return [offer.party for offer in offers if part in offer.parts]
+
+
+def _about_class(request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[tuple[str, str]]:
+    name = request.class_name
+    if name is None or not complete:
+        return
+    holding = [offer.party for offer in offers if offer.holds_class]
+    named = request.providers.get(name)
+    if not holding:
+        yield THE_REQUEST, f'no party has the class "{name}"'
+    elif named is not None and named not in holding:
+        yield THE_REQUEST, f'"{named}" does not have the class "{name}"; {" and ".join(holding)} do'
+    elif named is None and len(holding) == len(offers):
+        return
+    elif named is None and len(holding) > 1:
+        yield (
+            THE_REQUEST,
+            f'the class "{name}" is held by {" and ".join(holding)} only; name the one who shares it in providers',
+        )
+    else:
+        sharer = named or holding[0]
+        if not any(offer.party == sharer and offer.shares_class for offer in offers):
+            yield sharer, f'does not share the class "{name}" with the other parties, who do not all hold it'
+
+
+def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement]) -> Deal:
+    held = {column.name: column for offer in offers for column in offer.columns}
+    wanted = [held[name] for name in request.attributes]
+    columns: list[Contribution] = sorted(wanted, key=lambda column: column.role == "sensitive")  # stable
+    all_hold = all(offer.holds_class for offer in offers)
+    class_from = None
+    if request.class_name is not None:
+        class_from = request.providers.get(request.class_name)
+        if class_from is None and not all_hold:
+            class_from = next(offer.party for offer in offers if offer.holds_class)
+    terms = Terms(
+        provisions=tuple(offer.provision for offer in offers),
+        columns=tuple(columns),
+        requirements=tuple(written_requirement(part) for part in joint),
+        score=request.score_name,
+        class_name=request.class_name,
+        class_from=class_from,
+        adversary=request.adversary,
+        epsilon=request.epsilon,
+        normalize=request.normalize,
+    )
+    return Deal(
+        terms=terms,
+        user=request.user,
+        purpose=request.purpose or "",
+        recipients=request.receivers,
+        prices={offer.party: offer.price for offer in offers},
+        records=_records(offers),
+        budget=request.budget,
+        most_error=request.most_error,
+        deadline=request.deadline,
+        attempts=request.attempts,
+        show_steps=request.show_steps and all(offer.show_steps for offer in offers),
+    )
+
+
+def _records(offers: Iterable[Offer]) -> int | None:
+    """The common records are no more than those of any party."""
+    return min((offer.records for offer in offers if offer.records is not None), default=None)
+
+
+def _listed(parts: Iterable[GroupRequirement]) -> str:
+    return " & ".join(map(str, parts))
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names)))

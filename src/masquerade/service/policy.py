@@ -1,0 +1,138 @@
+"""A party's policy: who may ask, for what, how strictly, by which protocol, at what price. Written by its steward.
+
+Nothing is open by default: without `users` nobody may ask, without `purposes` for nothing. answering.py applies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from masquerade.errors import ParameterError
+from masquerade.job.problems import Key
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.service.card import SchemaCard, unknown_column
+from masquerade.service.request import Adversary, Argmax, Cents, Text, Texts
+from masquerade.service.sections import Form, key, read_form
+
+ANY = "*"  # in `purposes`: whatever for; in a requirement's qid: all attributes that this party releases
+
+_CENTS = "a whole number of cents, of at least 0"
+
+
+class Prices(BaseModel):
+    """`[price]`: cents for each attribute, unless it has a price of its own, and for each released record."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    per_attribute: Cents = key(0, description=_CENTS)
+    per_record: Cents = key(0, description=_CENTS)
+    attributes: dict[Text, Cents] = key({}, description="a table of cents, such as { salary = 500 }")
+
+    def of(self, name: str) -> int:
+        """What a column costs."""
+        return self.attributes.get(name, self.per_attribute)
+
+
+class Policy(Form):
+    """What a party agrees to, for one dataset."""
+
+    access: Literal["private", "public"] = key("private", description='one of "private", "public"')
+    users: Texts = key((), description='a list of users, such as ["ana"]')
+    purposes: Texts = key((), description='a list of purposes, such as ["research"], or ["*"] for any')
+    least_k: Annotated[int, Field(ge=1)] | None = key(None, description="a whole number of at least 1")
+    privacy: Annotated[tuple[GroupRequirement, ...], Field(strict=False)] = key(
+        (), description="a list of tables, each written [[privacy]] in double brackets"
+    )
+    adversaries: Annotated[tuple[Adversary, ...], Field(strict=False, min_length=1)] = key(
+        ("semi-honest", "malicious"), description='a list of one or more of "semi-honest", "malicious"'
+    )
+    argmax: Annotated[tuple[Argmax, ...], Field(strict=False, min_length=1)] = key(
+        ("plain", "secure"), description='a list of one or more of "plain", "secure"'
+    )
+    price: Prices = key(Prices(), description="a table, written [price]")
+    sessions: Annotated[int, Field(ge=1)] = key(4, description="a whole number of at least 1")
+    needs_approval: bool = key(False, description="true or false")
+    allow_rerelease: bool = key(False, description="true or false")
+    least_snapshot_interval: Annotated[int, Field(ge=0)] = key(
+        0, description="a whole number of seconds, of at least 0"
+    )
+    share_class: bool = key(False, description="true or false")
+    show_steps: bool = key(False, description="true or false")
+    publish_records: bool = key(True, description="true or false")
+
+    def contradictions(self) -> Iterator[tuple[Key, str]]:
+        """What is missing, and what does not go together."""
+        if self.least_k is None:
+            yield ("least_k",), "missing; say how many records every group of a release has at least"
+        if self.access == "public" and self.users:
+            yield ("users",), 'listed, but access = "public" lets everybody ask; drop one of them'
+        if not self.publish_records and self.price.per_record:
+            yield (
+                ("price", "per_record"),
+                "needs publish_records = true: it tells what a release costs at most",
+            )
+        for position, part in enumerate(self.privacy):
+            if isinstance(part, KAnonymity) and ANY in part.qid:
+                yield ("privacy", position, "qid"), "missing; for a k over all attributes write least_k"
+            elif ANY in part.qid and len(part.qid) > 1:
+                yield ("privacy", position, "qid"), '"*" stands for all attributes, alone'
+
+    def allows_user(self, user: str) -> bool:
+        """Whether this user may ask, and be given a release."""
+        return self.access == "public" or user in self.users
+
+    def allows_purpose(self, purpose: str) -> bool:
+        """Whether a release may be made for this purpose."""
+        return ANY in self.purposes or purpose in self.purposes
+
+    def least(self, qid: Sequence[str]) -> int:
+        """The least k over a QID: that of every pattern whose attributes are all in it."""
+        return max(self.least_k or 1, *(part.k for part in self.patterns if set(part.qid) <= set(qid)), 1)
+
+    @property
+    def patterns(self) -> tuple[KAnonymity, ...]:
+        """The QIDs for which the policy names a k."""
+        return tuple(part for part in self.privacy if isinstance(part, KAnonymity))
+
+    @property
+    def models(self) -> tuple[GroupRequirement, ...]:
+        """The requirements that hold whenever their sensitive attribute is released."""
+        return tuple(part for part in self.privacy if not isinstance(part, KAnonymity))
+
+
+def read_policy(content: Mapping[str, Any], source: str = "policy") -> Policy:
+    """A policy from TOML; ParameterError with every problem at once.
+
+    An entry of `[[privacy]]` without `qid` is over all attributes that the party releases.
+    """
+    entries = content.get("privacy")
+    if isinstance(entries, list):
+        entries = [
+            {"qid": [ANY], **each} if isinstance(each, Mapping) else each  # what is no table is told later
+            for each in entries
+        ]
+        content = {**content, "privacy": entries}
+    return read_form(Policy, content, source)
+
+
+def check_policy(policy: Policy, card: SchemaCard, source: str = "policy") -> None:
+    """Refuse a policy that speaks of columns of its own that the dataset does not have.
+
+    A QID may name attributes of other parties; what costs something, and what is sensitive, must be there.
+    """
+    problems = [
+        f"{source}: price.attributes: {unknown_column(card, name)}"
+        for name in policy.price.attributes
+        if card.column(name) is None
+    ]
+    for position, part in enumerate(policy.privacy, start=1):
+        if part.sensitive is not None and card.column(part.sensitive) is None:
+            problems.append(
+                f"{source}: privacy[{position}].sensitive: {unknown_column(card, part.sensitive)}"
+            )
+    if problems:
+        raise ParameterError(*problems)

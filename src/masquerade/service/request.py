@@ -1,0 +1,175 @@
+"""What an analyst asks for: attributes, purpose, wished requirement and quality, budget, protocol.
+
+The request travels to every party whose policy answers it. Who asks is set by the coordinator once it knows
+(`asked_by`); what somebody writes there himself is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator
+
+from masquerade.errors import ParameterError, hint
+from masquerade.job.problems import Key
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import written_requirement
+from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text
+from masquerade.service.sections import Form, key, read_form
+from masquerade.utility.scores import SCORES, score_named
+
+MOST_ATTEMPTS = 10
+
+Text = Annotated[str, Field(min_length=1, max_length=200)]
+Texts = Annotated[tuple[Text, ...], Field(strict=False, max_length=1000)]
+Adversary = Literal["semi-honest", "malicious"]
+Argmax = Literal["plain", "secure"]
+
+_NAMES = 'a list of names, such as ["age", "job"]'
+
+
+def _seconds(value: object) -> int:
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError
+        return int(value.astimezone(UTC).timestamp())
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_WHOLE:
+        return value
+    raise ValueError
+
+
+def _decimal(value: object, high: float) -> str:
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise ValueError
+    if not isinstance(value, str) and value > MOST_WHOLE:  # some whole numbers are too large for a float
+        raise ValueError
+    if not 0 <= float(value) <= high:
+        raise ValueError
+    return decimal_text(value)
+
+
+def _share(value: object) -> str:
+    return _decimal(value, 1)
+
+
+def _not_negative(value: object) -> str:
+    return _decimal(value, MOST_WHOLE)
+
+
+Cents = Annotated[int, Field(ge=0, le=MOST_WHOLE)]
+Seconds = Annotated[int, PlainValidator(_seconds)]
+
+
+class Request(Form):
+    """One request. Money is in cents; times are seconds since 1970 (a TOML date-time with its zone will do)."""
+
+    user: str = key("", description="a user's name")
+    purpose: Text | None = key(None, description='a purpose, such as "research"')
+    attributes: Texts = key((), description=_NAMES)  # their order is the joint schema's
+    class_name: Text | None = key(None, alias="class", description='a name, such as "income"')
+    privacy: Annotated[tuple[GroupRequirement, ...], Field(strict=False)] = key(
+        (), description="a list of tables, each written [[privacy]] in double brackets"
+    )
+    most_error: Annotated[str, PlainValidator(_share)] | None = key(
+        None, description="a number of at least 0 and at most 1: the largest classification error"
+    )
+    budget: Cents = key(0, description="a whole number of cents, of at least 0")
+    recipients: Texts = key((), description='a list of users, such as ["ana"]')  # none: the user alone
+    providers: dict[Text, Text] = key(
+        {}, description='a table of attributes and who contributes them, such as { age = "bank" }'
+    )
+    score: Text | None = key(None, description="one of " + ", ".join(f'"{name}"' for name in SCORES))
+    adversary: Adversary = key("semi-honest", description='one of "semi-honest", "malicious"')
+    argmax: Argmax = key("plain", description='one of "plain", "secure"')
+    epsilon: Annotated[str, PlainValidator(_not_negative)] = key(
+        "0.01", description="a finite number of at least 0"
+    )
+    normalize: Literal["none", "strip", "casefold"] = key(
+        "strip", description='one of "none", "strip", "casefold"'
+    )
+    deadline: Seconds | None = key(
+        None, description="a date and time with its zone, such as 2030-01-31T12:00:00Z, or seconds since 1970"
+    )
+    attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)] = key(
+        3, description=f"a whole number from 1 to {MOST_ATTEMPTS}"
+    )
+    show_steps: bool = key(False, description="true or false")
+
+    def contradictions(self) -> Iterator[tuple[Key, str]]:
+        """What is missing, and what does not go together."""
+        if self.purpose is None:
+            yield ("purpose",), "missing; say what the table is for"
+        if not self.attributes:
+            yield ("attributes",), "missing; name the columns that are wanted"
+        for name in dict.fromkeys(self.attributes):
+            if self.attributes.count(name) > 1:
+                yield ("attributes",), f'"{name}" is listed twice'
+        if self.class_name is not None and self.class_name in self.attributes:
+            yield ("class",), f'"{self.class_name}" is among the attributes too; the class is released anyway'
+        if self.most_error is not None and self.class_name is None:
+            yield ("most_error",), "needs a class to be wrong about; name it in class"
+        for position, part in enumerate(self.privacy):
+            for name in part.qid:
+                if name not in self.attributes:
+                    text = f'"{name}" is not among the attributes{hint(name, self.attributes)}'
+                    yield ("privacy", position, "qid"), text
+            if part.sensitive is not None and part.sensitive not in self.released:
+                text = f'"{part.sensitive}" is not among the attributes{hint(part.sensitive, self.released)}'
+                yield ("privacy", position, "sensitive"), text
+        for name in self.providers:
+            if name not in self.released:
+                text = f'"{name}" is not among the attributes{hint(name, self.released)}'
+                yield ("providers", name), text
+        if self.argmax == "secure":
+            yield ("argmax",), '"secure" is not available in this version; use "plain"'
+        try:
+            score = score_named(self.score, self.class_name is not None)
+        except ParameterError as error:
+            yield ("score",), str(error).removeprefix("score: ")
+        else:
+            if not score.recomputable:
+                yield ("score",), f'"{score.name}" cannot be recomputed by the other parties; use another'
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """Every column that is wanted, the class among them."""
+        return (*self.attributes, self.class_name) if self.class_name is not None else self.attributes
+
+    @property
+    def receivers(self) -> tuple[str, ...]:
+        """Who gets the table, each once, in order."""
+        return tuple(sorted(set(self.recipients or (self.user,))))
+
+    @property
+    def score_name(self) -> str:
+        """The score that is used."""
+        return score_named(self.score, self.class_name is not None).name
+
+    def asked_by(self, user: str) -> Request:
+        """The same request of this user."""
+        return self.model_copy(update={"user": user})
+
+    def wishing(self, parts: Iterable[GroupRequirement]) -> Request:
+        """The same request with other wished requirements."""
+        return self.model_copy(update={"privacy": tuple(parts)})
+
+    def content(self) -> dict[str, Any]:
+        """The request as canonical JSON can hold it; `read_request` reads it back."""
+        plain = self.model_dump(by_alias=True, exclude={"privacy"})
+        privacy = [written_requirement(part) for part in self.privacy]
+        return {key: list(each) if isinstance(each, tuple) else each for key, each in plain.items()} | {
+            "privacy": privacy
+        }
+
+    def canonical(self) -> bytes:
+        """The request's one form."""
+        return canonical(self.content())
+
+
+def read_request(content: Any, source: str = "request") -> Request:
+    """A request from TOML or JSON; ParameterError with every problem at once."""
+    if not isinstance(content, Mapping):
+        raise ParameterError(f"{source}: must be a table of keys and values")
+    return read_form(Request, {key: each for key, each in content.items() if each is not None}, source)

@@ -1,0 +1,152 @@
+"""Session tokens: the coordinator's word to one party about one contract, for a few minutes and one use.
+
+Compact form `mqs1.CLAIMS.SIGNATURE`, both parts base64url without padding. CLAIMS is JSON; the signature (Ed25519)
+covers a label, so that it can never be taken for another message, and CLAIMS as they are written. Whoever knows the
+coordinator's public key can verify a token; only the coordinator can make one. A party needs no store for that.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from masquerade.errors import NotAllowed, ParameterError
+from masquerade.net.identity import check_name
+
+Clock = Callable[[], datetime]
+
+LIFETIME = timedelta(minutes=5)
+CLOCKS_DIFFER = timedelta(seconds=30)
+_VERSION = "mqs1"
+_LABEL = b"masquerade session token 1\0"
+_LONGEST = 2048
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def system_clock() -> datetime:
+    """Now."""
+    return datetime.now(UTC)
+
+
+class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a token says. Times are whole seconds since 1970, UTC."""
+
+    audience: str
+    contract: str
+    nonce: str
+    issued: int
+    expires: int
+
+
+class NonceMemory(Protocol):
+    """Knows which nonces were used; the store's `users` is one, `Nonces` another."""
+
+    def first_use(self, nonce: str, expires: datetime) -> bool:
+        """True the first time that a nonce is shown; it is remembered until `expires`."""
+
+
+class Nonces:
+    """Used nonces in memory, for a party: it restarts with no session open."""
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._clock = clock
+        self._used: dict[str, datetime] = {}
+        self._lock = threading.Lock()
+
+    def first_use(self, nonce: str, expires: datetime) -> bool:
+        """True the first time that a nonce is shown; it is remembered until `expires`."""
+        with self._lock:
+            now = self._clock()
+            self._used = {each: until for each, until in self._used.items() if until > now}
+            if nonce in self._used:
+                return False
+            self._used[nonce] = expires
+            return True
+
+
+@dataclass(frozen=True)
+class TokenIssuer:
+    """Makes session tokens."""
+
+    key: Ed25519PrivateKey
+    clock: Clock = system_clock
+    lifetime: timedelta = LIFETIME
+
+    def __post_init__(self) -> None:
+        if not timedelta(seconds=1) <= self.lifetime <= timedelta(hours=1):
+            raise ParameterError(f"a session token lives from 1 second to 1 hour; got {self.lifetime}")
+
+    def issue(self, party: str, contract_hash: str) -> str:
+        """A token for one party and one contract."""
+        if not _HASH.fullmatch(contract_hash):
+            raise ParameterError("a contract's hash must be 64 hexadecimal digits (small letters)")
+        now = self.clock()
+        claims = Claims(
+            audience=check_name(party),
+            contract=contract_hash,
+            nonce=secrets.token_hex(16),
+            issued=int(now.timestamp()),
+            expires=int((now + self.lifetime).timestamp()),
+        )
+        written = _encoded(msgspec.json.encode(claims, order="sorted"))
+        signature = self.key.sign(_LABEL + written.encode())
+        return f"{_VERSION}.{written}.{_encoded(signature)}"
+
+
+@dataclass(frozen=True)
+class TokenVerifier:
+    """Checks session tokens. A token that passes has been used."""
+
+    public_key: Ed25519PublicKey
+    seen: NonceMemory
+    clock: Clock = system_clock
+
+    def verify(self, token: str, *, audience: str, contract_hash: str) -> Claims:
+        """What the token says; NotAllowed when it is false, late, for another party or contract, or used before."""
+        claims = self._signed(token)
+        now = self.clock()
+        expires = datetime.fromtimestamp(claims.expires, UTC)
+        if expires <= now:
+            raise NotAllowed("session token: it has expired; ask the coordinator for a new one")
+        if datetime.fromtimestamp(claims.issued, UTC) > now + CLOCKS_DIFFER:
+            raise NotAllowed("session token: it is from the future; compare the clocks")
+        if claims.audience != audience:
+            raise NotAllowed(f"session token: it is for party {claims.audience}, not for {audience}")
+        if not secrets.compare_digest(claims.contract.encode(), contract_hash.encode()):
+            raise NotAllowed("session token: it belongs to another contract")
+        if not self.seen.first_use(claims.nonce, expires):  # last: a refused token uses nothing up
+            raise NotAllowed("session token: it was used before")
+        return claims
+
+    def _signed(self, token: str) -> Claims:
+        parts = token.split(".") if len(token) <= _LONGEST and token.isascii() else []
+        if len(parts) != 3 or parts[0] != _VERSION:
+            raise NotAllowed("session token: not of a form that is known here")
+        try:
+            signature = _decoded(parts[2])
+            self.public_key.verify(signature, _LABEL + parts[1].encode())
+            return msgspec.json.decode(_decoded(parts[1]), type=Claims)
+        except (InvalidSignature, binascii.Error, ValueError, msgspec.MsgspecError):
+            raise NotAllowed("session token: the coordinator did not sign it") from None
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _decoded(written: str) -> bytes:
+    data = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
+    if _encoded(data) != written:  # one spelling only
+        raise ValueError("not canonical")
+    return data

@@ -1,0 +1,160 @@
+"""A contract that is signed by all of its parties, and the check that it is.
+
+`SignedContract.hash` names the session: it covers the deal (and with it the terms), nonce, expiry, attempt and the
+fingerprint of every party's certificate. Each party signs that hash with the key of its identity. Whoever checks takes
+the certificates from its **own** trust store, never from the contract or from whoever brought it.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from masquerade.errors import Bug, ParameterError, PeerRefused
+from masquerade.net.identity import Identity, out_of_date
+from masquerade.net.trust import TrustStore
+from masquerade.protocol.contract import Contract
+from masquerade.service.canonical import canonical, digest
+from masquerade.service.terms import Deal
+
+_CONTEXT = b"masquerade contract\n"  # a signature over a contract can be one over nothing else
+_NONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
+
+
+class SignedContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A deal with all that makes it one session, and the signatures so far."""
+
+    deal: Deal
+    expiry: int  # seconds since 1970
+    keys: dict[str, str]  # by party: the fingerprint of its certificate
+    attempt: int = 1
+    nonce: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
+    signatures: dict[str, str] = {}  # by party, hexadecimal  # msgspec copies an empty default
+
+    @property
+    def hash(self) -> bytes:
+        """The name of the session, which is what the parties sign."""
+        return digest({**msgspec.to_builtins(self), "signatures": None})
+
+    @property
+    def contract(self) -> Contract:
+        """What the protocol runs by."""
+        return self.deal.terms.contract(self.nonce)
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """Who has to sign."""
+        return self.deal.terms.parties
+
+    def with_signature(self, party: str, signature: bytes) -> SignedContract:
+        """The contract with one more signature."""
+        return msgspec.structs.replace(self, signatures={**self.signatures, party: signature.hex()})
+
+    def next_attempt(self, expiry: int) -> SignedContract:
+        """The same deal once more: a new nonce, so a new session, which has to be signed anew."""
+        if self.attempt >= self.deal.attempts:
+            raise ParameterError(f"the deal allows {self.deal.attempts} attempts, and all were made")
+        return SignedContract(self.deal, expiry, self.keys, self.attempt + 1)
+
+    def canonical(self) -> bytes:
+        """The contract with its signatures, to be sent and kept."""
+        return canonical(self)
+
+    @classmethod
+    def read(cls, data: bytes) -> SignedContract:
+        """A contract from its JSON."""
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise ParameterError(f"contract: {error}") from None
+
+
+def draw_up(deal: Deal, keys: Mapping[str, str], expiry: int) -> SignedContract:
+    """A new contract, which nobody has signed yet; `keys` has every party's fingerprint."""
+    lacking = [party for party in deal.terms.parties if party not in keys]
+    if lacking:
+        raise ParameterError(f"no fingerprint of {', '.join(lacking)}")
+    return SignedContract(deal, expiry, {party: keys[party] for party in deal.terms.parties})
+
+
+def sign(identity: Identity, contract_hash: bytes) -> bytes:
+    """A party's signature over a contract's hash: ECDSA on P-256 with SHA-256."""
+    key = load_pem_private_key(identity.key, None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise Bug("an identity whose key is not one on an elliptic curve")
+    return key.sign(_CONTEXT + contract_hash, ec.ECDSA(hashes.SHA256()))
+
+
+def verify_signatures(
+    signed: SignedContract, trust: TrustStore, *, own: Identity | None = None, now: int | None = None
+) -> None:
+    """Refuse a contract that not every party has signed with the key we know; PeerRefused names the first.
+
+    `own` is this node's identity, where it is a party: its certificate is in nobody's own trust store.
+    """
+    for problem in refusals(signed, trust, own=own, now=now):
+        raise problem
+
+
+def refusals(
+    signed: SignedContract, trust: TrustStore, *, own: Identity | None = None, now: int | None = None
+) -> Iterator[PeerRefused]:
+    """All that is wrong with a contract's signatures, party by party."""
+    moment = int(datetime.now(UTC).timestamp()) if now is None else now
+    wrong = _wrong_in_itself(signed, moment)
+    for party in signed.parties:
+        certificate: bytes | None
+        try:
+            certificate = own.certificate if own is not None and party == own.name else trust.pin(party)
+        except PeerRefused as error:
+            yield error
+            continue
+        problem = wrong or _problem(signed, party, certificate)
+        if problem is not None:
+            yield PeerRefused(party, problem)
+    for stranger in sorted({*signed.keys, *signed.signatures} - set(signed.parties)):
+        yield PeerRefused(stranger, "has signed the contract, or has a key in it, and is none of its parties")
+
+
+def _wrong_in_itself(signed: SignedContract, now: int) -> str | None:
+    if len(set(signed.parties)) < len(signed.parties):
+        return "is not the only party of its name in the contract"
+    if signed.expiry <= now:
+        moment = datetime.fromtimestamp(signed.expiry, UTC)
+        return f"brings a contract that expired on {moment:%Y-%m-%d %H:%M:%S} UTC; ask for a new one"
+    if not 1 <= signed.attempt <= signed.deal.attempts:
+        return f"brings a contract for attempt {signed.attempt}; the deal allows 1 to {signed.deal.attempts}"
+    if not _NONCE.fullmatch(signed.nonce):
+        return "brings a contract whose nonce is not 32 hexadecimal digits"
+    return None
+
+
+def _problem(signed: SignedContract, party: str, pem: bytes) -> str | None:
+    certificate = x509.load_pem_x509_certificate(pem)
+    ours = certificate.fingerprint(hashes.SHA256()).hex(":").upper()
+    named = signed.keys.get(party)
+    if named != ours:
+        return f"has the certificate {named or '(none)'} in the contract; we know it by {ours}"
+    invalid = out_of_date(pem)
+    if invalid is not None:
+        return f"its certificate {invalid}"
+    if party not in signed.signatures:
+        return "has not signed the contract"
+    key = certificate.public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
+        return "its certificate is not for an ECDSA key on P-256"
+    try:
+        signature = bytes.fromhex(signed.signatures[party])
+        key.verify(signature, _CONTEXT + signed.hash, ec.ECDSA(hashes.SHA256()))
+    except (ValueError, InvalidSignature):
+        return f"its signature is not one over this contract ({signed.hash.hex()[:16]}…) with the key that we know"
+    return None

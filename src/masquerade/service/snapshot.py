@@ -1,0 +1,232 @@
+"""A commitment to a table: it shows nothing, and an auditor who is given the table and a key can hold it against it.
+
+Each column is cut into chunks of rows, each chunk is hashed, and the hashes are joined in a Merkle tree; the tree's
+root, keyed, is the column's commitment. The table's commitment is a hash over those of its columns. So one column can
+be checked without the others, with a key that opens no other column.
+
+The key of a snapshot is made of the dataset's secret and the snapshot's content: the same table has the same
+commitment, by which a ledger and a cache know it, and a key given to an auditor opens one snapshot, not those before
+and after.
+
+Cells are hashed as what they are: text as UTF-8 byte for byte, whole numbers of any width alike (17.0 too, where all
+numbers of a column are whole), NaN as null. The text "17" and the number 17 are different, so an audit reads the table
+from the same kind of source. Row order counts; column order does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from masquerade.data.encode import is_text, texts
+from masquerade.data.table import Table
+from masquerade.errors import DataError, ParameterError, hint
+from masquerade.service.canonical import digest
+
+CHUNK = 1 << 16  # rows
+KEY_BYTES = 32
+
+_EXACT = 2**53  # every whole number up to it is a float
+
+
+class Commitment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is published: the root, which the contract names, and each column's commitment, which it is made of."""
+
+    root: str
+    columns: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the party keeps: the commitment, and the key that opens it."""
+
+    commitment: Commitment
+    key: bytes = field(repr=False)
+
+    def column_key(self, name: str) -> bytes:
+        """What an auditor is given to check one column."""
+        return column_key(self.key, name)
+
+
+def make_secret() -> bytes:
+    """A new secret for a dataset, from the system's randomness."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def take_snapshot(table: Table, secret: bytes) -> Snapshot:
+    """Commit to a table with a key of its own."""
+    _check_key(secret)
+    roots = _roots(table)
+    whole = digest({name: root.hex() for name, root in roots.items()})
+    key = _keyed(secret, "snapshot", whole)
+    return Snapshot(_committed(roots, key), key)
+
+
+def commit(table: Table, key: bytes) -> Commitment:
+    """The commitment to a table under a snapshot's key."""
+    _check_key(key)
+    return _committed(_roots(table), key)
+
+
+def column_key(key: bytes, name: str) -> bytes:
+    """The key of one column of a snapshot."""
+    return _keyed(key, "column", name.encode())
+
+
+def check_table(root: str, table: Table, key: bytes) -> bool:
+    """Whether this is the table that was committed to."""
+    return hmac.compare_digest(commit(table, key).root, root)
+
+
+def check_column(root: str, commitment: Commitment, name: str, cells: Any, key: bytes) -> bool:
+    """Whether these are the cells of a column of the table that was committed to.
+
+    `root` is the one that the contract names; `commitment` and the column's `key` are what the party shows now.
+    """
+    _check_key(key)
+    if name not in commitment.columns:
+        known = commitment.columns
+        raise ParameterError(
+            f'the commitment has no column "{name}"{hint(name, known)}; it has {", ".join(known)}'
+        )
+    column = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([pa.array(cells)])
+    same = hmac.compare_digest(
+        _keyed(key, "root", _column_root(name, column)).hex(), commitment.columns[name]
+    )
+    return same and hmac.compare_digest(_joined(commitment.columns), root)
+
+
+def _committed(roots: dict[str, bytes], key: bytes) -> Commitment:
+    columns = {name: _keyed(column_key(key, name), "root", root).hex() for name, root in roots.items()}
+    return Commitment(_joined(columns), columns)
+
+
+def _joined(columns: dict[str, str]) -> str:
+    return digest(columns).hex()
+
+
+def _keyed(key: bytes, what: str, content: bytes) -> bytes:
+    return hmac.digest(key, f"masquerade {what}\0".encode() + content, "sha256")
+
+
+def _check_key(key: bytes) -> None:
+    if len(key) != KEY_BYTES:
+        raise ParameterError(f"a snapshot's key has {KEY_BYTES} bytes; got {len(key)}")
+
+
+def _roots(table: Table) -> dict[str, bytes]:
+    """Each column's root, which must stay secret: whoever guesses the cells could confirm them."""
+    return {name: _column_root(name, table.cells(name)) for name in table.arrow.column_names}
+
+
+def _column_root(name: str, column: pa.ChunkedArray) -> bytes:
+    kind, write = _writer(name, column)
+    leaves = [
+        hashlib.sha256(b"\0" + b"".join(write(_one(column.slice(start, CHUNK))))).digest()
+        for start in range(0, len(column), CHUNK)
+    ]
+    head = struct.pack("<Q", len(column)) + struct.pack("<Q", len(kind)) + kind.encode()
+    return hashlib.sha256(b"\2" + head + name.encode() + b"\0" + _merkle(leaves)).digest()
+
+
+def _merkle(nodes: Sequence[bytes]) -> bytes:
+    """The root over leaves; a node without a sibling moves up as it is, and no leaf can pass for a node."""
+    if not nodes:
+        return hashlib.sha256(b"\3").digest()
+    while len(nodes) > 1:
+        pairs = [b"".join(nodes[at : at + 2]) for at in range(0, len(nodes), 2)]
+        nodes = [hashlib.sha256(b"\1" + pair).digest() if len(pair) > 32 else pair for pair in pairs]
+    return nodes[0]
+
+
+Writer = Callable[[pa.Array], list[bytes]]
+
+
+def _writer(name: str, column: pa.ChunkedArray) -> tuple[str, Writer]:
+    """The kind of a column's cells, and how a chunk of them is written; the kind holds for the whole column."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if is_text(kind):
+        return "text", _text
+    if pa.types.is_null(kind):
+        return "null", lambda chunk: [struct.pack("<Q", len(chunk))]
+    if pa.types.is_boolean(kind):
+        return "boolean", lambda chunk: _fixed(chunk.cast(pa.uint8()).cast(pa.int64()))
+    if pa.types.is_integer(kind) and (kind != pa.uint64() or _fits(column)):
+        return "whole", lambda chunk: _fixed(chunk.cast(pa.int64()))
+    if pa.types.is_floating(kind):
+        if all(_all_whole(chunk) for chunk in column.chunks):
+            return "whole", lambda chunk: _fixed(_without_nan(chunk).cast(pa.int64()))
+        return "decimal", lambda chunk: _fixed(pc.add(_without_nan(chunk), 0.0))  # −0 is 0
+    if pa.types.is_date(kind):
+        return "date", lambda chunk: _fixed(chunk.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()))
+    if pa.types.is_timestamp(kind):
+        return str(kind), lambda chunk: _fixed(chunk.cast(pa.int64()))
+    try:
+        texts(pa.nulls(0, kind))
+    except (pa.ArrowException, TypeError):
+        raise DataError(f"column {name}: cells of type {kind} cannot be committed to") from None
+    written = "whole" if kind == pa.uint64() else str(kind)
+    return f"{written} as text", lambda chunk: _text(pc.if_else(chunk.is_valid(), texts(chunk), None))
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    """A slice as one array without a dictionary."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
+
+
+def _text(chunk: pa.Array) -> list[bytes]:
+    valid = _valid(chunk)
+    filled = chunk.cast(pa.large_string()).fill_null("")
+    offsets = np.frombuffer(filled.buffers()[1], np.int64)[filled.offset : filled.offset + len(filled) + 1]
+    data = filled.buffers()[2]
+    cells = b"" if data is None else memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+    return [
+        struct.pack("<Q", len(chunk)),
+        valid,
+        (offsets - offsets[0]).astype("<i8").tobytes(),
+        bytes(cells),
+    ]
+
+
+def _fixed(chunk: pa.Array) -> list[bytes]:
+    """Whole numbers and floats of 64 bits, nulls as 0."""
+    values: NDArray[Any] = chunk.fill_null(0).to_numpy(zero_copy_only=False)
+    written = values.astype("<i8" if values.dtype.kind == "i" else "<f8", copy=False)
+    return [struct.pack("<Q", len(chunk)), _valid(chunk), written.tobytes()]
+
+
+def _valid(chunk: pa.Array) -> bytes:
+    flags: NDArray[np.bool_] = chunk.is_valid().to_numpy(zero_copy_only=False)
+    return np.packbits(flags, bitorder="little").tobytes()
+
+
+def _without_nan(chunk: pa.Array) -> pa.Array:
+    wide = chunk.cast(pa.float64())
+    return pc.if_else(pc.is_nan(wide), None, wide)
+
+
+def _fits(column: pa.ChunkedArray) -> bool:
+    """Whether unsigned numbers of 64 bits have 63."""
+    plain = column.cast(pa.uint64()) if pa.types.is_dictionary(column.type) else column
+    largest = pc.max(plain).as_py()
+    return largest is None or largest < 1 << 63
+
+
+def _all_whole(chunk: pa.Array) -> bool:
+    numbers = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+    wide = numbers.cast(pa.float64()).drop_null().to_numpy(zero_copy_only=False)
+    real = wide[~np.isnan(wide)]
+    return bool(np.all((np.abs(real) <= _EXACT) & (real == np.trunc(real))))

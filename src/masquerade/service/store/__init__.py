@@ -1,0 +1,46 @@
+"""What the coordinator remembers: users, providers, sessions, offers, releases, prices, events; in SQL."""
+
+from __future__ import annotations
+
+from masquerade.service.store.database import Clock, system_clock
+from masquerade.service.store.records import (
+    ApiToken,
+    EntryKind,
+    Event,
+    Expired,
+    Guard,
+    LedgerEntry,
+    NewRelease,
+    Offer,
+    Provider,
+    Release,
+    Role,
+    Session,
+    User,
+)
+from masquerade.service.store.states import ALLOWED, COMPUTING, FINAL, WAITING, Status
+from masquerade.service.store.store import Store
+
+__all__ = [
+    "ALLOWED",
+    "COMPUTING",
+    "FINAL",
+    "WAITING",
+    "ApiToken",
+    "Clock",
+    "EntryKind",
+    "Event",
+    "Expired",
+    "Guard",
+    "LedgerEntry",
+    "NewRelease",
+    "Offer",
+    "Provider",
+    "Release",
+    "Role",
+    "Session",
+    "Status",
+    "Store",
+    "User",
+    "system_clock",
+]

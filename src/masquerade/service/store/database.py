@@ -1,0 +1,187 @@
+"""The database behind the store: opened, brought up to date, and used in short transactions.
+
+SQLite: write-ahead log, foreign keys on, and write transactions that take the lock when they begin, because a reader
+that turns writer in the middle can be refused without waiting. PostgreSQL: read committed; rows that will change are
+locked when they are read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session as Transaction
+from sqlalchemy.orm import sessionmaker
+
+from masquerade.data.database_url import PostgresUrl, sqlite_path
+from masquerade.errors import ParameterError, one_line
+from masquerade.service.store.tables import Base
+
+Clock = Callable[[], datetime]
+
+VERSION_TABLE = "masquerade_version"
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_MIGRATION_LOCK = 0x6D617371  # any number, the same for all coordinators
+_BUSY_SECONDS = 30
+
+
+def system_clock() -> datetime:
+    """Now."""
+    return datetime.now(UTC)
+
+
+class Database:
+    """Short transactions on one database."""
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self.engine = engine
+        self.clock = clock
+        self._writing = sessionmaker(engine, expire_on_commit=False)
+        self._reading = sessionmaker(engine.execution_options(masquerade_reads=True), expire_on_commit=False)
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """One atomic change: everything in it is stored, or nothing."""
+        with self._writing.begin() as transaction:
+            yield transaction
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """One look, which keeps nobody waiting."""
+        with self._reading.begin() as transaction:
+            yield transaction
+
+
+def open_database(url: str, base: Path, clock: Clock) -> Database:
+    """The database at a URL, brought up to date; ParameterError when that cannot be."""
+    address: PostgresUrl | None = None
+    if url.startswith(("postgresql://", "postgres://")):
+        address = PostgresUrl.parse(url)
+        engine, name = _postgres(address), address.shown()
+    elif url.startswith("sqlite:"):
+        path = sqlite_path(url, base)
+        engine, name = _sqlite(path), str(path)
+    else:
+        raise ParameterError(
+            f"{url.partition('://')[0]}://…: not a database for the service; "
+            "allowed are sqlite:///file.db and postgresql://user:password@host/database"
+        )
+    try:
+        if address is None:
+            _use_write_ahead_log(engine)
+        migrate(engine, name)
+    except DBAPIError as error:
+        engine.dispose()
+        reason = str(error.orig).strip().partition("\n")[0]
+        reason = reason if address is None else address.scrub(reason)
+        raise ParameterError(f"{name}: cannot be opened as a database: {one_line(reason)}") from None
+    except ParameterError:
+        engine.dispose()
+        raise
+    return Database(engine, clock)
+
+
+def migrate(engine: Engine, name: str) -> None:
+    """Bring the tables up to date, in one transaction; coordinators that start together take turns."""
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
+        config = alembic_config(connection)
+        found = MigrationContext.configure(
+            connection, opts={"version_table": VERSION_TABLE}
+        ).get_current_heads()
+        _refuse_unknown(connection, found, ScriptDirectory.from_config(config), name)
+        command.upgrade(config, "head")
+
+
+def alembic_config(connection: Connection) -> Config:
+    """What Alembic needs to work on this connection."""
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _refuse_unknown(
+    connection: Connection, found: tuple[str, ...], scripts: ScriptDirectory, name: str
+) -> None:
+    known = {script.revision for script in scripts.walk_revisions()}
+    newer = sorted(set(found) - known)
+    if newer:
+        raise ParameterError(
+            f"{name}: the database is of a newer version (revision {', '.join(newer)}; this version knows "
+            f"revisions up to {scripts.get_current_head()}); update Masquerade, or use another database"
+        )
+    if not found:
+        ours = sorted(set(inspect(connection).get_table_names()) & set(Base.metadata.tables))
+        if ours:
+            raise ParameterError(
+                f"{name}: the database holds a table {ours[0]} that Masquerade did not make; use a database of its own"
+            )
+
+
+def _postgres(address: PostgresUrl) -> Engine:
+    return create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(address.for_driver()),  # libpq reads the URL, as for a party's data
+        json_serializer=partial(json.dumps, allow_nan=False),
+        pool_pre_ping=True,  # the server may have been restarted
+    )
+
+
+def _sqlite(path: Path) -> Engine:
+    try:  # password hashes are in it: only its owner may read it, and what lies beside it follows its rights
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be opened as a database: {error.strerror}") from None
+    engine = create_engine(
+        URL.create("sqlite", database=str(path.absolute())),
+        json_serializer=partial(json.dumps, allow_nan=False),
+        connect_args={"timeout": _BUSY_SECONDS},
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = (
+            None  # transactions begin where `begin` says, not where the driver guesses
+        )
+        for setting in ("synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
+            connection.execute(f"PRAGMA {setting}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        reads = connection.get_execution_options().get("masquerade_reads", False)
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _use_write_ahead_log(engine: Engine) -> None:
+    """Set it once; the file remembers. SQLite does not wait for others here, so we do."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            with closing(engine.raw_connection()) as connection:
+                connection.cursor().execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise DBAPIError(None, None, error) from error
+            time.sleep(0.02)
+        except sqlite3.Error as error:
+            raise DBAPIError(None, None, error) from error

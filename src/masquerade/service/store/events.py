@@ -1,0 +1,74 @@
+"""What happened in a session, numbered without gaps, so that a listener can go on where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session as Transaction
+
+from masquerade.errors import NotFound, shown
+from masquerade.service.store import checks
+from masquerade.service.store.database import Database
+from masquerade.service.store.records import Event
+from masquerade.service.store.tables import EventRow, SessionRow
+
+
+class Events:
+    """The events of all sessions."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def append(self, session_id: str, kind: str, data: Mapping[str, Any]) -> Event:
+        """Tell everybody who watches a session."""
+        with self._database.writing() as transaction:
+            return append(transaction, session_id, kind, data, self._database.clock())
+
+    def after(self, session_id: str, number: int = 0, limit: int = 500) -> list[Event]:
+        """The events of a session that follow the one with this number, in order."""
+        query = (
+            select(EventRow)
+            .where(EventRow.session == checks.findable(session_id), EventRow.number > number)
+            .order_by(EventRow.number)
+            .limit(checks.page(limit))
+        )
+        with self._database.reading() as transaction:
+            return [_event(row) for row in transaction.scalars(query)]
+
+
+def append(
+    transaction: Transaction, session_id: str, kind: str, data: Mapping[str, Any], now: datetime
+) -> Event:
+    """Add an event. The session's row is locked by the count, so numbers are given in the order of commits."""
+    counted = (
+        update(SessionRow)
+        .where(SessionRow.id == checks.findable(session_id))
+        .values(last_event=SessionRow.last_event + 1)
+        .returning(SessionRow.last_event)
+        .execution_options(synchronize_session=False)
+    )
+    number = transaction.execute(counted).scalar_one_or_none()
+    if number is None:
+        raise NotFound(f"there is no session {shown(session_id)}")
+    row = EventRow(
+        session=session_id,
+        number=number,
+        time=now,
+        kind=checks.text(kind, "the event's kind", longest=64),
+        data=checks.document(data, "the event's data"),
+    )
+    transaction.add(row)
+    return _event(row)
+
+
+def purge(transaction: Transaction, before: datetime) -> None:
+    """Forget the events of sessions that ended before a time."""
+    ended = select(SessionRow.id).where(SessionRow.finished <= before)
+    transaction.execute(delete(EventRow).where(EventRow.session.in_(ended)))
+
+
+def _event(row: EventRow) -> Event:
+    return Event(row.session, row.number, row.time, row.kind, row.data)

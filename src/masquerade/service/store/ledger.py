@@ -1,0 +1,91 @@
+"""The price ledger: who owes which party how much, for which session. It is only ever added to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import case, func, select
+from sqlalchemy.orm import Session as Transaction
+
+from masquerade.errors import Conflict, ParameterError, shown
+from masquerade.service.store import checks
+from masquerade.service.store.database import Database
+from masquerade.service.store.records import EntryKind, LedgerEntry
+from masquerade.service.store.sessions import existing
+from masquerade.service.store.tables import LedgerRow, SessionRow
+
+
+class Ledger:
+    """The lines of the ledger. Charges are written when a release is published, with it or not at all."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def refund(self, session_id: str, party: str, cents: int) -> LedgerEntry:
+        """Give back at most what a party charged for a session; once."""
+        checks.cents(cents, "the refund")
+        with self._database.writing() as transaction:
+            session = existing(transaction, session_id, lock=True)
+            lines = transaction.scalars(
+                select(LedgerRow).where(
+                    LedgerRow.session == session.id, LedgerRow.party == checks.findable(party)
+                )
+            ).all()
+            charged = sum(line.cents for line in lines if line.kind == EntryKind.CHARGE)
+            if len(lines) > 1:
+                raise Conflict(f"session {session.id}: {party} has given a refund already")
+            if cents > charged:
+                raise ParameterError(
+                    f"session {session.id}: {shown(party)} charged {charged} cents; {cents} cannot be given back"
+                )
+            row = _row(session, party, cents, EntryKind.REFUND, self._database.clock())
+            transaction.add(row)
+            transaction.flush()
+            return _entry(row)
+
+    def entries(
+        self,
+        *,
+        user: str | None = None,
+        party: str | None = None,
+        session: str | None = None,
+        limit: int = 100,
+        after: int = 0,
+    ) -> list[LedgerEntry]:
+        """Lines in their order, the next `limit` after the number `after`."""
+        query = select(LedgerRow).where(LedgerRow.id > after).order_by(LedgerRow.id).limit(checks.page(limit))
+        wished = ((LedgerRow.user, user), (LedgerRow.party, party), (LedgerRow.session, session))
+        for column, value in wished:
+            if value is not None:
+                query = query.where(column == checks.findable(value))
+        with self._database.reading() as transaction:
+            return [_entry(row) for row in transaction.scalars(query)]
+
+    def owed(self, *, user: str | None = None, party: str | None = None) -> int:
+        """Charges less refunds, in cents: what a user owes, what a party is owed, or what a user owes a party."""
+        signed = case((LedgerRow.kind == EntryKind.CHARGE, LedgerRow.cents), else_=-LedgerRow.cents)
+        query = select(func.coalesce(func.sum(signed), 0))
+        for column, value in ((LedgerRow.user, user), (LedgerRow.party, party)):
+            if value is not None:
+                query = query.where(column == checks.findable(value))
+        with self._database.reading() as transaction:
+            return int(transaction.scalars(query).one())
+
+
+def charge(transaction: Transaction, session: SessionRow, prices: Mapping[str, int], now: datetime) -> None:
+    """Charge the client of a session what each party asks."""
+    parties = {each.party for each in session.parties}
+    for party, cents in sorted(prices.items()):
+        if party not in parties:
+            raise ParameterError(f"{shown(party)} is no provider of session {session.id}: it cannot charge")
+        checks.cents(cents, f"the price of {party}")
+        transaction.add(_row(session, party, cents, EntryKind.CHARGE, now))
+
+
+def _row(session: SessionRow, party: str, cents: int, kind: EntryKind, now: datetime) -> LedgerRow:
+    return LedgerRow(time=now, user=session.client, session=session.id, party=party, cents=cents, kind=kind)
+
+
+def _entry(row: LedgerRow) -> LedgerEntry:
+    return LedgerEntry(row.id, row.time, row.user, row.session, row.party, row.cents, EntryKind(row.kind))

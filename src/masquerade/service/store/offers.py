@@ -1,0 +1,70 @@
+"""The parties' answers in a negotiation, round by round, for everybody who may see the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from masquerade.errors import Conflict, ParameterError, shown
+from masquerade.service.store import checks
+from masquerade.service.store.database import Database
+from masquerade.service.store.records import Offer
+from masquerade.service.store.sessions import existing
+from masquerade.service.store.states import Status
+from masquerade.service.store.tables import OfferRow
+
+MOST_ROUNDS = 1000
+
+
+class Offers:
+    """What parties offered."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self,
+        session_id: str,
+        party: str,
+        round_number: int,
+        terms: Mapping[str, Any],
+        price_cents: int,
+        reasons: Iterable[str] = (),
+    ) -> Offer:
+        """Note a party's answer in one round of a negotiation; one answer a round."""
+        if not 1 <= round_number <= MOST_ROUNDS:
+            raise ParameterError(f"rounds count from 1 to {MOST_ROUNDS}; got {round_number}")
+        row = OfferRow(
+            session=session_id,
+            party=party,
+            round=round_number,
+            terms=checks.document(terms, f"the terms of {shown(party)}"),
+            price_cents=checks.cents(price_cents, f"the price of {shown(party)}"),
+            reasons=[checks.text(reason, f"a reason of {shown(party)}") for reason in reasons],
+            time=self._database.clock(),
+        )
+        try:
+            with self._database.writing() as transaction:
+                session = existing(transaction, session_id, lock=True)
+                if party not in {each.party for each in session.parties}:
+                    raise ParameterError(f"{shown(party)} is no provider of session {session.id}")
+                if session.status != Status.NEGOTIATING:
+                    raise Conflict(f"session {session.id} is {session.status}: nothing is negotiated")
+                transaction.add(row)
+        except IntegrityError:
+            raise Conflict(f"{party} has answered in round {round_number} already") from None
+        return _offer(row)
+
+    def of(self, session_id: str) -> list[Offer]:
+        """All answers of a session, by round and party."""
+        query = select(OfferRow).where(OfferRow.session == checks.findable(session_id))
+        with self._database.reading() as transaction:
+            rows = transaction.scalars(query.order_by(OfferRow.round, OfferRow.party))
+            return [_offer(row) for row in rows]
+
+
+def _offer(row: OfferRow) -> Offer:
+    return Offer(row.session, row.party, row.round, row.terms, row.price_cents, tuple(row.reasons), row.time)

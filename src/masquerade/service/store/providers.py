@@ -1,0 +1,113 @@
+"""The parties that contribute data: where they are, who may reach them, and the schema they published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, exists, or_, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session as Transaction
+
+from masquerade.errors import NotAllowed, NotFound, ParameterError, shown
+from masquerade.net.identity import check_name
+from masquerade.service.store import checks
+from masquerade.service.store.database import Database
+from masquerade.service.store.records import Provider
+from masquerade.service.store.tables import ProviderRow, ProviderUserRow
+
+
+class Providers:
+    """The providers that the coordinator knows."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def register(
+        self, party: str, address: str, fingerprint: str, *, public: bool = False, allowed: Iterable[str] = ()
+    ) -> Provider:
+        """Make a provider known, or change what is known of it. A new certificate forgets the old one's schema."""
+        check_name(party)
+        checks.text(address, "the provider's address", longest=300)
+        checks.text(fingerprint, "the certificate's fingerprint", longest=256)
+        users = sorted(set(allowed))
+        for user in users:
+            checks.user_name(user)
+        try:
+            with self._database.writing() as transaction:
+                row = transaction.get(ProviderRow, party, with_for_update=True)
+                if row is None:
+                    row = ProviderRow(party=party, schema=None, last_seen=None, allowed=[])
+                    transaction.add(row)
+                elif row.fingerprint != fingerprint:
+                    row.schema = None
+                row.address, row.fingerprint, row.public = address, fingerprint, public
+                kept = {each.user: each for each in row.allowed}
+                row.allowed = [kept.get(user) or ProviderUserRow(party=party, user=user) for user in users]
+                transaction.flush()
+                return _provider(row)
+        except IntegrityError:
+            raise ParameterError(
+                f"provider {party}: its allowed users must have accounts; got {', '.join(users)}"
+            ) from None
+
+    def publish_schema(self, party: str, fingerprint: str, schema: Mapping[str, Any]) -> Provider:
+        """Take in the schema that a party publishes; only from the certificate that it is known by."""
+        written = checks.document(schema, f"the schema of {shown(party)}")
+        with self._database.writing() as transaction:
+            row = self._own(transaction, party, fingerprint)
+            row.schema, row.last_seen = written, self._database.clock()
+            return _provider(row)
+
+    def seen(self, party: str, fingerprint: str) -> None:
+        """Remember that a party was there."""
+        with self._database.writing() as transaction:
+            self._own(transaction, party, fingerprint).last_seen = self._database.clock()
+
+    def get(self, party: str) -> Provider:
+        """A provider; NotFound when there is none."""
+        with self._database.reading() as transaction:
+            row = transaction.get(ProviderRow, checks.findable(party))
+            if row is None:
+                raise NotFound(f"there is no provider {shown(party)}")
+            return _provider(row)
+
+    def all(self) -> list[Provider]:
+        """Every provider, by name."""
+        with self._database.reading() as transaction:
+            return [
+                _provider(row) for row in transaction.scalars(select(ProviderRow).order_by(ProviderRow.party))
+            ]
+
+    def reachable(self, user: str) -> list[Provider]:
+        """The providers that a user may ask, by name."""
+        query = select(ProviderRow).where(reachable_by(user)).order_by(ProviderRow.party)
+        with self._database.reading() as transaction:
+            return [_provider(row) for row in transaction.scalars(query)]
+
+    @staticmethod
+    def _own(transaction: Transaction, party: str, fingerprint: str) -> ProviderRow:
+        row = transaction.get(ProviderRow, checks.findable(party), with_for_update=True)
+        if row is None or row.fingerprint != fingerprint:
+            raise NotAllowed(f"the certificate is not the one that party {shown(party)} is known by here")
+        return row
+
+
+def reachable_by(user: str) -> ColumnElement[bool]:
+    """The condition on a provider that a user may ask it."""
+    listed = exists().where(
+        ProviderUserRow.party == ProviderRow.party, ProviderUserRow.user == checks.findable(user)
+    )
+    return or_(ProviderRow.public, listed)
+
+
+def _provider(row: ProviderRow) -> Provider:
+    return Provider(
+        row.party,
+        row.address,
+        row.fingerprint,
+        row.schema,
+        row.public,
+        tuple(sorted(each.user for each in row.allowed)),
+        row.last_seen,
+    )

@@ -1,0 +1,244 @@
+"""Releases: stored in the same transaction that publishes their session, served again from the cache, retired.
+
+The files are written before, and completely; a release that a crash cut off has no row here and was never published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, exists, select, update
+from sqlalchemy.orm import Session as Transaction
+
+from masquerade.errors import Conflict, NotFound, ParameterError, shown
+from masquerade.service.store import checks
+from masquerade.service.store.database import Database
+from masquerade.service.store.ledger import charge
+from masquerade.service.store.providers import reachable_by
+from masquerade.service.store.records import NewRelease, Release, Session
+from masquerade.service.store.sessions import concerns, move, session_record
+from masquerade.service.store.states import Status
+from masquerade.service.store.tables import (
+    ProviderRow,
+    ReleaseRow,
+    ReleaseSnapshotRow,
+    SessionRow,
+    StaleSnapshotRow,
+)
+
+
+class Releases:
+    """Published tables, and those that wait for their client's word."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def publish(
+        self, session: Session, release: NewRelease, prices: Mapping[str, int] | None = None
+    ) -> Session:
+        """Publish an assembled and verified table: the release, the session's end and the charges together."""
+        with self._database.writing() as transaction:
+            now = self._database.clock()
+            row = move(transaction, session, Status.PUBLISHED, now)
+            _require_was(session, Status.ASSEMBLING)
+            _add(transaction, row, release, now, published=now)
+            charge(transaction, row, prices or {}, now)
+            return session_record(row)
+
+    def hold(self, session: Session, release: NewRelease, missed: Mapping[str, Any]) -> Session:
+        """Keep a table whose quality missed the wish until the client decides; `missed` says by how much."""
+        with self._database.writing() as transaction:
+            now = self._database.clock()
+            row = move(transaction, session, Status.AWAITING_CLIENT, now, details={"missed": dict(missed)})
+            _add(transaction, row, release, now, published=None)
+            return session_record(row)
+
+    def accept(self, session: Session, prices: Mapping[str, int] | None = None) -> Session:
+        """The client accepts the table that was held."""
+        with self._database.writing() as transaction:
+            now = self._database.clock()
+            row = move(transaction, session, Status.PUBLISHED, now)
+            _require_was(session, Status.AWAITING_CLIENT)
+            held = transaction.scalars(_held(session.id, now)).first()
+            if held is None:
+                raise Conflict(f"session {session.id}: the table that was held is no longer kept")
+            held.published = now
+            charge(transaction, row, prices or {}, now)
+            return session_record(row)
+
+    def publish_cached(
+        self, session: Session, release: Release, prices: Mapping[str, int] | None = None
+    ) -> Session:
+        """Serve a session whose terms were all agreed from a release that was made for the same terms before."""
+        with self._database.writing() as transaction:
+            now = self._database.clock()
+            row = move(transaction, session, Status.PUBLISHED, now, details={"cached": True})
+            _require_was(session, Status.AGREED)
+            cached = _cached(row.terms_hash or "", row.client, now).where(ReleaseRow.id == release.id)
+            made = transaction.scalars(cached).first()
+            if made is None:
+                raise Conflict(
+                    f"session {session.id}: that release may not be served from the cache any more"
+                )
+            copied = NewRelease(
+                made.table_path,
+                made.report_path,
+                made.sha256,
+                made.rows,
+                made.expires,
+                {each.party: each.commitment for each in made.snapshots},
+            )
+            _add(transaction, row, copied, now, published=now)
+            charge(transaction, row, prices or {}, now)
+            return session_record(row)
+
+    def of(self, session_id: str, user: str | None = None) -> Release:
+        """What a session published, for a user (None: the coordinator itself). NotFound otherwise, and when expired."""
+        now = self._database.clock()
+        query = (
+            select(ReleaseRow)
+            .join(SessionRow, SessionRow.id == ReleaseRow.session)
+            .where(ReleaseRow.session == checks.findable(session_id), *_served(now))
+        )
+        if user is not None:
+            query = query.where(concerns(user))
+        with self._database.reading() as transaction:
+            row = transaction.scalars(query).first()
+            if row is None:
+                raise NotFound(f"session {shown(session_id)} has no release that is kept")
+            return _release(row)
+
+    def held(self, session_id: str) -> Release | None:
+        """The table that waits for its client's word, for the coordinator itself."""
+        with self._database.reading() as transaction:
+            row = transaction.scalars(_held(checks.findable(session_id), self._database.clock())).first()
+            return None if row is None else _release(row)
+
+    def cached(self, terms_hash: str, user: str) -> Release | None:
+        """A release for these terms that a user may have now.
+
+        The user must be client or recipient of a session whose parties signed exactly these terms, may still reach
+        every provider of the release, and none of its snapshots was replaced.
+        """
+        with self._database.reading() as transaction:
+            row = transaction.scalars(_cached(terms_hash, user, self._database.clock())).first()
+            return None if row is None else _release(row)
+
+    def invalidate_snapshot(self, party: str, commitment: str) -> int:
+        """A party's data changed: releases of the old snapshot leave the cache; how many are served from it."""
+        checks.text(commitment, "the snapshot's commitment", longest=256)
+        now = self._database.clock()
+        with self._database.writing() as transaction:
+            if transaction.get(ProviderRow, checks.findable(party), with_for_update=True) is None:
+                raise NotFound(f"there is no provider {shown(party)}")
+            if transaction.get(StaleSnapshotRow, (party, commitment)) is None:
+                transaction.add(StaleSnapshotRow(party=party, commitment=commitment, since=now))
+            made_of = exists().where(
+                ReleaseSnapshotRow.release == ReleaseRow.id,
+                ReleaseSnapshotRow.party == party,
+                ReleaseSnapshotRow.commitment == commitment,
+            )
+            return len(transaction.scalars(select(ReleaseRow.id).where(made_of, *_served(now))).all())
+
+    def forget(self, release_ids: Iterable[int]) -> None:
+        """The files of these expired releases are gone; retention names them no more."""
+        with self._database.writing() as transaction:
+            now = self._database.clock()
+            gone = update(ReleaseRow).where(ReleaseRow.id.in_(list(release_ids)), ReleaseRow.expires <= now)
+            transaction.execute(gone.values(removed=now))
+
+
+def expired(transaction: Transaction, now: datetime) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Expired releases and their files, less those that another release still needs."""
+    over = transaction.scalars(
+        select(ReleaseRow)
+        .where(ReleaseRow.expires <= now, ReleaseRow.removed.is_(None))
+        .order_by(ReleaseRow.id)
+    ).all()
+    files = {path for row in over for path in (row.table_path, row.report_path)}
+    living = select(ReleaseRow.table_path, ReleaseRow.report_path).where(ReleaseRow.expires > now)
+    needed = {path for paths in transaction.execute(living) for path in paths} if files else set()
+    return tuple(row.id for row in over), tuple(sorted(files - needed))
+
+
+def _require_was(session: Session, status: Status) -> None:
+    if session.status is not status:
+        raise Conflict(f"session {session.id} is {session.status}: this needs one that is {status}")
+
+
+def _add(
+    transaction: Transaction, session: SessionRow, new: NewRelease, now: datetime, published: datetime | None
+) -> None:
+    parties = {each.party for each in session.parties}
+    if set(new.snapshots) != parties:
+        raise ParameterError(f"a release names one snapshot of each of {', '.join(sorted(parties))}")
+    if session.terms_hash is None:
+        raise Conflict(f"session {session.id} has no agreed terms")
+    if new.rows < 0:
+        raise ParameterError(f"a release cannot have {new.rows} rows")
+    row = ReleaseRow(
+        session=session.id,
+        terms_hash=session.terms_hash,
+        table_path=checks.text(new.table_path, "the table's path"),
+        report_path=checks.text(new.report_path, "the report's path"),
+        sha256=checks.sha256(new.sha256, "the table's sha256"),
+        rows=new.rows,
+        created=now,
+        published=published,
+        expires=new.expires,
+    )
+    row.snapshots = [
+        ReleaseSnapshotRow(party=party, commitment=checks.text(commitment, "a commitment", longest=256))
+        for party, commitment in sorted(new.snapshots.items())
+    ]
+    transaction.add(row)
+    transaction.flush()
+
+
+def _served(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    return ReleaseRow.published.is_not(None), ReleaseRow.expires > now, ReleaseRow.removed.is_(None)
+
+
+def _held(session_id: str, now: datetime) -> Select[ReleaseRow]:
+    waiting = (ReleaseRow.published.is_(None), ReleaseRow.expires > now)
+    return select(ReleaseRow).where(ReleaseRow.session == session_id, *waiting).order_by(ReleaseRow.id.desc())
+
+
+def _cached(terms_hash: str, user: str, now: datetime) -> Select[ReleaseRow]:
+    terms_hash = checks.findable(terms_hash)
+    agreed = exists().where(
+        SessionRow.terms_hash == terms_hash, SessionRow.contract_hash.is_not(None), concerns(user)
+    )
+    replaced = exists().where(
+        ReleaseSnapshotRow.release == ReleaseRow.id,
+        StaleSnapshotRow.party == ReleaseSnapshotRow.party,
+        StaleSnapshotRow.commitment == ReleaseSnapshotRow.commitment,
+    )
+    out_of_reach = exists().where(
+        ReleaseSnapshotRow.release == ReleaseRow.id,
+        ProviderRow.party == ReleaseSnapshotRow.party,
+        ~reachable_by(user),
+    )
+    return (
+        select(ReleaseRow)
+        .where(ReleaseRow.terms_hash == terms_hash, agreed, ~replaced, ~out_of_reach, *_served(now))
+        .order_by(ReleaseRow.expires.desc(), ReleaseRow.id)
+    )
+
+
+def _release(row: ReleaseRow) -> Release:
+    return Release(
+        row.id,
+        row.session,
+        row.terms_hash,
+        row.table_path,
+        row.report_path,
+        row.sha256,
+        row.rows,
+        row.created,
+        row.published,
+        row.expires,
+        {each.party: each.commitment for each in row.snapshots},
+    )

@@ -1,0 +1,334 @@
+"""Sessions: created, negotiated, queued, moved from state to state. Every move is one transaction and one event.
+
+A move is made on the session as it was read: when somebody else moved it since, the move is refused (Conflict), and
+whoever wanted it looks again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+from sqlalchemy.orm import Session as Transaction
+
+from masquerade.errors import Conflict, NotFound, ParameterError, shown
+from masquerade.service.store import checks, events
+from masquerade.service.store.database import Database
+from masquerade.service.store.providers import reachable_by
+from masquerade.service.store.records import Session
+from masquerade.service.store.states import ALLOWED, COMPUTING, NEEDS_CAUSE, WAITING, Status
+from masquerade.service.store.tables import (
+    ProviderRow,
+    RecipientRow,
+    ReleaseRow,
+    SessionPartyRow,
+    SessionRow,
+    UserRow,
+)
+
+# What these states need is stored in the same transaction, so `advance` alone does not reach them.
+_REACHED_BY = {
+    Status.AGREED: "sessions.agree",
+    Status.AWAITING_CLIENT: "releases.hold",
+    Status.PUBLISHED: "releases.publish, accept or publish_cached",
+}
+MOST_ATTEMPTS = 100
+
+
+class Sessions:
+    """The sessions of the coordinator."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self,
+        client: str,
+        providers: Iterable[str],
+        purpose: str,
+        request: Mapping[str, Any],
+        *,
+        recipients: Iterable[str] = (),
+        attempt_limit: int = 3,
+        expires: datetime | None = None,
+    ) -> Session:
+        """A new session of providers that the client may reach; its identifier cannot be guessed."""
+        parties, others = list(dict.fromkeys(providers)), sorted(set(recipients) - {client})
+        if not parties:
+            raise ParameterError("a session needs at least one provider")
+        if not 1 <= attempt_limit <= MOST_ATTEMPTS:
+            raise ParameterError(f"attempt_limit: must be from 1 to {MOST_ATTEMPTS}; got {attempt_limit}")
+        now = self._database.clock()
+        row = SessionRow(
+            id=secrets.token_hex(16),
+            client=client,
+            purpose=checks.text(purpose, "the purpose"),
+            request=checks.document(request, "the request"),
+            status=Status.REQUESTED,
+            attempt_limit=attempt_limit,
+            created=now,
+            updated=now,
+            expires=expires,
+        )
+        row.parties = [SessionPartyRow(party=party, position=n) for n, party in enumerate(parties)]
+        row.recipients = [RecipientRow(user=user) for user in others]
+        with self._database.writing() as transaction:
+            _refuse_unknown(transaction, [client, *others], parties)
+            transaction.add(row)
+            transaction.flush()
+            events.append(transaction, row.id, "status", {"from": None, "to": row.status, "cause": None}, now)
+            return session_record(row)
+
+    def get(self, session_id: str) -> Session:
+        """A session, for the coordinator itself; NotFound when there is none."""
+        with self._database.reading() as transaction:
+            return session_record(existing(transaction, session_id))
+
+    def seen_by(self, session_id: str, user: str) -> Session:
+        """A session, for its client or a recipient. For all others there is none."""
+        with self._database.reading() as transaction:
+            query = select(SessionRow).where(SessionRow.id == checks.findable(session_id), concerns(user))
+            row = transaction.scalars(query).one_or_none()
+            if row is None:
+                raise NotFound(f"there is no session {shown(session_id)}")
+            return session_record(row)
+
+    def recent(
+        self,
+        user: str | None = None,
+        *,
+        status: Status | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> list[Session]:
+        """The newest sessions that concern a user (None: all), the next `limit` after the session `after`."""
+        query = select(SessionRow).order_by(SessionRow.created.desc(), SessionRow.id.desc())
+        query = query.limit(checks.page(limit))
+        if user is not None:
+            query = query.where(concerns(user))
+        if status is not None:
+            query = query.where(SessionRow.status == status)
+        if after is not None:
+            last = self.seen_by(after, user) if user is not None else self.get(after)
+            same_time = and_(SessionRow.created == last.created, SessionRow.id < last.id)
+            query = query.where(or_(SessionRow.created < last.created, same_time))
+        with self._database.reading() as transaction:
+            return [session_record(row) for row in transaction.scalars(query)]
+
+    # --- moves ---
+
+    def advance(self, session: Session, to: Status, cause: str | None = None) -> Session:
+        """Move a session on. Conflict when that is not allowed, or somebody was faster."""
+        if to in _REACHED_BY:
+            raise ParameterError(f"a session becomes {to} by {_REACHED_BY[to]}")
+        with self._database.writing() as transaction:
+            return session_record(move(transaction, session, to, self._database.clock(), cause))
+
+    def agree(
+        self,
+        session: Session,
+        terms_hash: str,
+        contract_hash: str,
+        contract: Mapping[str, Any],
+        *,
+        expires: datetime | None = None,
+    ) -> Session:
+        """All parties signed: remember what they signed. Attempts count from here."""
+        checks.sha256(terms_hash, "terms_hash")
+        checks.sha256(contract_hash, "contract_hash")
+        written = checks.document(contract, "the contract")
+        with self._database.writing() as transaction:
+            row = move(transaction, session, Status.AGREED, self._database.clock())
+            taken = select(SessionRow.id).where(
+                SessionRow.contract_hash == contract_hash, SessionRow.id != row.id
+            )
+            if transaction.scalars(taken).first() is not None:
+                raise Conflict(f"another session has the contract {contract_hash} already")
+            row.terms_hash, row.contract_hash, row.contract = terms_hash, contract_hash, written
+            row.attempts, row.queued, row.started = 0, None, None
+            row.expires = expires or row.expires
+            return session_record(row)
+
+    def retry(self, session: Session, cause: str) -> Session:
+        """An attempt failed: back to the queue, at its old place, or failed when the contract allows no more."""
+        again = session.attempts < session.attempt_limit
+        return self.advance(session, Status.QUEUED if again else Status.FAILED, cause)
+
+    # --- the queue ---
+
+    def next_queued(self, free: Mapping[str, int]) -> Session | None:
+        """The session that is next, if each of its parties has a free slot.
+
+        Users take turns: whoever was served longest ago comes first, and with them their oldest session.
+        """
+        with self._database.reading() as transaction:
+            row = transaction.scalars(_next(free)).first()
+            return None if row is None else session_record(row)
+
+    def claim(self, free: Mapping[str, int]) -> Session | None:
+        """Take the next session and start an attempt. No two callers get the same one."""
+        with self._database.writing() as transaction:
+            row = transaction.scalars(_next(free).with_for_update(of=SessionRow, skip_locked=True)).first()
+            if row is None:
+                return None
+            row = move(transaction, session_record(row), Status.RUNNING, self._database.clock())
+            client = transaction.get_one(UserRow, row.client)
+            client.turn = transaction.scalars(select(func.max(UserRow.turn))).one() + 1
+            return session_record(row)
+
+    def busy(self) -> dict[str, int]:
+        """How many sessions each party is computing for."""
+        query = (
+            select(SessionPartyRow.party, func.count())
+            .join(SessionRow, SessionRow.id == SessionPartyRow.session)
+            .where(SessionRow.status.in_(COMPUTING))
+            .group_by(SessionPartyRow.party)
+        )
+        with self._database.reading() as transaction:
+            return dict(transaction.execute(query).all())
+
+    def interrupted(self) -> list[Session]:
+        """After a restart: what was computing when the coordinator stopped; `retry` each with a cause."""
+        return self.in_states(*COMPUTING)
+
+    def in_states(self, *states: Status) -> list[Session]:
+        """Every session in one of these states, oldest first."""
+        query = select(SessionRow).where(SessionRow.status.in_(states))
+        with self._database.reading() as transaction:
+            rows = transaction.scalars(query.order_by(SessionRow.created, SessionRow.id))
+            return [session_record(row) for row in rows]
+
+
+def move(
+    transaction: Transaction,
+    session: Session,
+    to: Status,
+    now: datetime,
+    cause: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> SessionRow:
+    """Move a session within a transaction: its row is locked, its version compared, the change an event."""
+    if cause is not None:
+        checks.text(cause, "the cause")
+    elif to in NEEDS_CAUSE:
+        raise ParameterError(f"a session never becomes {to} without a cause")
+    row = existing(transaction, session.id, lock=True)
+    was = Status(row.status)
+    if row.version != session.version:
+        raise Conflict(f"session {row.id} was moved meanwhile: it is {was} now; look again")
+    if to not in ALLOWED[was]:
+        allowed = ", ".join(sorted(ALLOWED[was])) or "nothing"
+        raise Conflict(f"session {row.id} is {was}: it cannot become {to}; allowed is {allowed}")
+    if to is Status.RUNNING:
+        row.attempts += 1
+        row.started = now
+    if to is Status.QUEUED:
+        if row.attempts >= row.attempt_limit:
+            raise Conflict(f"session {row.id} has used its {row.attempt_limit} attempts")
+        row.queued = row.queued or now
+    if was is Status.AWAITING_CLIENT and to is not Status.PUBLISHED:
+        _discard_held(transaction, row.id, now)
+    row.status, row.cause, row.updated = to, cause, now
+    row.finished = now if to.final else None
+    row.version += 1
+    transaction.flush()
+    data = {**(details or {}), "from": was, "to": to, "cause": cause, "attempt": row.attempts}
+    events.append(transaction, row.id, "status", data, now)
+    return row
+
+
+def existing(transaction: Transaction, session_id: str, lock: bool = False) -> SessionRow:
+    """The row of a session; NotFound when there is none."""
+    query = select(SessionRow).where(SessionRow.id == checks.findable(session_id))
+    if lock:
+        query = query.with_for_update().execution_options(populate_existing=True)
+    row = transaction.scalars(query).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no session {shown(session_id)}")
+    return row
+
+
+def concerns(user: str) -> ColumnElement[bool]:
+    """The condition on a session that a user is its client or a recipient."""
+    name = checks.findable(user)
+    receives = exists().where(RecipientRow.session == SessionRow.id, RecipientRow.user == name)
+    return or_(SessionRow.client == name, receives)
+
+
+def end_waiting(transaction: Transaction, now: datetime) -> list[str]:
+    """End the sessions that waited too long, or wait for a word on a release that is no longer kept."""
+    kept = exists().where(
+        ReleaseRow.session == SessionRow.id, ReleaseRow.published.is_(None), ReleaseRow.expires > now
+    )
+    over = or_(SessionRow.expires <= now, and_(SessionRow.status == Status.AWAITING_CLIENT, ~kept))
+    query = select(SessionRow).where(SessionRow.status.in_(WAITING), over).with_for_update(of=SessionRow)
+    ended = [session_record(row) for row in transaction.scalars(query)]
+    for session in ended:
+        move(transaction, session, Status.EXPIRED, now, f"it waited too long while {session.status}")
+    return [session.id for session in ended]
+
+
+def session_record(row: SessionRow) -> Session:
+    """A row as others may see it."""
+    return Session(
+        id=row.id,
+        client=row.client,
+        recipients=tuple(each.user for each in row.recipients),
+        providers=tuple(each.party for each in row.parties),
+        purpose=row.purpose,
+        request=row.request,
+        status=Status(row.status),
+        cause=row.cause,
+        attempts=row.attempts,
+        attempt_limit=row.attempt_limit,
+        terms_hash=row.terms_hash,
+        contract_hash=row.contract_hash,
+        contract=row.contract,
+        created=row.created,
+        updated=row.updated,
+        queued=row.queued,
+        started=row.started,
+        finished=row.finished,
+        expires=row.expires,
+        version=row.version,
+    )
+
+
+def _next(free: Mapping[str, int]) -> Select[SessionRow]:
+    able = sorted(party for party, slots in free.items() if slots > 0)
+    blocked = exists().where(SessionPartyRow.session == SessionRow.id, SessionPartyRow.party.not_in(able))
+    return (
+        select(SessionRow)
+        .join(UserRow, UserRow.name == SessionRow.client)
+        .where(SessionRow.status == Status.QUEUED, ~blocked)
+        .order_by(UserRow.turn, SessionRow.queued, SessionRow.id)
+        .limit(1)
+    )
+
+
+def _discard_held(transaction: Transaction, session_id: str, now: datetime) -> None:
+    held = select(ReleaseRow).where(ReleaseRow.session == session_id, ReleaseRow.published.is_(None))
+    for release in transaction.scalars(held):
+        release.expires = min(release.expires, now)
+
+
+def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[str]) -> None:
+    known = set(
+        transaction.scalars(select(UserRow.name).where(UserRow.name.in_(map(checks.findable, users))))
+    )
+    for user in users:
+        if user not in known:
+            raise ParameterError(f"there is no user {shown(user)}")
+    reached = set(
+        transaction.scalars(
+            select(ProviderRow.party).where(
+                ProviderRow.party.in_(map(checks.findable, parties)), reachable_by(users[0])
+            )
+        )
+    )
+    for party in parties:
+        if party not in reached:  # one message: a private provider looks like none
+            raise ParameterError(f"there is no provider {shown(party)} that {users[0]} may ask")

@@ -1,0 +1,64 @@
+"""The states of a session. Everything that decides which state may follow which lives here.
+
+    requested ─► negotiating ─► agreed ─► queued ─► running ─► assembling ─► published
+                  │      ▲        │         ▲          │          │  │          ▲
+                  ▼      │        │         └── retry ─┴──────────┘  ▼          │
+               refused   │        └── from the cache ────────── awaiting_client ┘
+                         └────────────── relax ────────────────────┘    accept
+
+Every state but the final ones can also end as failed or cancelled; those in which nothing computes can end as
+expired. A final state is left by nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Where a session stands."""
+
+    REQUESTED = "requested"
+    NEGOTIATING = "negotiating"
+    REFUSED = "refused"
+    AGREED = "agreed"
+    QUEUED = "queued"
+    RUNNING = "running"
+    ASSEMBLING = "assembling"
+    AWAITING_CLIENT = "awaiting_client"  # the wished quality was missed: accept, relax or withdraw
+    PUBLISHED = "published"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+    @property
+    def final(self) -> bool:
+        """Nothing follows."""
+        return self in FINAL
+
+
+FINAL = frozenset({Status.REFUSED, Status.PUBLISHED, Status.FAILED, Status.CANCELLED, Status.EXPIRED})
+COMPUTING = frozenset({Status.RUNNING, Status.ASSEMBLING})  # a restart interrupts these
+WAITING = frozenset(Status) - FINAL - COMPUTING
+NEEDS_CAUSE = frozenset({Status.REFUSED, Status.FAILED})  # nothing ends badly without a named cause
+
+_FORWARD: Mapping[Status, frozenset[Status]] = {
+    Status.REQUESTED: frozenset({Status.NEGOTIATING}),
+    Status.NEGOTIATING: frozenset({Status.REFUSED, Status.AGREED}),
+    Status.AGREED: frozenset({Status.QUEUED, Status.PUBLISHED}),
+    Status.QUEUED: frozenset({Status.RUNNING}),
+    Status.RUNNING: frozenset({Status.ASSEMBLING, Status.QUEUED}),
+    Status.ASSEMBLING: frozenset({Status.PUBLISHED, Status.AWAITING_CLIENT, Status.QUEUED}),
+    Status.AWAITING_CLIENT: frozenset({Status.PUBLISHED, Status.NEGOTIATING}),
+}
+
+
+def _followers(status: Status) -> frozenset[Status]:
+    if status in FINAL:
+        return frozenset()
+    ends = {Status.FAILED, Status.CANCELLED} | ({Status.EXPIRED} if status in WAITING else set())
+    return _FORWARD[status] | ends
+
+
+ALLOWED: Mapping[Status, frozenset[Status]] = {status: _followers(status) for status in Status}

@@ -1,0 +1,82 @@
+"""The coordinator's memory: everything that must survive a restart, and nothing that a party wants kept at home."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sqlalchemy import text
+
+from masquerade.service.store import events, releases, sessions, users
+from masquerade.service.store.database import Clock, Database, open_database, system_clock
+from masquerade.service.store.events import Events
+from masquerade.service.store.ledger import Ledger
+from masquerade.service.store.offers import Offers
+from masquerade.service.store.providers import Providers
+from masquerade.service.store.records import Expired
+from masquerade.service.store.releases import Releases
+from masquerade.service.store.sessions import Sessions
+from masquerade.service.store.users import Users
+
+KEEP_EVENTS = timedelta(days=90)  # after a session's end
+KEEP_GUESSES = timedelta(days=1)
+
+
+class Store:
+    """One door for each kind of thing. Every method is one transaction, and may be called from any thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.users = Users(database)
+        self.providers = Providers(database)
+        self.sessions = Sessions(database)
+        self.offers = Offers(database)
+        self.releases = Releases(database)
+        self.ledger = Ledger(database)
+        self.events = Events(database)
+
+    @classmethod
+    def open(cls, url: str, *, base: Path | None = None, clock: Clock = system_clock) -> Self:
+        """The store at `sqlite:///file.db` (relative to `base`) or `postgresql://…`, brought up to date.
+
+        ParameterError when it cannot be opened, or when a newer version of Masquerade made it.
+        """
+        return cls(open_database(url, base or Path(), clock))
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._database.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def clock(self) -> Clock:
+        """What tells the time here."""
+        return self._database.clock
+
+    def ping(self) -> None:
+        """Ask the database something, for a health check; its own error when it does not answer."""
+        with self._database.reading() as transaction:
+            transaction.execute(text("SELECT 1"))
+
+    def expire(self, now: datetime | None = None, *, keep_events: timedelta = KEEP_EVENTS) -> Expired:
+        """Retention: end what waited too long, and name the files that are to be deleted.
+
+        The files are named until `releases.forget` tells that they are gone, so that none is left after a crash.
+        """
+        moment = now or self._database.clock()
+        with self._database.writing() as transaction:
+            ended = sessions.end_waiting(transaction, moment)
+            transaction.flush()
+            ids, files = releases.expired(transaction, moment)
+            events.purge(transaction, moment - keep_events)
+            users.purge(transaction, moment, KEEP_GUESSES)
+        return Expired(ids, files, tuple(ended))

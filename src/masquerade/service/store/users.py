@@ -1,0 +1,213 @@
+"""Users, their API tokens, guesses at passwords, and nonces that were used. What a password is, accounts.py knows."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from sqlalchemy import delete, literal_column, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session as Transaction
+
+from masquerade.errors import Conflict, NotFound, shown
+from masquerade.service.store import checks
+from masquerade.service.store.database import Database
+from masquerade.service.store.records import ApiToken, Guard, Role, User
+from masquerade.service.store.tables import GuardRow, NonceRow, TokenRow, UserRow
+
+_TOUCH_AFTER = timedelta(minutes=1)  # "last used" is not worth a write for every request
+
+Answer = TypeVar("Answer")
+
+
+class Users:
+    """Accounts in the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, name: str, password_hash: str, role: Role) -> User:
+        """A new user; Conflict when the name is taken."""
+        row = UserRow(
+            name=checks.user_name(name),
+            password_hash=password_hash,
+            role=role,
+            created=self._database.clock(),
+        )
+        try:
+            with self._database.writing() as transaction:
+                transaction.add(row)
+        except IntegrityError:
+            raise Conflict(f"there is a user {name} already") from None
+        return _user(row)
+
+    def get(self, name: str) -> User:
+        """A user; NotFound when there is none."""
+        with self._database.reading() as transaction:
+            return _user(_existing(transaction, name))
+
+    def all(self, limit: int = 100, after: str = "") -> list[User]:
+        """Users by name, the next `limit` after the name `after`."""
+        query = select(UserRow).where(UserRow.name > after).order_by(UserRow.name).limit(checks.page(limit))
+        with self._database.reading() as transaction:
+            return [_user(row) for row in transaction.scalars(query)]
+
+    def with_hash(self, name: str) -> tuple[User, str] | None:
+        """A user and the password's hash; None when there is no such user."""
+        with self._database.reading() as transaction:
+            row = transaction.get(UserRow, checks.findable(name))
+            return None if row is None else (_user(row), row.password_hash)
+
+    def set_hash(self, name: str, password_hash: str, instead_of: str | None = None) -> None:
+        """Store another hash; with `instead_of`, only if that is still the stored one."""
+        with self._database.writing() as transaction:
+            row = _existing(transaction, name, lock=True)
+            if instead_of is None or row.password_hash == instead_of:
+                row.password_hash = password_hash
+
+    def set_role(self, name: str, role: Role) -> User:
+        """Another role."""
+        with self._database.writing() as transaction:
+            row = _existing(transaction, name, lock=True)
+            row.role = role
+            return _user(row)
+
+    def set_disabled(self, name: str, disabled: bool) -> User:
+        """Shut an account, or open it again."""
+        with self._database.writing() as transaction:
+            row = _existing(transaction, name, lock=True)
+            row.disabled = disabled
+            return _user(row)
+
+    # --- guesses ---
+
+    def guarded(self, name: str, judge: Callable[[Guard], tuple[Guard | None, Answer]]) -> Answer:
+        """Let `judge` see and replace what is known of guesses at a name, alone; None forgets them."""
+        digest = _digest(name)
+        now = self._database.clock()
+        with self._database.writing() as transaction:
+            values = {"name_digest": digest, "failures": 0, "lockouts": 0, "since": now}
+            _insert_if_new(transaction, GuardRow, values)
+            row = transaction.scalars(
+                select(GuardRow).where(GuardRow.name_digest == digest).with_for_update()
+            ).one()
+            after, answer = judge(_guard(row))
+            if after is None:
+                transaction.delete(row)
+            else:
+                row.failures, row.lockouts = after.failures, after.lockouts
+                row.since, row.locked_until = after.since, after.locked_until
+            return answer
+
+    def guard(self, name: str) -> Guard | None:
+        """What is known of guesses at a name."""
+        with self._database.reading() as transaction:
+            row = transaction.get(GuardRow, _digest(name))
+            return None if row is None else _guard(row)
+
+    # --- API tokens ---
+
+    def add_token(self, user: str, name: str, token: str, expires: datetime | None) -> ApiToken:
+        """Remember a token by its digest."""
+        row = TokenRow(
+            id=secrets.token_hex(8),
+            digest=_digest(token),
+            user=user,
+            name=checks.text(name, "the token's name", longest=128),
+            created=self._database.clock(),
+            expires=expires,
+        )
+        with self._database.writing() as transaction:
+            _existing(transaction, user)
+            transaction.add(row)
+        return _token(row)
+
+    def by_token(self, token: str) -> tuple[ApiToken, User] | None:
+        """A token's description and user, whatever their state; None when nobody has this token."""
+        query = (
+            select(TokenRow, UserRow)
+            .join(UserRow, UserRow.name == TokenRow.user)
+            .where(TokenRow.digest == _digest(token))
+        )
+        with self._database.reading() as transaction:
+            found = transaction.execute(query).one_or_none()
+            return None if found is None else (_token(found[0]), _user(found[1]))
+
+    def touch_token(self, token: ApiToken) -> None:
+        """Remember that a token was used; at most once a minute."""
+        now = self._database.clock()
+        if token.last_used is not None and now - token.last_used < _TOUCH_AFTER:
+            return
+        with self._database.writing() as transaction:
+            transaction.execute(update(TokenRow).where(TokenRow.id == token.id).values(last_used=now))
+
+    def tokens(self, user: str) -> list[ApiToken]:
+        """A user's tokens, oldest first."""
+        query = select(TokenRow).where(TokenRow.user == user).order_by(TokenRow.created, TokenRow.id)
+        with self._database.reading() as transaction:
+            return [_token(row) for row in transaction.scalars(query)]
+
+    def revoke_token(self, user: str, token_id: str) -> ApiToken:
+        """Make one of a user's own tokens worthless; NotFound when it is not theirs."""
+        with self._database.writing() as transaction:
+            own = (TokenRow.id == checks.findable(token_id), TokenRow.user == user)
+            row = transaction.scalars(select(TokenRow).where(*own).with_for_update()).one_or_none()
+            if row is None:
+                raise NotFound(f"{user} has no token {shown(token_id)}")
+            row.revoked = row.revoked or self._database.clock()
+            return _token(row)
+
+    def revoke_tokens(self, user: str) -> int:
+        """Make all of a user's tokens worthless; how many there were."""
+        with self._database.writing() as transaction:
+            living = update(TokenRow).where(TokenRow.user == user, TokenRow.revoked.is_(None))
+            revoked = living.values(revoked=self._database.clock()).returning(TokenRow.id)
+            return len(transaction.scalars(revoked).all())
+
+    # --- nonces ---
+
+    def first_use(self, nonce: str, expires: datetime) -> bool:
+        """True the first time that a nonce is shown; it is remembered until `expires`."""
+        with self._database.writing() as transaction:
+            return _insert_if_new(transaction, NonceRow, {"nonce": _digest(nonce), "expires": expires})
+
+
+def purge(transaction: Transaction, now: datetime, idle: timedelta) -> None:
+    """Forget nonces whose tokens are expired, and guesses that are long past."""
+    transaction.execute(delete(NonceRow).where(NonceRow.expires <= now))
+    over = (GuardRow.locked_until.is_(None)) | (GuardRow.locked_until <= now)
+    transaction.execute(delete(GuardRow).where(GuardRow.since <= now - idle, over))
+
+
+def _insert_if_new(transaction: Transaction, table: Any, values: dict[str, Any]) -> bool:
+    insert = postgresql.insert if transaction.get_bind().dialect.name == "postgresql" else sqlite.insert
+    statement: Any = insert(table).values(**values)
+    made = statement.on_conflict_do_nothing().returning(literal_column("1"))
+    return transaction.execute(made).first() is not None
+
+
+def _existing(transaction: Transaction, name: str, lock: bool = False) -> UserRow:
+    row = transaction.get(UserRow, checks.findable(name), with_for_update=lock or None)
+    if row is None:
+        raise NotFound(f"there is no user {shown(name)}")
+    return row
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _guard(row: GuardRow) -> Guard:
+    return Guard(row.failures, row.lockouts, row.since, row.locked_until)
+
+
+def _user(row: UserRow) -> User:
+    return User(row.name, Role(row.role), row.disabled, row.created)
+
+
+def _token(row: TokenRow) -> ApiToken:
+    return ApiToken(row.id, row.user, row.name, row.created, row.last_used, row.expires, row.revoked)

@@ -1,0 +1,183 @@
+"""What is agreed: the terms, which decide the release, and the deal around them (who, what for, at what price).
+
+`Terms.hash` is the same whenever the same is asked of the same snapshots: it keys the cache. It knows neither nonce nor
+user. `Deal` is what all parties sign, once it has a nonce, an expiry and their keys (signing.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from masquerade.errors import ParameterError, one_line
+from masquerade.job.problems import Problems
+from masquerade.net.channel import PROTOCOL_VERSION
+from masquerade.privacy.requirement import GroupRequirement, without_redundant
+from masquerade.protocol.contract import Contract, Contribution, read_requirement, written_requirement
+from masquerade.service.canonical import canonical, digest
+from masquerade.service.request import Request, read_request
+from masquerade.service.sections import read_privacy
+
+
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a party asks, in cents: a fixed sum for its columns, and so much for each released record."""
+
+    fixed: int = 0
+    per_record: int = 0
+
+
+class Provision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a party brings: a dataset, the commitment to its snapshot, and the digest of its schema."""
+
+    party: str
+    dataset: str
+    snapshot: str
+    schema: str
+
+
+class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is asked of which snapshots."""
+
+    provisions: tuple[Provision, ...]  # in the order of the contract's parties
+    columns: tuple[Contribution, ...]  # attributes in the joint order, then what is released as it is
+    requirements: tuple[dict[str, Any], ...]
+    score: str
+    class_name: str | None = None
+    class_from: str | None = None
+    argmax: Literal["plain"] = "plain"
+    adversary: Literal["semi-honest", "malicious"] = "semi-honest"
+    epsilon: str = "0.01"
+    normalize: Literal["none", "strip", "casefold"] = "strip"
+    version: int = PROTOCOL_VERSION
+
+    @property
+    def hash(self) -> bytes:
+        """The key of the cache."""
+        return digest(self)
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """The parties' names."""
+        return tuple(each.party for each in self.provisions)
+
+    @property
+    def parts(self) -> tuple[GroupRequirement, ...]:
+        """The requirements."""
+        return read_parts(self.requirements, "terms")
+
+    def provision(self, party: str) -> Provision | None:
+        """What a party brings, if it is one of the parties."""
+        return next((each for each in self.provisions if each.party == party), None)
+
+    def contract(self, nonce: str) -> Contract:
+        """The contract that the protocol runs by."""
+        return Contract(
+            parties=self.parties,
+            columns=self.columns,
+            requirements=self.requirements,
+            score=self.score,
+            class_name=self.class_name,
+            class_from=self.class_from,
+            argmax=self.argmax,
+            adversary=self.adversary,
+            epsilon=self.epsilon,
+            normalize=self.normalize,
+            version=self.version,
+            nonce=nonce,
+        )
+
+
+class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The terms, and for whom, for what and at what price they are carried out."""
+
+    terms: Terms
+    user: str
+    purpose: str
+    recipients: tuple[str, ...]
+    prices: dict[str, Price]  # by party
+    records: int | None  # at most so many are released; None: no party told
+    budget: int
+    most_error: str | None = None
+    deadline: int | None = None
+    attempts: int = 3  # a session that a party broke is tried again up to so often
+    show_steps: bool = False  # whether the coordinator may see the specializations
+
+    @property
+    def most_cost(self) -> int:
+        """What the release costs at most, in cents."""
+        return cost(self.prices.values(), self.records)
+
+    def canonical(self) -> bytes:
+        """The deal's one form."""
+        return canonical(self)
+
+    @classmethod
+    def read(cls, data: bytes) -> Deal:
+        """A deal from its JSON."""
+        try:
+            return msgspec.json.decode(data, type=cls)
+        except msgspec.MsgspecError as error:
+            raise ParameterError(f"deal: {error}") from None
+
+    def as_request(self) -> Request:
+        """The request that asks for exactly this, so that a party can answer it once more before it signs."""
+        terms = self.terms
+        holders = {column.name: column.holder for column in terms.columns}
+        if terms.class_name is not None and terms.class_from is not None:
+            holders[terms.class_name] = terms.class_from
+        return read_request(
+            {
+                "user": self.user,
+                "purpose": self.purpose,
+                "attributes": [column.name for column in terms.columns],
+                "class": terms.class_name,
+                "privacy": list(terms.requirements),
+                "most_error": self.most_error,
+                "budget": self.budget,
+                "recipients": list(self.recipients),
+                "providers": holders,
+                "score": terms.score,
+                "adversary": terms.adversary,
+                "argmax": terms.argmax,
+                "epsilon": terms.epsilon,
+                "normalize": terms.normalize,
+                "deadline": self.deadline,
+                "attempts": self.attempts,
+                "show_steps": self.show_steps,
+            },
+            "deal",
+        )
+
+
+def cost(prices: Iterable[Price], records: int | None) -> int:
+    """What prices come to at most, in cents."""
+    return sum(price.fixed + price.per_record * (records or 0) for price in prices)
+
+
+def read_parts(written: Iterable[Mapping[str, Any]], source: str) -> tuple[GroupRequirement, ...]:
+    """Requirements that somebody else has written; ParameterError with every problem."""
+    problems = Problems(source)
+    parts = read_privacy([dict(each) for each in written], problems)
+    if problems.lines:
+        raise ParameterError(*map(one_line, problems.lines))
+    return strictest(parts)
+
+
+def strictest(parts: Iterable[GroupRequirement]) -> tuple[GroupRequirement, ...]:
+    """The parts that no other covers, each in one form and all in one order, whatever order they came in."""
+    normal = {canonical(written): written for written in (_normal(part) for part in parts)}
+    return without_redundant(read_requirement(normal[key]) for key in sorted(normal))
+
+
+def _normal(part: GroupRequirement) -> dict[str, Any]:
+    """A requirement written in one way: names sorted, and 2.0 as 2."""
+    written = written_requirement(part)
+    written["qid"] = sorted(written["qid"])
+    if "values" in written:
+        written["values"] = sorted(written["values"])
+    for name, value in part.parameters().items():
+        if isinstance(value, float) and value.is_integer():
+            written[name] = int(value)
+    return written

@@ -1,0 +1,94 @@
+"""`audit verify`: exit code 0 for a whole log, 1 and the first bad line for another, 2 for what is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.command import here
+from masquerade.net.identity import Identity, self_signed
+from masquerade.service.audit import AuditLog
+from masquerade.service.audit_line import Anchor
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def bank() -> Identity:
+    return self_signed("bank")
+
+
+@pytest.fixture
+def anchor(tmp_path: Path, bank: Identity) -> Anchor:
+    """The last record of a log with a session in it, beside the party's identity."""
+    bank.save(tmp_path / "bank")
+    with AuditLog(tmp_path / "log", bank, durable=False) as log:
+        log.contract(b"{}")
+        with log.session("5e" * 32, ["loans"]) as transcript:
+            transcript.sent("loans", "offer", b"1")
+        return log.anchor()
+
+
+def test_a_whole_log(tmp_path: Path, capsys: Capture, anchor: Anchor) -> None:
+    answer = here(capsys, "audit", "verify", tmp_path / "log")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines() == [
+        "whole: 7 records of party bank, 1 sessions (0 unfinished), 2 seals, not checked",
+        f"last: {anchor}",
+    ]
+    certificate = tmp_path / "bank" / "identity.pem"
+    answer = here(
+        capsys, "audit", "verify", tmp_path / "log", "--certificate", certificate, "--anchor", str(anchor)
+    )
+    assert (answer.code, answer.err) == (0, "")
+    assert "sealed up to record 7" in answer.out
+
+
+def test_as_json(tmp_path: Path, capsys: Capture, anchor: Anchor) -> None:
+    certificate = tmp_path / "bank" / "identity.pem"
+    words = ("audit", "verify", tmp_path / "log", "--certificate", certificate, "--json")
+    answer = here(capsys, *words)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.json == {
+        "log": str(tmp_path / "log"), "whole": True, "first_bad": None, "problem": None, "party": "bank",
+        "records": 7, "sessions": 1, "unfinished": 0, "seals": 2, "sealed_up_to": 7, "last": str(anchor),
+    }  # fmt: skip
+    lines = (tmp_path / "log").read_bytes().splitlines(keepends=True)
+    (tmp_path / "log").write_bytes(b"".join([*lines[:3], *lines[4:]]))
+    answer = here(capsys, *words)
+    assert answer.code == 1
+    assert (answer.json["whole"], answer.json["first_bad"], answer.json["records"]) == (False, 4, 3)
+    assert answer.problems == [f"{tmp_path / 'log'}: line 4: {answer.json['problem']}"]
+
+
+def test_the_first_bad_line_is_named(tmp_path: Path, capsys: Capture, anchor: Anchor) -> None:
+    log = tmp_path / "log"
+    whole = log.read_bytes()
+    log.write_bytes(whole.replace(b'"peer":"loans"', b'"peer":"bonds"'))
+    answer = here(capsys, "audit", "verify", log)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.problems == [f"{log}: line 5: wrong hash: the line was changed after it was written"]
+    log.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
+    assert here(capsys, "audit", "verify", log).code == 0  # the chain alone cannot tell
+    answer = here(capsys, "audit", "verify", log, "--anchor", str(anchor))
+    assert answer.code == 1
+    assert answer.problems == [
+        f"{log}: line 7: missing: the log ends before it, but record 7 was anchored; its end was cut off"
+    ]
+
+
+def test_what_is_no_log(tmp_path: Path, capsys: Capture, anchor: Anchor) -> None:
+    table = tmp_path / "people.csv"
+    table.write_text("name\nAnn\n")
+    answer = here(capsys, "audit", "verify", table)
+    assert (answer.code, answer.problems) == (2, [f"{table}: not an audit log"])
+    answer = here(capsys, "audit", "verify", tmp_path / "nothing")
+    assert answer.code == 2
+    assert answer.problems == [f"{tmp_path / 'nothing'}: cannot be read: No such file or directory"]
+    answer = here(capsys, "audit", "verify", tmp_path / "log", "--anchor", "17")
+    assert (answer.code, len(answer.problems)) == (2, 1)
+    assert 'anchor "17": not NUMBER:HASH' in answer.problems[0]
+    answer = here(capsys, "audit", "verify", tmp_path / "log", "--certificate", table)
+    assert (answer.code, len(answer.problems)) == (2, 1)
+    assert f"{table}: not a PEM certificate" in answer.problems[0]

@@ -1,0 +1,89 @@
+"""Helpers of the store's tests: a clock that is set by hand, and sessions brought to a state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from itertools import count
+from threading import Barrier
+from typing import TypeVar
+
+from masquerade.service.store import NewRelease, Role, Session, Status, Store
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SNAPSHOTS = {"bank": "b1", "shop": "s1"}
+Answer = TypeVar("Answer")
+_numbers = count()
+
+
+class HandClock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def tick(self, **time: float) -> None:
+        self.now += timedelta(**time)
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def furnish(store: Store, users: Iterable[str] = ("ann", "ben")) -> None:
+    """Users, and two public providers."""
+    for user in users:
+        store.users.add(user, "no hash", Role.ANALYST)
+    for party in ("bank", "shop"):
+        store.providers.register(party, f"{party}.example:7000", f"finger of {party}", public=True)
+
+
+def requested(store: Store, client: str = "ann", parties: Iterable[str] = ("bank", "shop")) -> Session:
+    return store.sessions.create(client, parties, "research", {"attributes": ["age"]})
+
+
+def agreed(store: Store, session: Session, terms: str = "terms") -> Session:
+    session = store.sessions.advance(session, Status.NEGOTIATING)
+    contract = digest(f"contract {next(_numbers)}")
+    return store.sessions.agree(session, digest(terms), contract, {"terms": terms})
+
+
+def queued(store: Store, client: str = "ann", parties: Iterable[str] = ("bank", "shop")) -> Session:
+    return store.sessions.advance(agreed(store, requested(store, client, parties)), Status.QUEUED)
+
+
+def assembling(store: Store, session: Session | None = None, terms: str = "terms") -> Session:
+    session = agreed(store, session or requested(store), terms)
+    for status in (Status.QUEUED, Status.RUNNING, Status.ASSEMBLING):
+        session = store.sessions.advance(session, status)
+    return session
+
+
+def new_release(store: Store, name: str = "t", days: float = 30) -> NewRelease:
+    expires = store.clock() + timedelta(days=days)
+    return NewRelease(f"{name}.csv", f"{name}.html", digest(name), 100, expires, SNAPSHOTS)
+
+
+def published(store: Store, session: Session | None = None, terms: str = "terms") -> Session:
+    session = assembling(store, session, terms)
+    return store.releases.publish(session, new_release(store, session.id))
+
+
+def at_once(workers: int, work: Callable[[int], Answer]) -> list[Answer | Exception]:
+    """What each of several threads gets that start together."""
+    barrier = Barrier(workers)
+
+    def one(number: int) -> Answer | Exception:
+        barrier.wait()
+        try:
+            return work(number)
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(one, range(workers)))

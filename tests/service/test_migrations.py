@@ -1,0 +1,175 @@
+"""Migrating an empty database gives exactly the tables of the models, and the way back is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, inspect, text
+
+from conftest import PASSWORD
+from masquerade.errors import ParameterError
+from masquerade.service.store import Store
+from masquerade.service.store.database import VERSION_TABLE, alembic_config, migrate
+from masquerade.service.store.tables import Base
+from service.stores import at_once, furnish
+
+if TYPE_CHECKING:
+    from conftest import Postgres
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """A plain engine on the empty database, past the store's own."""
+    made = create_engine(database_url.replace("postgresql://", "postgresql+psycopg://"))
+    yield made
+    made.dispose()
+
+
+def tables(engine: Engine) -> set[str]:
+    return set(inspect(engine).get_table_names())
+
+
+def differences(connection: Connection) -> Any:
+    options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
+    return compare_metadata(MigrationContext.configure(connection, opts=options), Base.metadata)
+
+
+def constraints(engine: Engine) -> dict[str, dict[str, str]]:
+    """What `compare_metadata` does not look at: the text of every check."""
+    inspector = inspect(engine)
+    return {
+        table: {str(check["name"]): check["sqltext"] for check in inspector.get_check_constraints(table)}
+        for table in inspector.get_table_names()
+    }
+
+
+def test_migrating_gives_the_tables_of_the_models(database_url: str, engine: Engine) -> None:
+    Store.open(database_url).close()
+    assert tables(engine) == {*Base.metadata.tables, VERSION_TABLE}
+    with engine.connect() as connection:
+        assert differences(connection) == []
+    migrated = constraints(engine)
+    assert "'awaiting_client'" in migrated["sessions"]["ck_sessions_status"]
+    with engine.begin() as connection:
+        command.downgrade(alembic_config(connection), "base")
+        Base.metadata.create_all(connection)
+    assert constraints(engine) == migrated
+
+
+def test_the_comparison_sees_a_difference(database_url: str, engine: Engine) -> None:
+    Store.open(database_url).close()
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE users DROP COLUMN turn"))
+    with engine.connect() as connection:
+        assert len(differences(connection)) == 1
+
+
+def test_down_and_up_again(database_url: str, engine: Engine) -> None:
+    Store.open(database_url).close()
+    with engine.begin() as connection:
+        command.downgrade(alembic_config(connection), "base")
+    assert tables(engine) == {VERSION_TABLE}
+    if engine.dialect.name == "postgresql":
+        with engine.connect() as connection:
+            functions = "SELECT count(*) FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
+            assert connection.execute(text(functions)).scalar_one() == 0
+    with Store.open(database_url) as store:
+        furnish(store)
+        assert [user.name for user in store.users.all()] == ["ann", "ben"]
+
+
+def test_every_revision_has_its_parent() -> None:
+    with create_engine("sqlite://").connect() as connection:
+        scripts = ScriptDirectory.from_config(alembic_config(connection))
+    assert len(scripts.get_heads()) == 1
+    assert [script.revision for script in scripts.walk_revisions()][-1] == "0001"
+
+
+def test_opening_again_keeps_what_is_there(database_url: str) -> None:
+    with Store.open(database_url) as store:
+        furnish(store)
+    with Store.open(database_url) as store:
+        assert [provider.party for provider in store.providers.all()] == ["bank", "shop"]
+
+
+def test_a_newer_database_is_refused_and_left_alone(database_url: str, engine: Engine) -> None:
+    with Store.open(database_url) as store:
+        furnish(store)
+    with engine.begin() as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+    with pytest.raises(ParameterError, match=r"newer version \(revision 9999; .* up to 0001\); update"):
+        Store.open(database_url)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM users")).scalar_one() == 2
+
+
+def test_somebody_elses_tables_are_left_alone(database_url: str, engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE sessions (mine INTEGER)"))
+    with pytest.raises(ParameterError, match="holds a table sessions that Masquerade did not make"):
+        Store.open(database_url)
+    assert tables(engine) == {"sessions"}
+
+
+def test_a_migration_that_fails_leaves_nothing(database_url: str, engine: Engine) -> None:
+    with engine.begin() as connection:
+        # An index of a later table is in the way: the first tables are made before it is met.
+        connection.execute(text("CREATE TABLE other (a INTEGER)"))
+        connection.execute(text("CREATE INDEX ix_releases_expires ON other (a)"))
+    with pytest.raises(ParameterError, match="ix_releases_expires"):
+        Store.open(database_url)
+    assert tables(engine) == {"other"}
+
+
+def test_coordinators_that_start_together_take_turns(database_url: str) -> None:
+    results = at_once(4, lambda _: Store.open(database_url).close())
+    assert results == [None] * 4
+
+
+def test_migrate_twice_changes_nothing(database_url: str, engine: Engine) -> None:
+    Store.open(database_url).close()
+    before = constraints(engine)
+    migrate(engine, "again")
+    assert constraints(engine) == before
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a database, but long enough to be taken for one\n" * 100)
+    with pytest.raises(
+        ParameterError, match=r"notes\.txt: cannot be opened as a database: file is not a database"
+    ):
+        Store.open("sqlite:///notes.txt", base=tmp_path)
+    with pytest.raises(ParameterError, match=r"store\.db: cannot be opened as a database: No such file"):
+        Store.open("sqlite:///nowhere/store.db", base=tmp_path)
+
+
+@pytest.mark.parametrize("url", ["mysql://root:s3cret@host/db", "store.db", ""])
+def test_other_urls_are_refused_without_showing_a_password(url: str) -> None:
+    with pytest.raises(ParameterError) as refused:
+        Store.open(url)
+    assert "sqlite:///file.db" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_wrong_password_is_not_shown(postgres: Postgres) -> None:
+    with pytest.raises(ParameterError) as refused:
+        Store.open(postgres.as_steward("fal5ch-Gehe1m"))
+    assert "***" in str(refused.value)
+    assert "fal5ch" not in str(refused.value)
+    assert PASSWORD not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
+    with Store.open("sqlite:///store.db", base=tmp_path) as store:
+        furnish(store)
+        rights = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert rights["store.db"] == 0o600
+    assert set(rights.values()) == {0o600}

@@ -1,0 +1,405 @@
+"""From answers to a deal: the strictest of all, whatever the order; or every reason of everybody."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.errors import ParameterError
+from masquerade.privacy.confidence_bounding import ConfidenceBounding
+from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
+from masquerade.privacy.t_closeness import TCloseness
+from masquerade.service.answering import Refusal, accepts, answer
+from masquerade.service.card import ColumnCard
+from masquerade.service.ledger import Ledger
+from masquerade.service.negotiation import MOST_ROUNDS, Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.policy import Policy
+from masquerade.service.request import Request
+from masquerade.service.terms import Deal, strictest
+from service.parties import BANK, CLINIC, IDLE, SHOP, carried, offer, policy, request
+
+K, L = "k-anonymity", "l-diversity"
+ALL = request(attributes=["age", "job", "colour", "salary", "town", "disease"])
+CARDS = (BANK, CLINIC, SHOP)
+
+
+def _deal(asked: Request, **policies: Policy) -> Deal:
+    ended, _ = carried(asked, {"bank": policy(), "clinic": policy()} | policies)
+    assert isinstance(ended, Agreed), ended
+    return ended.deal
+
+
+def _refused(asked: Request, **policies: Policy) -> dict[str, tuple[str, ...]]:
+    ended, _ = carried(asked, {"bank": policy(), "clinic": policy()} | policies)
+    assert isinstance(ended, Refused), ended
+    return dict(ended.reasons)
+
+
+def test_the_strictest_of_all() -> None:
+    bank = policy(least_k=3, privacy=[{"model": K, "qid": ["salary"], "k": 30}])
+    clinic = policy(
+        least_k=8,
+        privacy=[
+            {"model": K, "qid": ["age"], "k": 12},
+            {"model": L, "l": 3, "sensitive": "disease"},
+        ],
+    )
+    deal = _deal(request(), bank=bank, clinic=clinic)
+    assert set(deal.terms.parts) == {
+        KAnonymity(["age", "job"], 12),
+        KAnonymity(["age", "town"], 12),
+        KAnonymity(["job", "salary"], 30),
+        LDiversity(["age", "town"], 3, "disease"),
+    }
+    assert [(each.name, each.holder, each.role) for each in deal.terms.columns] == [
+        ("age", "clinic", "attribute"),
+        ("job", "bank", "attribute"),
+        ("salary", "bank", "attribute"),
+        ("town", "clinic", "attribute"),
+        ("disease", "clinic", "sensitive"),
+    ]
+    assert (deal.terms.class_name, deal.terms.class_from, deal.terms.score) == (
+        "income",
+        "clinic",
+        "gain-ratio",
+    )
+    contract = deal.terms.contract("00" * 16)
+    assert contract.parties == ("bank", "clinic")
+    assert contract.parts == deal.terms.parts
+    assert contract.columns_needed("clinic") == ("age", "town", "disease", "income")
+
+
+def test_a_counter_offer_says_who_asked_for_what() -> None:
+    ended, rounds = carried(
+        request(), {"bank": policy(least_k=30), "clinic": policy(price={"per_record": 2})}
+    )
+    assert isinstance(ended, Agreed)
+    assert rounds[0].insisted["bank"] == (KAnonymity(["age", "job"], 30), KAnonymity(["job", "salary"], 30))
+    assert rounds[0].insisted["clinic"] == (KAnonymity(["age", "town"], 2),)
+    assert rounds[0].price == 2 * 5_000
+    assert rounds[0].request.privacy != request().privacy
+    assert len(rounds) == 2  # the bank's k has to be carried to the clinic's QID first
+
+
+def test_incomparable_requirements_are_all_kept() -> None:
+    def wants(model: str, **parameters: object) -> Policy:
+        return policy(privacy=[{"model": model, "sensitive": "disease", "qid": ["age"], **parameters}])
+
+    def parts(first: Policy, second: Policy) -> set[object]:
+        two = msgspec.structs.replace(CLINIC, columns=CLINIC.columns)
+        made = [offer(each, request(), two).parts for each in (first, second)]
+        return {part for part in strictest([*made[0], *made[1]]) if part.sensitive}
+
+    kept = parts(wants("recursive-l-diversity", c=3, l=3), wants("recursive-l-diversity", c=2.0, l=2))
+    assert kept == {
+        RecursiveLDiversity(["age"], 3, 3, "disease"),
+        RecursiveLDiversity(["age"], 2, 2, "disease"),
+    }
+    assert parts(wants("t-closeness", t=0.3), wants("t-closeness", t=0.2)) == {
+        TCloseness(["age"], 0.2, "disease")
+    }
+    assert parts(wants("entropy-l-diversity", l=2), wants("entropy-l-diversity", l=2.0)) == parts(
+        wants("entropy-l-diversity", l=2.0), wants("entropy-l-diversity", l=2)
+    )
+
+
+def test_equivalent_writings_are_one() -> None:
+    same = [
+        EntropyLDiversity(["age", "job"], 2, "disease"),
+        EntropyLDiversity(["job", "age"], 2.0, "disease"),
+        ConfidenceBounding(["age"], 0.5, "disease", ["HIV", "Flu"]),
+        ConfidenceBounding(["age"], 0.5, "disease", ["Flu", "HIV"]),
+        KAnonymity(["job", "age"], 3),
+        KAnonymity(["age"], 3),
+    ]
+    assert strictest(same[2:3]) == strictest(same[3:4])
+    kept = {tuple(map(repr, strictest(order))) for order in itertools.permutations(same)}
+    assert kept == {
+        (
+            repr(ConfidenceBounding(["age"], 0.5, "disease", ["Flu", "HIV"])),
+            repr(KAnonymity(["age", "job"], 3)),
+            repr(EntropyLDiversity(["age", "job"], 2, "disease")),
+        )
+    }
+
+
+QIDS = st.lists(
+    st.sampled_from(["age", "colour", "job", "salary", "town"]), min_size=1, max_size=3, unique=True
+)
+KS = st.builds(lambda qid, k: {"model": K, "qid": qid, "k": k}, QIDS, st.integers(1, 50))
+MODELS = st.one_of(
+    st.builds(lambda least: {"model": L, "l": least, "sensitive": "disease"}, st.integers(1, 5)),
+    st.builds(
+        lambda t: {"model": "t-closeness", "t": t, "sensitive": "disease"},
+        st.sampled_from([0.1, 0.2, 1, 1.0]),
+    ),
+    st.builds(
+        lambda c, least: {"model": "recursive-l-diversity", "c": c, "l": least, "sensitive": "disease"},
+        st.sampled_from([1, 2.0, 2, 3.5]),
+        st.integers(1, 3),
+    ),
+    st.builds(
+        lambda values, alpha: {
+            "model": "confidence-bounding",
+            "confidence": alpha,
+            "sensitive": "disease",
+            "values": values,
+        },
+        st.permutations(["HIV", "Flu"]),
+        st.sampled_from([0.25, 0.5]),
+    ),
+)
+WISHES = st.lists(KS, max_size=3)
+
+
+@st.composite
+def settings_of(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
+    """What each party's policy says of privacy; the clinic alone holds the disease."""
+    return {
+        card.party: {
+            "least_k": draw(st.integers(1, 30)),
+            "privacy": draw(st.lists(KS | MODELS if card is CLINIC else KS, max_size=3)),
+        }
+        for card in CARDS
+    }
+
+
+@settings(deadline=None, max_examples=60)
+@given(WISHES, settings_of(), st.permutations(range(3)))
+def test_the_order_of_answers_does_not_matter(
+    wish: list[dict[str, Any]], chosen: dict[str, dict[str, Any]], order: list[int]
+) -> None:
+    policies = {name: policy(**each) for name, each in chosen.items()}
+    asked = request(attributes=list(ALL.attributes), privacy=wish)
+    assert carried(asked, policies, CARDS) == carried(asked, policies, [CARDS[at] for at in order])
+
+
+@settings(deadline=None, max_examples=60)
+@given(WISHES, settings_of())
+def test_every_policy_accepts_the_deal_and_answers_it_with_itself(
+    wish: list[dict[str, Any]], chosen: dict[str, dict[str, Any]]
+) -> None:
+    policies = {name: policy(**each) for name, each in chosen.items()}
+    ended, rounds = carried(request(attributes=list(ALL.attributes), privacy=wish), policies, CARDS)
+    assert isinstance(ended, Agreed)
+    assert len(rounds) <= 3 < MOST_ROUNDS
+    again = ended.deal.as_request()
+    for card in CARDS:
+        assert accepts(policies[card.party], ended.deal, card, Ledger(), IDLE) == ()
+        assert offer(policies[card.party], again, card).parts == ended.deal.terms.parts
+    once_more, rounds = carried(again, policies, CARDS)
+    assert isinstance(once_more, Agreed)
+    assert not rounds
+    assert once_more.deal == ended.deal
+
+
+@settings(deadline=None, max_examples=60)
+@given(WISHES, settings_of(), st.data())
+def test_a_stricter_policy_never_makes_a_weaker_contract(
+    wish: list[dict[str, Any]], chosen: dict[str, dict[str, Any]], data: st.DataObject
+) -> None:
+    asked = request(attributes=list(ALL.attributes), privacy=wish)
+    stricter = {
+        name: {
+            "least_k": each["least_k"] + data.draw(st.integers(0, 20)),
+            "privacy": [
+                *(
+                    entry | ({"k": entry["k"] + data.draw(st.integers(0, 20))} if "k" in entry else {})
+                    for entry in each["privacy"]
+                ),
+                *data.draw(st.lists(KS | MODELS if name == "clinic" else KS, max_size=2)),
+            ],
+        }
+        for name, each in chosen.items()
+    }
+    ends = []
+    for each in (chosen, stricter):
+        ended, _ = carried(asked, {name: policy(**changes) for name, changes in each.items()}, CARDS)
+        assert isinstance(ended, Agreed)
+        ends.append(ended.deal.terms.parts)
+    for part in [*ends[0], *asked.privacy]:
+        assert any(each.covers(part) for each in ends[1])
+
+
+def test_equal_terms_have_one_hash_and_the_occasion_is_no_part_of_it() -> None:
+    deal = _deal(request())
+    assert _deal(request()).terms.hash == deal.terms.hash
+    for other in (
+        _deal(request(purpose="audit")),
+        _deal(request(recipients=["ana", "eve"], budget=7_000_000)),
+        _deal(request(deadline=1_900_000_000, most_error=0.2)),
+        _deal(request(privacy=[{"model": K, "qid": ["job", "age"], "k": 5}])),
+        _deal(request(), bank=policy(price={"per_attribute": 1})),
+    ):
+        assert other.terms.hash == deal.terms.hash
+        assert other.canonical() != deal.canonical() or other == deal
+    changed = [
+        _deal(request(attributes=["job", "age", "salary", "town", "disease"])),
+        _deal(request(privacy=[{"model": K, "qid": ["age", "job"], "k": 6}])),
+        _deal(request(score="info-gain")),
+        _deal(request(adversary="malicious")),
+        _deal(request(normalize="none")),
+        _deal(request(**{"class": None})),
+    ]
+    policies = {"bank": policy(), "clinic": policy()}
+    for card in (
+        msgspec.structs.replace(CLINIC, snapshot="dd" * 32),
+        msgspec.structs.replace(CLINIC, schema="dd" * 32),
+    ):
+        ended, _ = carried(request(), policies, (BANK, card))
+        assert isinstance(ended, Agreed)
+        changed.append(ended.deal)
+    hashes = [each.terms.hash for each in (deal, *changed)]
+    assert len(set(hashes)) == len(hashes)
+    assert Deal.read(deal.canonical()) == deal
+
+
+def test_every_reason_of_every_party() -> None:
+    told = _refused(
+        request(),
+        bank=policy(purposes=["audit"], adversaries=["malicious"]),
+        clinic=policy(access="private", users=["ben"], purposes=["care"]),
+    )
+    assert told == {
+        "bank": (
+            'purpose "research" is not allowed; allowed: audit',
+            'adversary "semi-honest" is not allowed; allowed: malicious',
+        ),
+        "clinic": ('user "ana" may not ask', 'purpose "research" is not allowed; allowed: care'),
+    }
+
+
+def test_a_refusal_does_not_hide_what_the_others_offers_would_cost() -> None:
+    told = _refused(
+        request(budget=10), bank=policy(price={"per_attribute": 30}), clinic=policy(purposes=["care"])
+    )
+    assert set(told) == {"clinic", "request"}
+    assert told["request"] == ("costs up to 60 cents (bank 60); the budget is 10",)
+
+
+def test_the_price_is_held_against_the_budget() -> None:
+    priced = {
+        "bank": policy(price={"per_attribute": 30, "per_record": 1}),
+        "clinic": policy(price={"attributes": {"disease": 700}, "per_record": 2}),
+    }
+    # The common records are no more than the clinic's 5,000.
+    assert _refused(request(budget=15_759), **priced) == {
+        "request": ("costs up to 15760 cents (bank 5060, clinic 10700); the budget is 15759",)
+    }
+    assert _deal(request(budget=15_760), **priced).most_cost == 15_760
+
+
+def test_conflicts_between_offers() -> None:
+    both = msgspec.structs.replace(BANK, columns=(*BANK.columns, ColumnCard("age", "continuous")))
+    open_to_all = {"bank": policy(), "clinic": policy()}
+    ended, _ = carried(request(), open_to_all, (both, CLINIC))
+    assert isinstance(ended, Refused)
+    reason = '"age": bank and clinic have it; name one contributor in providers'
+    assert ended.reasons == {"bank": (reason,), "clinic": (reason,)}
+    assert ended.lines == (f"bank: {reason}", f"clinic: {reason}")
+    ended, _ = carried(request(providers={"age": "bank"}), open_to_all, (both, CLINIC))
+    assert isinstance(ended, Agreed)
+    assert ended.deal.terms.columns[0].holder == "bank"
+
+    assert _refused(request(attributes=["age", "job", "colour"])) == {
+        "request": ('no party contributes "colour"',)
+    }
+    distant = _refused(
+        request(),
+        clinic=policy(privacy=[{"model": L, "qid": ["age", "job"], "l": 2, "sensitive": "disease"}]),
+    )
+    assert list(distant) == ["clinic"]
+    assert "needs a secure check that this version does not have" in distant["clinic"][0]
+    wished = [{"model": L, "qid": ["job"], "l": 2, "sensitive": "disease"}]
+    assert list(_refused(request(privacy=wished))) == ["request"]
+    ended, _ = carried(request(attributes=["age", "town"], privacy=[]), open_to_all, (CLINIC,))
+    assert isinstance(ended, Refused)
+    assert ended.reasons == {"request": ("a mashup needs at least two parties; 1 can contribute",)}
+
+
+def test_who_shares_the_class() -> None:
+    closed = policy(share_class=False)
+    assert _refused(request(), clinic=closed) == {
+        "clinic": ('does not share the class "income" with the other parties, who do not all hold it',)
+    }
+    everybody = msgspec.structs.replace(
+        BANK, columns=(*BANK.columns, ColumnCard("income", "categorical", "class"))
+    )
+    ended, _ = carried(request(), {"bank": closed, "clinic": closed}, (everybody, CLINIC))
+    assert isinstance(ended, Agreed)
+    assert ended.deal.terms.class_from is None
+    assert list(_refused(request(**{"class": "wealth"}))) == ["request"]
+    three = {"bank": policy(), "clinic": policy(), "shop": policy()}
+    ended, _ = carried(ALL, three, (everybody, CLINIC, SHOP))
+    assert isinstance(ended, Refused)
+    assert "held by bank and clinic only; name the one who shares it" in ended.lines[0]
+    ended, _ = carried(
+        request(attributes=list(ALL.attributes), providers={"income": "bank"}),
+        three,
+        (everybody, CLINIC, SHOP),
+    )
+    assert isinstance(ended, Agreed)
+    assert ended.deal.terms.class_from == "bank"
+
+
+def test_the_coordinator_sees_steps_only_where_all_grant_it() -> None:
+    granting = policy(show_steps=True)
+    assert not _deal(request(show_steps=True), bank=granting).show_steps
+    assert _deal(request(show_steps=True), bank=granting, clinic=granting).show_steps
+    assert not _deal(request(), bank=granting, clinic=granting).show_steps
+
+
+def test_load_alone_can_be_waited_for() -> None:
+    busy = Refusal("bank", ("4 sessions are running",), busy=True)
+    ended = negotiate(request(), [busy, offer(policy(), request())])
+    assert isinstance(ended, Refused)
+    assert ended.busy
+    ended = negotiate(request(budget=0), [busy, offer(policy(price={"per_attribute": 1}), request())])
+    assert isinstance(ended, Refused)
+    assert not ended.busy
+
+
+def test_what_a_dishonest_party_may_answer() -> None:
+    good = offer(policy(), request())
+    bank = offer(policy(), request(), BANK)
+    with pytest.raises(ParameterError, match="party bank answered twice"):
+        negotiate(request(), [bank, good, bank])
+
+    def told(**changes: Any) -> str:
+        ended = negotiate(request(), [msgspec.structs.replace(bank, **changes), good])
+        assert isinstance(ended, Refused)
+        assert list(ended.reasons) == ["bank"]
+        return ended.lines[0]
+
+    assert "its offer: privacy[1].k: must be" in told(requirements=({"model": K, "qid": ["job"], "k": 0},))
+    assert "over weight, which is not wanted" in told(requirements=({"model": K, "qid": ["weight"], "k": 2},))
+    assert "not its own or not wanted: weight" in told(
+        columns=(*bank.columns, msgspec.structs.replace(bank.columns[0], name="weight"))
+    )
+
+
+def test_rounds_are_bounded() -> None:
+    """A party that asks for more each time does not keep the others for ever."""
+    wish, earlier = request(), list[CounterOffer]()
+    for more in itertools.count(10):
+        asked = earlier[-1].request if earlier else wish
+        answers = [
+            answer(policy(least_k=more), asked, BANK, Ledger(), IDLE),
+            answer(policy(), asked, CLINIC, Ledger(), IDLE),
+        ]
+        ended = negotiate(wish, answers, earlier)
+        if not isinstance(ended, CounterOffer):
+            break
+        earlier.append(ended)
+    assert isinstance(ended, Refused)
+    assert len(earlier) == MOST_ROUNDS
+    assert list(ended.reasons) == ["bank"]
+    assert ended.lines[0].startswith("bank: still asks for more after 8 rounds: k-anonymity (k = 18)")

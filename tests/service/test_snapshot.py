@@ -1,0 +1,175 @@
+"""Commitments to tables: what they tell apart, what they do not, and what opens what."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.data.table import Table
+from masquerade.errors import ParameterError
+from masquerade.service.snapshot import (
+    CHUNK,
+    Commitment,
+    check_column,
+    check_table,
+    column_key,
+    commit,
+    make_secret,
+    take_snapshot,
+)
+
+SECRET = bytes(range(32))
+KEY = bytes(reversed(range(32)))
+
+
+def _root(columns: dict[str, object]) -> str:
+    return commit(Table(pa.table(columns)), KEY).root
+
+
+CELLS = st.lists(st.none() | st.text(max_size=4), min_size=1, max_size=12)
+
+
+@settings(deadline=None)
+@given(CELLS, CELLS)
+def test_different_cells_have_different_commitments(one: list[str | None], other: list[str | None]) -> None:
+    roots = [_root({"a": pa.array(cells, pa.string())}) for cells in (one, other)]
+    assert (roots[0] == roots[1]) == (one == other)
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.integers(-5, 5), min_size=1, max_size=9), st.data())
+def test_only_values_count_not_how_arrow_holds_them(cells: list[int | None], data: st.DataObject) -> None:
+    root = _root({"a": pa.array(cells, pa.int64())})
+    cut = data.draw(st.integers(0, len(cells)))
+    for column in (
+        pa.array(cells, pa.int8()),
+        pa.array([None if cell is None else float(cell) for cell in cells], pa.float64()),
+        pa.array([float("nan") if cell is None else cell for cell in cells], pa.float32()),
+        pa.array(cells, pa.int64()).dictionary_encode(),
+        pa.chunked_array([pa.array(cells[:cut], pa.int64()), pa.array(cells[cut:], pa.int64())]),
+        pa.array([7, *cells, 7], pa.int64()).slice(1, len(cells)),
+    ):
+        assert _root({"a": column}) == root
+
+
+@settings(deadline=None)
+@given(CELLS, st.data())
+def test_texts_too(cells: list[str | None], data: st.DataObject) -> None:
+    root = _root({"a": pa.array(cells, pa.string())})
+    cut = data.draw(st.integers(0, len(cells)))
+    for column in (
+        pa.array(cells, pa.large_string()),
+        pa.array(cells, pa.string()).dictionary_encode(),
+        pa.chunked_array([pa.array(cells[:cut], pa.string()), pa.array(cells[cut:], pa.string())]),
+        pa.array(["x", *cells, "y"], pa.string()).slice(1, len(cells)),
+    ):
+        assert _root({"a": column}) == root
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array(["17"]),
+        pa.array([17]),
+        pa.array([17.5]),
+        pa.array([True]),
+        pa.array([datetime.date(1970, 1, 18)]),
+        pa.array([datetime.datetime(1970, 1, 18)]),
+        pa.array([Decimal("17.00")]),
+        pa.array([2**64 - 1], pa.uint64()),
+        pa.array([datetime.time(17)]),
+        pa.array([None], pa.int64()),
+        pa.array([None], pa.string()),
+        pa.array([""]),
+        pa.array([], pa.string()),
+        pa.array(["17", "17"]),
+    ],
+    ids=str,
+)
+def test_every_kind_of_cell_has_a_commitment_of_its_own(cells: pa.Array) -> None:
+    first, second = pa.array(["1", "7"]), pa.array(["17", ""])
+    roots = {_root({"a": cells}), _root({"a": first}), _root({"a": second}), _root({"b": cells})}
+    assert len(roots) == 4
+    assert _root({"a": cells}) == _root({"a": cells})
+
+
+def test_kinds_do_not_collide() -> None:
+    kinds = [["17"], [17], [17.5], [True], [None], [""], [datetime.date(1970, 1, 18)], [1]]
+    assert len({_root({"a": pa.array(cells)}) for cells in kinds}) == len(kinds)
+
+
+def test_rows_have_an_order_and_columns_have_none() -> None:
+    assert _root({"a": [1, 2], "b": ["x", "y"]}) == _root({"b": ["x", "y"], "a": [1, 2]})
+    assert _root({"a": [1, 2]}) != _root({"a": [2, 1]})
+    assert _root({"a": [1, 2], "b": [3, 4]}) != _root({"a": [3, 4], "b": [1, 2]})
+
+
+def test_one_cell_far_inside_a_large_column_counts() -> None:
+    numbers = np.arange(3 * CHUNK + 17)
+    root = _root({"a": numbers})
+    for row in (0, CHUNK - 1, CHUNK, 3 * CHUNK, 3 * CHUNK + 16):
+        changed = numbers.copy()
+        changed[row] += 1
+        assert _root({"a": changed}) != root
+    swapped = np.concatenate([numbers[CHUNK : 2 * CHUNK], numbers[:CHUNK], numbers[2 * CHUNK :]])
+    assert _root({"a": swapped}) != root
+
+
+def test_an_auditor_checks_the_table_and_single_columns() -> None:
+    table = Table(pa.table({"age": [30, 40], "disease": ["Flu", "HIV"]}))
+    snapshot = take_snapshot(table, SECRET)
+    root = snapshot.commitment.root
+    assert check_table(root, table, snapshot.key)
+    assert not check_table(root, Table(pa.table({"age": [30, 41], "disease": ["Flu", "HIV"]})), snapshot.key)
+    assert not check_table(root, table, KEY)
+    key = snapshot.column_key("disease")
+    assert check_column(root, snapshot.commitment, "disease", ["Flu", "HIV"], key)
+    assert check_column(root, snapshot.commitment, "disease", table.arrow["disease"], key)
+    assert not check_column(root, snapshot.commitment, "disease", ["Flu", "Flu"], key)
+    assert not check_column(root, snapshot.commitment, "disease", ["Flu", "HIV"], snapshot.column_key("age"))
+    with pytest.raises(ParameterError, match=r'no column "diseas" \(did you mean "disease"\?\); it has age'):
+        check_column(root, snapshot.commitment, "diseas", ["Flu", "HIV"], key)
+
+
+def test_a_party_cannot_show_the_auditor_other_columns_than_it_committed_to() -> None:
+    snapshot = take_snapshot(Table(pa.table({"age": [30], "disease": ["HIV"]})), SECRET)
+    forged = commit(Table(pa.table({"age": [30], "disease": ["Flu"]})), snapshot.key)
+    mixed = Commitment(snapshot.commitment.root, forged.columns)
+    for shown in (forged, mixed):
+        assert not check_column(
+            snapshot.commitment.root, shown, "disease", ["Flu"], snapshot.column_key("disease")
+        )
+
+
+def test_the_commitment_is_the_same_for_the_same_table_and_hides_it_otherwise() -> None:
+    table, next_day = Table(pa.table({"a": ["x"]})), Table(pa.table({"a": ["y"]}))
+    snapshot = take_snapshot(table, SECRET)
+    assert take_snapshot(Table(pa.table({"a": ["x"]})), SECRET) == snapshot
+    assert take_snapshot(table, make_secret()).commitment != snapshot.commitment
+    later = take_snapshot(next_day, SECRET)
+    assert later.key != snapshot.key  # what opens one snapshot opens no other
+    assert not check_table(later.commitment.root, next_day, snapshot.key)
+    guessed = commit(table, bytes(32))  # who guesses the cells, but not the key, can confirm nothing
+    assert not {guessed.root, *guessed.columns.values()} & {
+        snapshot.commitment.root,
+        *snapshot.commitment.columns.values(),
+    }
+    assert snapshot.key.hex() not in repr(snapshot)
+    assert str(snapshot.key) not in repr(snapshot)
+
+
+def test_equal_columns_do_not_look_equal() -> None:
+    columns = commit(Table(pa.table({"a": ["x", "y"], "b": ["x", "y"]})), KEY).columns
+    assert columns["a"] != columns["b"]
+    assert column_key(KEY, "a") != column_key(KEY, "b")
+
+
+def test_keys_have_their_length() -> None:
+    with pytest.raises(ParameterError, match="key has 32 bytes; got 5"):
+        take_snapshot(Table(pa.table({"a": [1]})), b"short")

@@ -1,0 +1,750 @@
+"""The coordinator's store, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DBAPIError
+
+from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
+from masquerade.service.store import EntryKind, Role, Session, Status, Store
+from service.stores import (
+    SNAPSHOTS,
+    START,
+    HandClock,
+    agreed,
+    assembling,
+    at_once,
+    digest,
+    furnish,
+    new_release,
+    published,
+    queued,
+    requested,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FREE = {"bank": 9, "shop": 9}
+HOSTILE = [
+    "Robert'); DROP TABLE users;--",
+    '" OR ""="',
+    "%_\\",
+    "../../etc/passwd",
+    "a\nb\r\tc",
+    "<script>alert(1)</script>",
+    "𝔘𝔫𝔦 ‮ ﷽",
+    "${jndi:ldap://x}",
+]
+UNSTORABLE = ["nul\0byte", "lone \ud800 surrogate"]
+
+# What issue and design say, written down apart from the code. Every living state may also fail or be cancelled.
+STEPS = {
+    "requested": {"negotiating"},
+    "negotiating": {"refused", "agreed"},
+    "agreed": {"queued", "published"},
+    "queued": {"running"},
+    "running": {"assembling", "queued"},
+    "assembling": {"published", "awaiting_client", "queued"},
+    "awaiting_client": {"published", "negotiating"},
+}
+WAITING = set(STEPS) - {"running", "assembling"}
+
+
+def follows(before: str, after: str) -> bool:
+    return before in STEPS and (
+        after in STEPS[before] | {"failed", "cancelled"} or (after == "expired" and before in WAITING)
+    )
+
+
+def history(store: Store, session: Session) -> list[str]:
+    return [event.data["to"] for event in store.events.after(session.id) if event.kind == "status"]
+
+
+# --- states ---
+
+
+def test_a_session_walks_through_its_states(store: Store, clock: HandClock) -> None:
+    furnish(store)
+    session = requested(store)
+    assert (session.status, session.version, session.created) == (Status.REQUESTED, 1, START)
+    clock.tick(seconds=5)
+    session = store.sessions.advance(session, Status.NEGOTIATING)
+    session = store.sessions.agree(session, digest("terms"), digest("contract"), {"k": 50})
+    session = store.sessions.advance(session, Status.QUEUED)
+    clock.tick(seconds=5)
+    session = store.sessions.advance(session, Status.RUNNING)
+    assert (session.attempts, session.queued, session.started) == (1, START + timedelta(seconds=5), clock.now)
+    session = store.sessions.advance(session, Status.ASSEMBLING)
+    session = store.releases.publish(session, new_release(store), {"bank": 1250, "shop": 0})
+    assert session == store.sessions.get(session.id)
+    assert (session.status, session.finished, session.contract) == (Status.PUBLISHED, clock.now, {"k": 50})
+    assert history(store, session) == [
+        "requested", "negotiating", "agreed", "queued", "running", "assembling", "published",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("to", list(Status))
+def test_final_states_are_left_by_nothing(store: Store, to: Status) -> None:
+    furnish(store)
+    session = store.sessions.advance(requested(store), Status.CANCELLED)
+    with pytest.raises((Conflict, ParameterError)):
+        store.sessions.advance(session, to, "why not")
+    assert store.sessions.get(session.id) == session
+
+
+def test_a_forbidden_step_names_the_allowed_ones(store: Store) -> None:
+    furnish(store)
+    session = requested(store)
+    with pytest.raises(
+        Conflict,
+        match="is requested: it cannot become running; allowed is cancelled, expired, failed, negotiating",
+    ):
+        store.sessions.advance(session, Status.RUNNING)
+    assert history(store, session) == ["requested"]
+
+
+def test_nothing_ends_badly_without_a_cause(store: Store) -> None:
+    furnish(store)
+    session = store.sessions.advance(requested(store), Status.NEGOTIATING)
+    for status in (Status.REFUSED, Status.FAILED):
+        with pytest.raises(ParameterError, match="without a cause"):
+            store.sessions.advance(session, status)
+    assert store.sessions.advance(session, Status.REFUSED, "bank: k below 50").cause == "bank: k below 50"
+
+
+def test_an_old_look_moves_nothing(store: Store) -> None:
+    furnish(store)
+    session = requested(store)
+    moved = store.sessions.advance(session, Status.NEGOTIATING)
+    with pytest.raises(Conflict, match="moved meanwhile: it is negotiating now"):
+        store.sessions.advance(session, Status.CANCELLED)
+    store.events.append(session.id, "progress", {"round": 1})  # tells something, moves nothing
+    assert store.sessions.advance(moved, Status.CANCELLED).status is Status.CANCELLED
+
+
+class Random:
+    """Tries anything on a session, as a coordinator full of mistakes would."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def step(self, session: Session, to: Status) -> Session:
+        store, cause = self.store, "because"
+        if to is Status.AGREED:
+            return store.sessions.agree(
+                session, digest("terms"), digest(session.id + str(session.version)), {}
+            )
+        if to is Status.AWAITING_CLIENT:
+            return store.releases.hold(session, new_release(store), {"error": "0.3"})
+        if to is Status.PUBLISHED and session.status is Status.AWAITING_CLIENT:
+            return store.releases.accept(session)
+        if to is Status.PUBLISHED and session.status is Status.AGREED:
+            made = store.releases.cached(digest("terms"), session.client)
+            return store.releases.publish_cached(session, made) if made is not None else session
+        if to is Status.PUBLISHED:
+            return store.releases.publish(session, new_release(store))
+        return store.sessions.advance(session, to, cause)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wishes=st.lists(st.sampled_from(Status), max_size=25), forward=st.booleans())
+def test_no_forbidden_step_is_ever_stored(store: Store, wishes: list[Status], forward: bool) -> None:
+    if not store.users.all():
+        furnish(store)
+    session = requested(store)
+    if forward:  # otherwise few examples would come far
+        session = assembling(store, session)
+    for wish in wishes:
+        allowed = follows(session.status, wish)
+        try:
+            moved = Random(store).step(session, wish)
+        except (Conflict, ParameterError):
+            assert store.sessions.get(session.id) == session
+            assert not allowed or session.attempts == session.attempt_limit
+        else:
+            assert allowed
+            session = moved
+    steps = history(store, session)
+    assert all(follows(*pair) for pair in pairwise(steps))
+    assert store.sessions.get(session.id).status == steps[-1]
+
+
+def test_attempts_are_counted_and_limited(store: Store) -> None:
+    furnish(store)
+    session = store.sessions.create("ann", ["bank"], "research", {}, attempt_limit=2)
+    session = store.sessions.advance(agreed(store, session), Status.QUEUED)
+    place = session.queued
+    session = store.sessions.advance(session, Status.RUNNING)
+    session = store.sessions.retry(session, "party bank: vanished")
+    assert (session.status, session.cause, session.queued) == (Status.QUEUED, "party bank: vanished", place)
+    session = store.sessions.advance(session, Status.RUNNING)
+    with pytest.raises(Conflict, match="used its 2 attempts"):
+        store.sessions.advance(session, Status.QUEUED)
+    session = store.sessions.retry(session, "party bank: vanished")
+    assert (session.status, session.attempts, session.cause) == (Status.FAILED, 2, "party bank: vanished")
+
+
+def test_after_a_restart_the_interrupted_are_known(store: Store, database_url: str, clock: HandClock) -> None:
+    furnish(store)
+    running = store.sessions.advance(queued(store), Status.RUNNING)
+    assembled = assembling(store)
+    waiting, done = queued(store), published(store)
+    store.close()
+    with Store.open(database_url, clock=clock) as again:
+        assert {session.id for session in again.sessions.interrupted()} == {running.id, assembled.id}
+        for session in again.sessions.interrupted():
+            assert again.sessions.retry(session, "the coordinator restarted").status is Status.QUEUED
+        assert again.sessions.interrupted() == []
+        assert again.sessions.get(waiting.id) == waiting
+        assert again.releases.of(done.id).session == done.id
+
+
+def test_one_contract_is_one_session(store: Store) -> None:
+    furnish(store)
+    first, second = (store.sessions.advance(requested(store), Status.NEGOTIATING) for _ in range(2))
+    store.sessions.agree(first, digest("t"), digest("c"), {})
+    with pytest.raises(Conflict, match="another session has the contract"):
+        store.sessions.agree(second, digest("t"), digest("c"), {})
+    assert store.sessions.get(second.id) == second
+    with pytest.raises(ParameterError, match="terms_hash: must be 64 hexadecimal digits"):
+        store.sessions.agree(second, "t", digest("c"), {})
+
+
+def test_identifiers_cannot_be_guessed(store: Store) -> None:
+    furnish(store)
+    names = {requested(store).id for _ in range(20)}
+    assert len(names) == 20
+    assert all(len(bytes.fromhex(name)) == 16 for name in names)
+
+
+# --- many at once ---
+
+
+def test_of_many_movers_one_wins(store: Store) -> None:
+    furnish(store)
+    session = requested(store)
+    answers = at_once(8, lambda _: store.sessions.advance(session, Status.NEGOTIATING))
+    assert sum(isinstance(answer, Session) for answer in answers) == 1
+    assert sum(isinstance(answer, Conflict) for answer in answers) == 7
+    assert history(store, session) == ["requested", "negotiating"]
+
+
+def test_each_queued_session_is_claimed_once(store: Store) -> None:
+    furnish(store)
+    waiting = {queued(store, client).id for client in ("ann", "ben") for _ in range(12)}
+
+    def claim_all(_: int) -> list[str]:
+        claimed = []
+        while store.sessions.next_queued(FREE) is not None:
+            session = store.sessions.claim(FREE)
+            if session is not None:
+                claimed.append(session.id)
+        return claimed
+
+    answers = at_once(8, claim_all)
+    claimed = [name for answer in answers if isinstance(answer, list) for name in answer]
+    assert [answer for answer in answers if not isinstance(answer, list)] == []
+    assert Counter(claimed) == dict.fromkeys(waiting, 1)
+    assert {session.attempts for session in store.sessions.interrupted()} == {1}
+
+
+def test_events_are_numbered_without_gaps(store: Store) -> None:
+    furnish(store)
+    session = requested(store)
+    answers = at_once(6, lambda n: [store.events.append(session.id, "progress", {"by": n}) for _ in range(8)])
+    assert [answer for answer in answers if isinstance(answer, Exception)] == []
+    found = store.events.after(session.id)
+    assert [event.number for event in found] == list(range(1, 50))
+    assert Counter(event.data["by"] for event in found[1:]) == dict.fromkeys(range(6), 8)
+
+
+# --- the queue ---
+
+
+def test_users_take_turns(store: Store, clock: HandClock) -> None:
+    furnish(store, ["ann", "ben", "cid"])
+    waiting = {}
+    for name in ("ann-1", "ann-2", "ann-3", "ben-1", "cid-1", "ben-2"):
+        waiting[queued(store, name[:3]).id] = name
+        clock.tick(seconds=1)
+    order = []
+    while (following := store.sessions.next_queued(FREE)) is not None:
+        claimed = store.sessions.claim(FREE)
+        assert claimed is not None
+        assert claimed.id == following.id
+        order.append(waiting[claimed.id])
+    assert order == ["ann-1", "ben-1", "cid-1", "ann-2", "ben-2", "ann-3"]
+
+
+def test_a_session_waits_until_all_its_parties_are_free(store: Store, clock: HandClock) -> None:
+    furnish(store)
+    both = queued(store)
+    clock.tick(seconds=1)
+    alone = queued(store, parties=["shop"])
+    assert store.sessions.claim({}) is None
+    assert store.sessions.claim({"bank": 1}) is None
+    assert store.sessions.claim({"bank": 1, "shop": 0}) is None
+    assert store.sessions.busy() == {}
+    following = store.sessions.claim({"bank": 0, "shop": 1})
+    assert following is not None
+    assert following.id == alone.id
+    following = store.sessions.claim({"bank": 1, "shop": 1})
+    assert following is not None
+    assert following.id == both.id
+    assert store.sessions.busy() == {"bank": 1, "shop": 2}
+
+
+# --- who sees what ---
+
+
+def test_nobody_sees_another_ones_session(store: Store, clock: HandClock) -> None:
+    furnish(store, ["ann", "ben", "eve"])
+    shared = store.sessions.create("ann", ["bank", "shop"], "research", {}, recipients=["ben", "ann"])
+    assert shared.recipients == ("ben",)
+    published(store, shared)
+    for user in ("ann", "ben"):
+        assert store.sessions.seen_by(shared.id, user).id == shared.id
+        assert store.releases.of(shared.id, user).rows == 100
+        assert [session.id for session in store.sessions.recent(user)] == [shared.id]
+    for look in (store.sessions.seen_by, store.releases.of):
+        with pytest.raises(NotFound) as refused:
+            look(shared.id, "eve")
+        with pytest.raises(NotFound) as unknown:
+            look("0" * 32, "eve")
+        assert str(refused.value).replace(shared.id, "") == str(unknown.value).replace("0" * 32, "")
+    assert store.sessions.recent("eve") == []
+    with pytest.raises(NotFound):  # nor as a place to go on from
+        store.sessions.recent("eve", after=shared.id)
+
+
+def test_sessions_come_in_pages(store: Store, clock: HandClock) -> None:
+    furnish(store)
+    made = []
+    for _ in range(3):  # several at the same moment too
+        made += [requested(store).id, requested(store).id]
+        clock.tick(seconds=1)
+    seen: list[str] = []
+    while page := store.sessions.recent("ann", limit=2, after=seen[-1] if seen else None):
+        seen += [session.id for session in page]
+    assert sorted(seen) == sorted(made)
+    assert [set(seen[at : at + 2]) for at in (0, 2, 4)] == [set(made[at : at + 2]) for at in (4, 2, 0)]
+    store.sessions.advance(store.sessions.get(seen[0]), Status.CANCELLED)
+    assert [each.id for each in store.sessions.recent(status=Status.CANCELLED)] == seen[:1]
+    with pytest.raises(ParameterError, match="limit"):
+        store.sessions.recent(limit=0)
+
+
+def test_private_providers_are_for_those_who_may(store: Store, clock: HandClock) -> None:
+    furnish(store)
+    store.providers.register("clinic", "clinic:1", "finger", public=False, allowed=["ben"])
+    assert [each.party for each in store.providers.reachable("ann")] == ["bank", "shop"]
+    assert [each.party for each in store.providers.reachable("ben")] == ["bank", "clinic", "shop"]
+    for party in ("clinic", "nowhere"):
+        with pytest.raises(ParameterError, match=f'there is no provider "{party}" that ann may ask'):
+            requested(store, "ann", [party])
+    assert requested(store, "ben", ["clinic", "bank"]).providers == ("clinic", "bank")
+    with pytest.raises(ParameterError, match="allowed users must have accounts"):
+        store.providers.register("clinic", "clinic:1", "finger", allowed=["nobody"])
+    changed = store.providers.register("clinic", "clinic:2", "finger", allowed=["ann"])
+    assert (changed.address, changed.allowed) == ("clinic:2", ("ann",))
+
+
+def test_a_schema_is_taken_from_its_own_party_only(store: Store, clock: HandClock) -> None:
+    furnish(store)
+    schema = {"age": {"type": "continuous"}, "größe": None}
+    with pytest.raises(NotAllowed):
+        store.providers.publish_schema("bank", "finger of shop", schema)
+    assert store.providers.get("bank").schema is None
+    found = store.providers.publish_schema("bank", "finger of bank", schema)
+    assert (found.schema, found.last_seen) == (schema, clock.now)
+    clock.tick(hours=1)
+    store.providers.seen("bank", "finger of bank")
+    assert store.providers.get("bank").last_seen == clock.now
+    assert store.providers.register("bank", "b:1", "finger of bank", public=True).schema == schema
+    assert store.providers.register("bank", "b:1", "another", public=True).schema is None
+
+
+# --- offers ---
+
+
+def test_offers_are_kept_by_round(store: Store) -> None:
+    furnish(store)
+    session = requested(store)
+    with pytest.raises(Conflict, match="is requested: nothing is negotiated"):
+        store.offers.add(session.id, "bank", 1, {}, 5)
+    store.sessions.advance(session, Status.NEGOTIATING)
+    store.offers.add(session.id, "shop", 1, {"k": 10}, 7)
+    store.offers.add(session.id, "bank", 2, {"k": 50}, 5)
+    refusal = store.offers.add(session.id, "bank", 1, {}, 0, ["k is below 50", "purpose is not allowed"])
+    assert refusal.reasons == ("k is below 50", "purpose is not allowed")
+    found = [(offer.round, offer.party, offer.price_cents) for offer in store.offers.of(session.id)]
+    assert found == [(1, "bank", 0), (1, "shop", 7), (2, "bank", 5)]
+    with pytest.raises(Conflict, match="bank has answered in round 1 already"):
+        store.offers.add(session.id, "bank", 1, {}, 5)
+    with pytest.raises(ParameterError, match='"clinic" is no provider'):
+        store.offers.add(session.id, "clinic", 1, {}, 5)
+    for price in (-1, 1.5, True, 10**13):
+        with pytest.raises(ParameterError, match="whole cents"):
+            store.offers.add(session.id, "bank", 3, {}, price)  # type: ignore[arg-type]
+
+
+# --- releases ---
+
+
+def test_publishing_is_all_or_nothing(store: Store) -> None:
+    furnish(store)
+    session = assembling(store)
+    wrong: list[Callable[[], Any]] = [
+        lambda: store.releases.publish(session, new_release(store), {"bank": 5, "clinic": 5}),
+        lambda: store.releases.publish(session, new_release(store), {"bank": 5, "shop": -5}),
+        lambda: store.sessions.advance(session, Status.PUBLISHED),
+    ]
+    for attempt in wrong:
+        with pytest.raises(ParameterError):
+            attempt()
+    assert store.sessions.get(session.id) == session
+    assert store.ledger.entries() == []
+    with pytest.raises(NotFound):
+        store.releases.of(session.id)
+    assert "published" not in history(store, session)
+
+
+def test_a_release_names_the_snapshot_of_every_party(store: Store) -> None:
+    furnish(store)
+    release = new_release(store)
+    object.__setattr__(release, "snapshots", {"bank": "b1"})
+    with pytest.raises(ParameterError, match="one snapshot of each of bank, shop"):
+        store.releases.publish(assembling(store), release)
+
+
+def test_a_missed_quality_waits_for_the_client(store: Store) -> None:
+    furnish(store)
+    session = store.releases.hold(assembling(store), new_release(store, "poor"), {"error": "0.31"})
+    assert session.status is Status.AWAITING_CLIENT
+    assert store.events.after(session.id)[-1].data["missed"] == {"error": "0.31"}
+    with pytest.raises(NotFound):
+        store.releases.of(session.id, "ann")
+    assert store.releases.cached(digest("terms"), "ann") is None
+    held = store.releases.held(session.id)
+    assert held is not None
+    assert held.published is None
+    session = store.releases.accept(session, {"bank": 10})
+    assert session.status is Status.PUBLISHED
+    assert store.releases.of(session.id, "ann").table_path == "poor.csv"
+    assert store.ledger.owed(user="ann") == 10
+
+
+@pytest.mark.parametrize("to", [Status.NEGOTIATING, Status.CANCELLED])
+def test_relaxing_and_withdrawing_discard_the_table(store: Store, to: Status) -> None:
+    furnish(store)
+    session = store.releases.hold(assembling(store), new_release(store, "poor"), {})
+    session = store.sessions.advance(session, to)
+    assert store.releases.held(session.id) is None
+    assert store.expire().files == ("poor.csv", "poor.html")
+    with pytest.raises(Conflict):
+        store.releases.accept(session)
+    if to is Status.NEGOTIATING:
+        session = store.sessions.agree(session, digest("relaxed"), digest("another"), {})
+        assert session.attempts == 0
+        for status in (Status.QUEUED, Status.RUNNING, Status.ASSEMBLING):
+            session = store.sessions.advance(session, status)
+        store.releases.publish(session, new_release(store, "good"))
+        assert store.releases.of(session.id).table_path == "good.csv"
+        assert store.expire().files == ("poor.csv", "poor.html")
+
+
+# --- the cache ---
+
+
+def test_the_cache_serves_those_whose_parties_agreed(store: Store) -> None:
+    furnish(store, ["ann", "ben", "eve"])
+    made = store.releases.of(published(store).id)
+    assert store.releases.cached(digest("terms"), "ann") == made
+    assert store.releases.cached(digest("others"), "ann") is None
+    assert store.releases.cached(digest("terms"), "ben") is None  # same wish, but nobody agreed to ben's
+    bens = agreed(store, requested(store, "ben"))
+    assert store.releases.cached(digest("terms"), "ben") == made
+    assert store.releases.cached(digest("terms"), "eve") is None
+    bens = store.releases.publish_cached(bens, made, {"bank": 3})
+    assert bens.status is Status.PUBLISHED
+    copy = store.releases.of(bens.id, "ben")
+    assert (copy.table_path, copy.sha256, copy.expires) == (made.table_path, made.sha256, made.expires)
+    assert store.ledger.owed(user="ben") == 3
+    with pytest.raises(NotFound):  # the table is shared, the session is not
+        store.releases.of(made.session, "ben")
+
+
+def test_who_lost_a_provider_loses_the_cache(store: Store) -> None:
+    furnish(store)
+    made = store.releases.of(published(store).id)
+    store.providers.register("bank", "b:1", "finger of bank", public=False, allowed=["ben"])
+    assert store.releases.cached(digest("terms"), "ann") is None
+    store.providers.register("bank", "b:1", "finger of bank", public=False, allowed=["ann"])
+    assert store.releases.cached(digest("terms"), "ann") == made
+
+
+def test_a_changed_snapshot_empties_the_cache(store: Store) -> None:
+    furnish(store)
+    made = store.releases.of(published(store).id)
+    waiting = agreed(store, requested(store, "ben"))
+    assert store.releases.invalidate_snapshot("bank", "another") == 0
+    assert store.releases.invalidate_snapshot("shop", SNAPSHOTS["bank"]) == 0  # another party's
+    assert store.releases.cached(digest("terms"), "ann") == made
+    assert store.releases.invalidate_snapshot("bank", SNAPSHOTS["bank"]) == 1
+    assert store.releases.invalidate_snapshot("bank", SNAPSHOTS["bank"]) == 1  # twice told
+    assert store.releases.cached(digest("terms"), "ann") is None
+    assert store.releases.of(made.session, "ann") == made  # published is published
+    with pytest.raises(Conflict, match="may not be served from the cache any more"):
+        store.releases.publish_cached(waiting, made)
+    assert store.sessions.get(waiting.id) == waiting
+    late = published(store)  # made of the old snapshot, and published after the change
+    assert store.releases.of(late.id) is not None
+    assert store.releases.cached(digest("terms"), "ann") is None
+    with pytest.raises(NotFound):
+        store.releases.invalidate_snapshot("nowhere", "b1")
+
+
+# --- retention ---
+
+
+def test_expired_releases_are_named_until_their_files_are_gone(store: Store, clock: HandClock) -> None:
+    furnish(store)
+    made = store.releases.of(published(store).id)
+    copied = store.releases.publish_cached(agreed(store, requested(store, "ben")), made)
+    kept = store.releases.publish(assembling(store, terms="other"), new_release(store, "kept", days=99))
+    assert store.expire().releases == ()
+    clock.tick(days=30)
+    with pytest.raises(NotFound):  # at once, whether or not somebody has tidied up
+        store.releases.of(made.session)
+    assert store.releases.cached(digest("terms"), "ann") is None
+    for _ in range(2):  # a crash between finding and deleting loses nothing
+        found = store.expire()
+        assert found.files == (made.table_path, made.report_path)
+        assert len(found.releases) == 2
+    store.releases.forget(found.releases)
+    assert store.expire().files == ()
+    assert store.releases.of(kept.id).table_path == "kept.csv"
+    assert store.sessions.get(copied.id).status is Status.PUBLISHED
+
+
+def test_a_file_that_another_release_needs_stays(store: Store, clock: HandClock) -> None:
+    furnish(store)
+    store.releases.publish(assembling(store), new_release(store, "same", days=1))
+    store.releases.publish(assembling(store, terms="other"), new_release(store, "same", days=9))
+    clock.tick(days=2)
+    assert store.expire().files == ()
+    clock.tick(days=9)
+    assert store.expire().files == ("same.csv", "same.html")
+
+
+def test_what_waits_too_long_expires_and_what_runs_does_not(store: Store, clock: HandClock) -> None:
+    furnish(store)
+    soon = clock.now + timedelta(hours=1)
+    waiting = store.sessions.create("ann", ["bank"], "research", {}, expires=soon)
+    running = store.sessions.create("ann", ["bank", "shop"], "research", {}, expires=soon)
+    running = assembling(store, running)
+    held = store.releases.hold(assembling(store), new_release(store, "poor", days=1), {})
+    patient = queued(store)
+    clock.tick(hours=2)
+    assert store.expire().sessions == (waiting.id,)
+    ended = store.sessions.get(waiting.id)
+    assert (ended.status, ended.cause) == (Status.EXPIRED, "it waited too long while requested")
+    assert store.sessions.get(running.id) == running
+    clock.tick(days=1)  # what the client should decide on is kept no longer
+    found = store.expire()
+    assert (found.sessions, found.files) == ((held.id,), ("poor.csv", "poor.html"))
+    assert store.sessions.get(patient.id) == patient
+
+
+def test_old_events_go_and_the_ledger_stays(store: Store, clock: HandClock) -> None:
+    furnish(store)
+    session = store.releases.publish(assembling(store), new_release(store), {"bank": 5})
+    alive = requested(store)
+    clock.tick(days=91)
+    store.expire()
+    assert store.events.after(session.id) == []
+    assert history(store, alive) == ["requested"]
+    assert [entry.cents for entry in store.ledger.entries()] == [5]
+
+
+# --- the ledger ---
+
+
+def test_the_ledger_adds_up(store: Store) -> None:
+    furnish(store)
+    first = store.releases.publish(assembling(store), new_release(store), {"bank": 1250, "shop": 300})
+    bens = assembling(store, requested(store, "ben"))
+    store.releases.publish(bens, new_release(store), {"shop": 1})
+    assert (store.ledger.owed(user="ann"), store.ledger.owed(party="shop")) == (1550, 301)
+    with pytest.raises(ParameterError, match="charged 300 cents; 301 cannot be given back"):
+        store.ledger.refund(first.id, "shop", 301)
+    back = store.ledger.refund(first.id, "shop", 200)
+    assert (back.kind, back.user, back.cents) == (EntryKind.REFUND, "ann", 200)
+    with pytest.raises(Conflict, match="has given a refund already"):
+        store.ledger.refund(first.id, "shop", 1)
+    assert (store.ledger.owed(user="ann"), store.ledger.owed(), store.ledger.owed(user="eve")) == (
+        1350,
+        1351,
+        0,
+    )
+    lines = [(entry.party, entry.cents) for entry in store.ledger.entries(user="ann")]
+    assert lines == [("bank", 1250), ("shop", 300), ("shop", 200)]
+    assert [entry.cents for entry in store.ledger.entries(limit=1, after=store.ledger.entries()[0].id)] == [
+        300
+    ]
+    assert [entry.user for entry in store.ledger.entries(session=bens.id, party="shop")] == ["ben"]
+
+
+@pytest.mark.parametrize("change", ["UPDATE ledger SET cents = 0", "DELETE FROM ledger"])
+def test_the_ledger_is_only_added_to(store: Store, database_url: str, change: str) -> None:
+    furnish(store)
+    store.releases.publish(assembling(store), new_release(store), {"bank": 1250})
+    engine = create_engine(database_url.replace("postgresql://", "postgresql+psycopg://"))
+    with pytest.raises(DBAPIError, match="the ledger is only added to"), engine.begin() as connection:
+        connection.execute(text(change))
+    engine.dispose()
+    assert store.ledger.owed() == 1250
+
+
+# --- events ---
+
+
+def test_a_listener_goes_on_where_it_stopped(store: Store, clock: HandClock) -> None:
+    furnish(store)
+    session, other = requested(store), requested(store)
+    for number in range(3):
+        clock.tick(seconds=1)
+        store.events.append(session.id, "progress", {"round": number})
+        store.events.append(other.id, "progress", {"round": -1})
+    assert [event.data["round"] for event in store.events.after(session.id, 2)] == [1, 2]
+    assert [event.number for event in store.events.after(session.id, 1, limit=1)] == [2]
+    assert store.events.after(session.id, 4) == []
+    assert store.events.after(session.id)[-1].time == clock.now
+    with pytest.raises(NotFound):
+        store.events.append("nowhere", "progress", {})
+
+
+# --- hostile words ---
+
+
+@pytest.mark.parametrize("words", HOSTILE)
+def test_words_are_stored_as_they_are(store: Store, words: str) -> None:
+    furnish(store)
+    session = store.sessions.create("ann", ["bank"], words, {words: [words]})
+    session = store.sessions.advance(session, Status.NEGOTIATING)
+    store.offers.add(session.id, "bank", 1, {words: words}, 0, [words])
+    session = store.sessions.advance(session, Status.REFUSED, words)
+    found = store.sessions.get(session.id)
+    assert (found.purpose, found.request, found.cause) == (words, {words: [words]}, words)
+    assert store.offers.of(session.id)[0].reasons == (words,)
+    assert len(store.users.all()) == 2
+
+
+@pytest.mark.parametrize("words", HOSTILE + UNSTORABLE)
+def test_words_are_never_somebodys_name(store: Store, words: str) -> None:
+    furnish(store)
+    session = published(store)
+    looks: list[Callable[[], Any]] = [
+        lambda: store.users.get(words),
+        lambda: store.sessions.get(words),
+        lambda: store.sessions.seen_by(session.id, words),
+        lambda: store.sessions.seen_by(words, "ann"),
+        lambda: store.releases.of(session.id, words),
+        lambda: store.releases.of(words),
+        lambda: store.providers.get(words),
+        lambda: store.releases.invalidate_snapshot(words, "c"),
+    ]
+    for look in looks:
+        with pytest.raises(NotFound):
+            look()
+    assert store.users.with_hash(words) is None
+    assert store.releases.cached(digest("terms"), words) is None
+    assert store.releases.cached(words, "ann") is None
+    assert store.events.after(words) == []
+    assert store.ledger.entries(user=words) == []
+    assert [each.party for each in store.providers.reachable(words)] == ["bank", "shop"]
+    for make in (
+        lambda: store.users.add(words, "hash", Role.ADMIN),
+        lambda: store.providers.register(words, "a:1", "f"),
+        lambda: requested(store, words),
+        lambda: requested(store, "ann", [words]),
+    ):
+        with pytest.raises(ParameterError):
+            make()
+
+
+@pytest.mark.parametrize("words", UNSTORABLE)
+def test_what_is_no_text_is_refused(store: Store, words: str) -> None:
+    furnish(store)
+    with pytest.raises(ParameterError, match="holds signs that are no text"):
+        store.sessions.create("ann", ["bank"], words, {})
+    session = store.sessions.create("ann", ["bank"], "research", {words: words})  # JSON can write it
+    assert store.sessions.get(session.id).request == {words: words}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"x", object()])
+def test_what_is_no_json_is_refused(store: Store, value: object) -> None:
+    furnish(store)
+    with pytest.raises(ParameterError, match="the request: not a JSON object"):
+        store.sessions.create("ann", ["bank"], "research", {"x": value})
+
+
+def test_too_long_is_refused(store: Store) -> None:
+    furnish(store)
+    with pytest.raises(ParameterError, match="the purpose: at most 4000 signs"):
+        store.sessions.create("ann", ["bank"], "x" * 4001, {})
+    with pytest.raises(ParameterError, match="the request: at most 4000000 bytes"):
+        store.sessions.create("ann", ["bank"], "research", {"x": "y" * 4_000_000})
+    with pytest.raises(ParameterError, match="at least one provider"):
+        store.sessions.create("ann", [], "research", {})
+    with pytest.raises(ParameterError, match="attempt_limit"):
+        store.sessions.create("ann", ["bank"], "research", {}, attempt_limit=0)
+
+
+# --- SQLite's settings ---
+
+
+def test_sqlite_is_set_up_for_many_threads(tmp_path: Path) -> None:
+    with Store.open("sqlite:///store.db", base=tmp_path) as store:
+        furnish(store)
+        with store._database.engine.connect() as connection:
+            found = {
+                name: connection.execute(text(f"PRAGMA {name}")).scalar_one()
+                for name in ("journal_mode", "foreign_keys", "busy_timeout", "synchronous")
+            }
+    assert found == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 30_000, "synchronous": 2}
+
+
+def test_a_reader_waits_for_no_writer(tmp_path: Path) -> None:
+    with Store.open("sqlite:///store.db", base=tmp_path) as store:
+        furnish(store)
+        writer = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("UPDATE users SET role = 'admin'")
+        assert store.users.get("ann").role is Role.ANALYST
+        writer.execute("COMMIT")
+        writer.close()
+        assert store.users.get("ann").role is Role.ADMIN
+
+
+def test_the_store_answers_for_its_health(store: Store) -> None:
+    store.ping()
+
+
+def test_a_session_can_be_told_as_json(store: Store) -> None:
+    furnish(store)
+    session = requested(store)
+    assert json.loads(json.dumps(session.request)) == {"attributes": ["age"]}
+    assert json.dumps(session.status) == '"requested"'
