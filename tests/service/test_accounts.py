@@ -253,6 +253,15 @@ def test_guesses_at_once_are_all_counted(accounts: Accounts, store: Store) -> No
     refusal(lambda: accounts.sign_in("ann", RIGHT))
 
 
+def test_no_guess_is_lost(store: Store) -> None:
+    patient = Accounts(store, lockout=Lockout(failures=100), hasher=CHEAP)
+    refusal(lambda: patient.sign_in("ann", WRONG))
+    at_once(8, lambda _: [refusal(lambda: patient.sign_in("ann", WRONG)) for _ in range(5)])
+    guard = store.users.guard("ann")
+    assert guard is not None
+    assert guard.failures == 41
+
+
 def test_many_right_sign_ins_at_once_lock_nobody(accounts: Accounts) -> None:
     results = at_once(8, lambda _: accounts.sign_in("ann", RIGHT))
     assert all(isinstance(result, User) for result in results)
@@ -445,6 +454,18 @@ def test_claims_cannot_be_exchanged(issuer: TokenIssuer, verifier: TokenVerifier
     assert "did not sign" in refusal(lambda: verifier.verify(forged, audience="shop", contract_hash=CONTRACT))
 
 
+def test_a_signature_has_one_spelling(issuer: TokenIssuer, verifier: TokenVerifier) -> None:
+    token = issuer.issue("bank", CONTRACT)
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    twin = token[:-1] + alphabet[alphabet.index(token[-1]) ^ 1]  # the last sign's low bits mean nothing
+    assert base64.urlsafe_b64decode(twin.split(".")[2] + "==") == base64.urlsafe_b64decode(
+        token.split(".")[2] + "=="
+    )
+    for other in (twin, token + "=", token + "=="):
+        verify = partial(verifier.verify, other, audience="bank", contract_hash=CONTRACT)
+        assert "did not sign" in refusal(verify)
+
+
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_every_other_spelling_is_refused(data: st.DataObject) -> None:
@@ -487,9 +508,8 @@ def test_of_many_replays_one_passes(store: Store, issuer: TokenIssuer, clock: Ha
     token = issuer.issue("bank", CONTRACT)
     for memory in (store.users, Nonces(clock)):
         verifier = TokenVerifier(KEY.public_key(), memory, clock)
-        results = at_once(
-            8, lambda _, verifier=verifier: verifier.verify(token, audience="bank", contract_hash=CONTRACT)
-        )
+        verify = partial(verifier.verify, token, audience="bank", contract_hash=CONTRACT)
+        results = at_once(8, lambda _: verify())  # noqa: B023 - run before the loop goes on
         assert sum(isinstance(result, NotAllowed) for result in results) == 7
 
 

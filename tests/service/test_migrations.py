@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,8 +132,22 @@ def test_a_migration_that_fails_leaves_nothing(database_url: str, engine: Engine
 
 
 def test_coordinators_that_start_together_take_turns(database_url: str) -> None:
-    results = at_once(4, lambda _: Store.open(database_url).close())
-    assert results == [None] * 4
+    opening = (
+        "import sys; from masquerade.service.store import Store; input(); Store.open(sys.argv[1]).close()"
+    )
+    program = [sys.executable, "-c", opening, database_url]
+    started = [subprocess.Popen(program, stdin=subprocess.PIPE) for _ in range(4)]
+    time.sleep(2)  # until all have imported what they need, so that they collide
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.close()
+    assert [process.wait(timeout=60) for process in started] == [0] * 4
+
+
+def test_threads_may_open_stores_together(database_url: str, tmp_path: Path) -> None:
+    urls = [database_url, f"sqlite:///{tmp_path / 'other.db'}"] * 2
+    assert at_once(4, lambda number: Store.open(urls[number]).close()) == [None] * 4
 
 
 def test_migrate_twice_changes_nothing(database_url: str, engine: Engine) -> None:

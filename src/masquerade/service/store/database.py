@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -38,6 +39,7 @@ VERSION_TABLE = "masquerade_version"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x6D617371  # any number, the same for all coordinators
 _BUSY_SECONDS = 30
+_one_migration = threading.Lock()  # Alembic keeps what it works on in its modules
 
 
 def system_clock() -> datetime:
@@ -98,7 +100,7 @@ def open_database(url: str, base: Path, clock: Clock) -> Database:
 
 def migrate(engine: Engine, name: str) -> None:
     """Bring the tables up to date, in one transaction; coordinators that start together take turns."""
-    with engine.begin() as connection:
+    with _one_migration, engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
         config = alembic_config(connection)
