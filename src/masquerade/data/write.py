@@ -152,18 +152,18 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
     _check_folder(path)
     try:
         target = path.resolve()  # a link stays a link
-        temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask
     except (OSError, ValueError, RuntimeError) as error:
         raise _unwritable(path, error) from None
-    try:
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:  # from before the file is there: an interrupt may come at any moment
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
         _sync_folder(target.parent)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise _unwritable(path, error) from None
     finally:
         temporary.unlink(missing_ok=True)
