@@ -5,7 +5,6 @@
     │   ├── RequirementViolated                  a release does not satisfy its requirement
     │   ├── RequirementUnreachable               this data cannot satisfy it, however general
     │   ├── NoCommonRecords                      the parties have nobody in common
-    │   ├── RequestRefused                       a request was refused, with every reason
     │   ├── NotAllowed                           who asks is not known, or may not do this
     │   ├── NotFound                             there is no such thing, or it is not theirs who ask
     │   └── Conflict                             it does not fit what has happened meanwhile
@@ -62,10 +61,6 @@ class RequirementUnreachable(AnswerIsNo):
 
 class NoCommonRecords(AnswerIsNo):
     """The parties have no record in common."""
-
-
-class RequestRefused(AnswerIsNo):
-    """A request was refused; each problem is one reason of one party, or of the coordinator."""
 
 
 class NotAllowed(AnswerIsNo):

@@ -53,8 +53,8 @@ def test_labels_and_ranges_are_inverse() -> None:
     assert JOBS.range_of("Technical") == (1, 3)
     assert JOBS.range_of("Tech") is None
     assert JOBS.node(3, 5).name == "White"
-    assert JOBS.knows("White")
-    assert not JOBS.knows("white")
+    assert JOBS.range_of("White") is not None
+    assert JOBS.range_of("white") is None
 
 
 def test_cuts_are_the_starts_of_the_children_and_the_end() -> None:
@@ -76,8 +76,8 @@ def test_a_chain_is_one_node_shown_by_its_lowest_name() -> None:
         ("b", 0, 1, 1),
         ("c", 1, 2, 1),
     ]
-    assert not taxonomy.knows("*")
-    assert not taxonomy.knows("A")
+    assert taxonomy.range_of("*") is None
+    assert taxonomy.range_of("A") is None
 
 
 def test_flat_has_one_root_over_the_values() -> None:

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from masquerade.errors import JobError
-from masquerade.job.load import load_job, parse_job
+from masquerade.job.load import parse_job, read_toml
+from masquerade.job.model import Job
+
+
+def load_job(path: Path) -> Job:
+    return parse_job(read_toml(path), str(path))
 
 
 def problems(content: dict[str, Any]) -> list[str]:

@@ -137,10 +137,6 @@ class Taxonomy:
         except KeyError:
             raise TaxonomyError(f'{self.source}: no node "{name}"{hint(name, self._by_name)}') from None
 
-    def knows(self, name: str) -> bool:
-        """Whether a node has that name."""
-        return name in self._by_name
-
     def label(self, lo: int, hi: int) -> str:
         """How the value that covers the ranks `[lo, hi)` is written in a release."""
         return self._by_range[lo, hi].name

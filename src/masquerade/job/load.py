@@ -21,11 +21,6 @@ from masquerade.job.problems import Key, Problems, shown, written
 _MOST_BYTES = 16 << 20  # a file beyond it is the table, named by mistake
 
 
-def load_job(path: Path) -> Job:
-    """Read and validate a job file."""
-    return parse_job(read_toml(path), str(path))
-
-
 def parse_job(content: dict[str, Any], source: str = "job") -> Job:
     """Validate the content of a job file."""
     problems = Problems(source)

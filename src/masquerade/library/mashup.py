@@ -129,7 +129,6 @@ class _Run:
     on_stage: OnStage
     on_party: OnParty
     processes: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
-    complaints: dict[str, list[str]] = field(default_factory=dict)
 
     async def run(self) -> Assembled:
         _, identities = trial_identities((*self.contract.parties, ASSEMBLER))
