@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -21,6 +21,7 @@ from nacl.exceptions import CryptoError
 from numpy.typing import NDArray
 
 Points = NDArray[np.uint8]  # one row of 32 bytes a point
+OnDone = Callable[[int], None]  # is told of so many more points
 
 POINT_BYTES = 32
 _PRIME = 2**255 - 19
@@ -37,7 +38,7 @@ class Blinding:
     def __init__(self) -> None:
         self._scalar = os.urandom(POINT_BYTES)
 
-    def blind(self, points: Points) -> Points:
+    def blind(self, points: Points, on_done: OnDone | None = None) -> Points:
         """Each point to the power of the secret."""
         scalar = self._scalar
 
@@ -51,10 +52,10 @@ class Blinding:
             except (CryptoError, RuntimeError):
                 raise NotAPoint("a point of small order, which no honest blinding gives") from None
 
-        return _in_threads(chunk, list(_chunks(points)))
+        return _in_threads(chunk, list(_chunks(points)), on_done)
 
 
-def hash_texts(texts: Sequence[bytes], domain: bytes) -> Points:
+def hash_texts(texts: Sequence[bytes], domain: bytes, on_done: OnDone | None = None) -> Points:
     """Each text as a point of the group. Another `domain` (one a session) gives unrelated points."""
     prefix = hashlib.sha512(b"masquerade/align/1\0" + domain).digest()
 
@@ -65,7 +66,7 @@ def hash_texts(texts: Sequence[bytes], domain: bytes) -> Points:
         ]
         return _montgomery(edwards)
 
-    return _in_threads(chunk, [texts[at : at + _CHUNK] for at in range(0, len(texts), _CHUNK)])
+    return _in_threads(chunk, [texts[at : at + _CHUNK] for at in range(0, len(texts), _CHUNK)], on_done)
 
 
 def as_points(data: bytes) -> Points:
@@ -95,7 +96,12 @@ def _chunks(points: Points) -> Iterator[Points]:
         yield points[at : at + _CHUNK]
 
 
-def _in_threads(work: Callable[..., bytes], parts: Sequence[object]) -> Points:
+def _in_threads(work: Callable[..., bytes], parts: Sequence[Sized], on_done: OnDone | None) -> Points:
     # libsodium's functions run without the interpreter's lock, so threads use all cores.
+    results = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return as_points(b"".join(pool.map(work, parts)))
+        for part, result in zip(parts, pool.map(work, parts), strict=True):
+            results.append(result)
+            if on_done is not None:
+                on_done(len(part))
+    return as_points(b"".join(results))

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.group import POINT_BYTES, Blinding, NotAPoint, Points, as_points, hash_texts
+from masquerade.crypto.group import POINT_BYTES, Blinding, NotAPoint, OnDone, Points, as_points, hash_texts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 
@@ -70,7 +70,12 @@ def routes(n: int) -> tuple[Route, ...]:
 
 
 def align(
-    me: int, parties: Sequence[str], identifiers: Sequence[bytes], session: bytes, most: int = MOST_RECORDS
+    me: int,
+    parties: Sequence[str],
+    identifiers: Sequence[bytes],
+    session: bytes,
+    most: int = MOST_RECORDS,
+    on_done: OnDone | None = None,
 ) -> Script[Rows]:
     """The rows of this party's common records, in an order that all parties share and nobody chose.
 
@@ -79,7 +84,8 @@ def align(
     comparer, guide = len(parties) - 1, 0
     secret = Blinding()
     order = _random_order(len(identifiers))
-    own = secret.blind(hash_texts([identifiers[row] for row in order], session))
+    hashed = hash_texts([identifiers[row] for row in order], session, on_done)
+    own = secret.blind(hashed, on_done)
     ways = routes(len(parties))
     arrivals = sorted(
         (stop, way.owner) for way in ways for stop, party in enumerate(way.stops) if party == me and stop > 0
@@ -96,7 +102,7 @@ def align(
                 raise PeerBrokeProtocol(sender, f"sent back {len(points)} of {len(own)} blinded identifiers")
             finished[owner] = points  # every party's secret is in it already
             continue
-        points = _blinded(secret, points, sender)
+        points = _blinded(secret, points, sender, on_done)
         if me == guide and owner == comparer:
             shuffle = _random_order(len(points))
             points = points[shuffle]
@@ -146,9 +152,9 @@ def _checked(message: Blinded, sender: str, owner: int, most: int) -> Points:
     return points
 
 
-def _blinded(secret: Blinding, points: Points, sender: str) -> Points:
+def _blinded(secret: Blinding, points: Points, sender: str, on_done: OnDone | None) -> Points:
     try:
-        return secret.blind(points)
+        return secret.blind(points, on_done)
     except NotAPoint as error:
         raise PeerBrokeProtocol(sender, f"sent {error}") from None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -50,7 +51,11 @@ def party(
     me = contract.parties.index(name)
     tell("aligning")
     started = time.perf_counter()
-    rows = yield from align(me, contract.parties, identifiers, contract.hash, contract.most_records)
+    # Everybody hashes its own list and blinds every list; the others' sizes are not known yet, and are as a rule alike.
+    work = _Progress(tell, len(identifiers) * (len(contract.parties) + 1))
+    rows = yield from align(
+        me, contract.parties, identifiers, contract.hash, contract.most_records, work.more
+    )
     if not rows.size:
         raise NoCommonRecords(
             f"the parties {', '.join(contract.parties)} have no record in common; do they use the same identifiers?"
@@ -98,6 +103,24 @@ def party(
     )
     yield Receive(ASSEMBLER, Received)
     return len(own)
+
+
+@dataclass
+class _Progress:
+    """Tells now and then how far the alignment is."""
+
+    tell: OnStage
+    expected: int
+    done: int = 0
+    told: float = field(default_factory=time.monotonic)
+
+    def more(self, points: int) -> None:
+        """So many more points are done."""
+        self.done += points
+        now = time.monotonic()
+        if now - self.told >= 1:
+            self.told = now
+            self.tell(f"aligning, {min(99, 100 * self.done // max(self.expected, 1))} %")
 
 
 def _prepared(
