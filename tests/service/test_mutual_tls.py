@@ -1,0 +1,149 @@
+"""HTTP between nodes: who gets in, who is told to be calling, and how failures are named."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from masquerade.errors import NotFound, ParameterError, PeerBrokeProtocol, PeerRefused, PeerUnreachable
+from masquerade.net.identity import Identity
+from masquerade.net.running import run_async
+from masquerade.net.trial import trial_identities
+from masquerade.net.trust import TrustStore
+from masquerade.service.control import Health, Problem, Published
+from masquerade.service.mutual_tls import MOST_BYTES, PeerHttp, caller, serve
+
+_, IDENTITIES = trial_identities(["bank", "clinic", "stranger"])
+_, OTHERS = trial_identities(["bank", "clinic"])
+
+
+def trusting(*names: str) -> TrustStore:
+    return TrustStore({name: IDENTITIES[name].certificate for name in names})
+
+
+async def answering(scope: Any, receive: Any, send: Any) -> None:
+    """Says who called; `/missing`, `/long` and `/silent` are what they say."""
+    status, body = 200, msgspec.json.encode(Health(caller(scope), "1", 0.0, 1))
+    if scope["path"] == "/missing":
+        status, body = 404, msgspec.json.encode(Problem("Not found", 404, problems=("no session 7",)))
+    if scope["path"] == "/long":
+        body = b" " * (MOST_BYTES + 1)
+    if scope["path"] == "/silent":
+        await asyncio.sleep(60)
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+
+
+@asynccontextmanager
+async def called_by(
+    who: Identity, *, knows: TrustStore | None = None, known: TrustStore | None = None, timeout: float = 30.0
+) -> Any:
+    async with (
+        serve(answering, "127.0.0.1:0", IDENTITIES["bank"], known or trusting("clinic")) as address,
+        PeerHttp("bank", address, who, knows or trusting("bank"), timeout=timeout) as bank,
+    ):
+        yield bank
+
+
+def with_bank(
+    use: Callable[[PeerHttp], Awaitable[Any]], who: Identity = IDENTITIES["clinic"], **how: Any
+) -> Any:
+    async def calling() -> Any:
+        async with called_by(who, **how) as bank:
+            return await use(bank)
+
+    return run_async(calling())
+
+
+def test_the_application_is_told_who_called() -> None:
+    health = with_bank(lambda bank: bank.call("GET", "/v1/health", answer=Health))
+    assert health.name == "clinic"
+
+
+@pytest.mark.parametrize("who", [IDENTITIES["stranger"], OTHERS["clinic"]], ids=["unknown", "same name"])
+def test_nobody_gets_in_whose_certificate_is_not_pinned(who: Identity) -> None:
+    with pytest.raises((PeerUnreachable, PeerRefused), match=r"party bank: .*certificate"):
+        with_bank(lambda bank: bank.call("GET", "/v1/health", answer=Health), who)
+
+
+def test_nobody_gets_in_without_a_certificate() -> None:
+    async def calling() -> bytes:
+        async with serve(answering, "127.0.0.1:0", IDENTITIES["bank"], trusting("clinic")) as address:
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            host, port = address.split(":")
+            reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+            writer.write(b"GET /v1/health HTTP/1.1\r\nhost: bank\r\n\r\n")
+            try:
+                return await reader.read()
+            except (ssl.SSLError, ConnectionError):
+                return b""
+            finally:
+                writer.close()
+
+    assert run_async(calling()) == b""
+
+
+def test_a_server_with_another_certificate_is_refused() -> None:
+    with pytest.raises(PeerRefused, match=r"party bank: .*fingerprints"):
+        with_bank(
+            lambda bank: bank.call("GET", "/v1/health", answer=Health),
+            knows=TrustStore({"bank": OTHERS["bank"].certificate}),
+        )
+
+
+def test_an_error_comes_back_as_what_it_was() -> None:
+    with pytest.raises(NotFound, match="party bank: no session 7"):
+        with_bank(lambda bank: bank.call("GET", "/missing", answer=Health))
+
+
+def test_an_answer_of_another_kind_is_named() -> None:
+    with pytest.raises(PeerBrokeProtocol, match="party bank: answered GET /v1/health with"):
+        with_bank(lambda bank: bank.call("GET", "/v1/health", answer=Published))
+
+
+def test_an_endless_answer_is_cut_off() -> None:
+    with pytest.raises(PeerBrokeProtocol, match="answered more than"):
+        with_bank(lambda bank: bank.call("GET", "/long", answer=Health))
+
+
+def test_a_peer_that_does_not_answer_is_given_up() -> None:
+    with pytest.raises(PeerUnreachable, match="did not answer"):
+        with_bank(lambda bank: bank.call("GET", "/silent", answer=Health, timeout=0.2))
+
+
+def test_nobody_at_the_address() -> None:
+    with socket.socket() as taken:  # bound, and not listening
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+
+        async def calling() -> None:
+            async with PeerHttp("bank", address, IDENTITIES["clinic"], trusting("bank")) as bank:
+                await bank.call("GET", "/v1/health", answer=Health)
+
+        with pytest.raises(PeerUnreachable, match=f"nobody answers at {address}"):
+            run_async(calling())
+
+
+def test_a_taken_port_is_named() -> None:
+    async def twice() -> None:
+        how = (IDENTITIES["bank"], trusting("clinic"))
+        async with serve(answering, "127.0.0.1:0", *how) as address, serve(answering, address, *how):
+            pass
+
+    with pytest.raises(ParameterError, match=r"127\.0\.0\.1:\d+: cannot listen here"):
+        run_async(twice())
+
+
+def test_the_key_is_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with_bank(lambda bank: bank.call("GET", "/v1/health", answer=Health))
+    assert list(tmp_path.iterdir()) == []
