@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from inspect import Signature
 
+    from masquerade.anonymize.datafly import Datafly
     from masquerade.anonymize.tds import TopDownSpecialization
     from masquerade.data.people import generate_people
     from masquerade.data.schema import Attribute, Schema
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "anonymize.datafly": ["Datafly"],
     "anonymize.tds": ["TopDownSpecialization"],
     "data.people": ["generate_people"],
     "data.schema": ["Attribute", "Schema"],
@@ -143,6 +145,7 @@ __all__ = [
     "Branch",
     "ConfidenceBounding",
     "DataError",
+    "Datafly",
     "EntropyLDiversity",
     "JobError",
     "KAnonymity",

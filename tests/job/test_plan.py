@@ -204,11 +204,11 @@ WRONG = {
     ),
     "unknown algorithm": (
         JOB + '[algorithm]\nname = "tsd"\n',
-        'algorithm.name: no algorithm "tsd" (did you mean "tds"?); available: tds',
+        'algorithm.name: no algorithm "tsd" (did you mean "tds"?); available: tds, datafly',
     ),
     "later algorithm": (
         JOB + '[algorithm]\nname = "mondrian"\n',
-        'algorithm.name: "mondrian" is not available in this version; available: tds',
+        'algorithm.name: "mondrian" is not available in this version; available: tds, datafly',
     ),
     "unknown ending of the table": (
         JOB + '[output]\ntable = "release.xlsx"\n',

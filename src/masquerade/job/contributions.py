@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from masquerade.anonymize.datafly import Datafly
 from masquerade.errors import hint
 from masquerade.job.plan import Plan
 from masquerade.net.identity import check_name
@@ -48,6 +49,8 @@ def check_parties(plan: Plan) -> None:
             ("algorithm", "score"),
             f'"{algorithm.score}" cannot be recomputed by the other parties; use another score in a mashup',
         )
+    if algorithm.name == Datafly.name:
+        problems.add(("algorithm", "name"), f'"{Datafly.name}" is for one table; a mashup has "tds"')
     if algorithm.suppression:
         problems.add(("algorithm", "suppression"), "is not available in a mashup")
     if plan.job.output.order == "input":

@@ -182,6 +182,7 @@ class AlgorithmSection(Section):
         _one_of("direct", "top-down", "bottom-up", "binary", "adaptive", "exact"), "adaptive"
     )
     provider_aware: bool = _key(_SWITCH, True)
+    whole_columns: bool = _key(_SWITCH, False)
     seed: Annotated[int, _number(0, _LARGEST_SEED, whole=True)] = _key(
         f"a whole number from 0 to {_LARGEST_SEED}", 7
     )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from masquerade.anonymize.datafly import Datafly, refuse_requirements
+from masquerade.anonymize.outcome import Anonymizer
 from masquerade.anonymize.tds import TopDownSpecialization, refuse_suppression
 from masquerade.data.schema import Schema
 from masquerade.errors import hint
@@ -22,7 +24,8 @@ from masquerade.job.requirements import requirement_of
 from masquerade.job.roles import check_roles
 from masquerade.privacy.requirement import Requirement, without_redundant
 
-LATER_ALGORITHMS = ("mondrian", "datafly", "k-member", "greedy-cka", "dka-datafly")
+ALGORITHMS = (TopDownSpecialization.name, Datafly.name)
+LATER_ALGORITHMS = ("mondrian", "k-member", "greedy-cka", "dka-datafly")
 
 
 class Plan:
@@ -60,26 +63,36 @@ class Plan:
         qid = {name for entry in self.job.privacy for name in entry.qid or ()}
         return schema_of(self.job, qid, self.base, self.problems)
 
-    def algorithm(self) -> TopDownSpecialization:
+    def algorithm(self) -> Anonymizer:
         """The anonymizer."""
-        section = self.job.algorithm
+        section, target = self.job.algorithm, self.job.roles.class_
+        available = ", ".join(ALGORITHMS)
         if section.name in LATER_ALGORITHMS:
-            self.problems.add(
-                ("algorithm", "name"), f'"{section.name}" is not available in this version; available: tds'
-            )
-        elif section.name != TopDownSpecialization.name:
-            known = [TopDownSpecialization.name, *LATER_ALGORITHMS]
-            self.problems.add(
-                ("algorithm", "name"),
-                f'no algorithm "{section.name}"{hint(section.name, known)}; available: tds',
-            )
+            text = f'"{section.name}" is not available in this version; available: {available}'
+            self.problems.add(("algorithm", "name"), text)
+        elif section.name not in ALGORITHMS:
+            meant = hint(section.name, [*ALGORITHMS, *LATER_ALGORITHMS])
+            text = f'no algorithm "{section.name}"{meant}; available: {available}'
+            self.problems.add(("algorithm", "name"), text)
+        if section.name == Datafly.name:
+            return self._datafly(target)
         if section.suppression and self.requirement.parts:
             with self.problems.collecting(("algorithm",)):
                 refuse_suppression(without_redundant(self.requirement.parts))
         if not self.problems.about(("roles", "class")):
             with self.problems.collecting(("algorithm", "score")):
-                return TopDownSpecialization(self.job.roles.class_, section.score, section.suppression)
+                return TopDownSpecialization(target, section.score, section.suppression)
         return TopDownSpecialization()
+
+    def _datafly(self, target: str | None) -> Datafly:
+        section = self.job.algorithm
+        for key in ("score", "suppression"):
+            if key in section.model_fields_set:
+                self.problems.add(("algorithm", key), f"belongs to tds; {Datafly.name} does without it")
+        if self.requirement.parts:
+            with self.problems.collecting(("algorithm",)):
+                refuse_requirements(without_redundant(self.requirement.parts))
+        return Datafly(target, section.whole_columns)
 
     def outputs(self) -> Outputs:
         """The files to write."""

@@ -1,0 +1,133 @@
+"""Datafly: generalise the attribute with the most different values, step by step, until the requirement holds.
+
+As Jiang and Clifton use it (Algorithm 1), records whose group already satisfies are not generalised further, so one
+column may hold a value and its ancestor. Sweeney's own generalises whole columns. Records that no generalisation makes
+satisfy are left out, and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.ladder import Ladder, Rows
+from masquerade.anonymize.outcome import OnStep, Outcome
+from masquerade.anonymize.tds import in_schema_order, refuse_misplaced, refuse_unreachable
+from masquerade.data.column import Coded
+from masquerade.data.table import Table
+from masquerade.engine.counts import Counts, pair_counts
+from masquerade.errors import ParameterError
+from masquerade.privacy.requirement import (
+    GroupRequirement,
+    Requirement,
+    parameter_error,
+    without_redundant,
+)
+from masquerade.privacy.t_closeness import TCloseness
+
+
+@dataclass(frozen=True)
+class Datafly:
+    """Datafly over taxonomies; a continuous attribute needs a tree of fixed intervals.
+
+    With `whole_columns` a column is generalised for all records alike (Sweeney); fewer than k records that then
+    still violate are left out. Without, satisfying records are done with as soon as they are.
+    """
+
+    name: ClassVar[str] = "datafly"
+
+    target: str | None = None  # released, and used in metrics only
+    whole_columns: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.whole_columns, bool):
+            raise parameter_error(self, "whole_columns", "true or false", self.whole_columns)
+
+    def settings(self) -> dict[str, object]:
+        """The name and the variant."""
+        return {"name": self.name, "whole_columns": self.whole_columns}
+
+    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+        """Generalise until every group satisfies, or is left out."""
+        parts = without_redundant(requirement.parts)
+        refuse_misplaced(parts, self.target)
+        refuse_requirements(parts)
+        names = in_schema_order(table, requirement.qid_attributes)
+        sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
+        for part in parts:
+            part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
+        refuse_unreachable(table, parts)
+        judge = _Judge(parts, sensitive, len(table))
+        ladder = Ladder(table.columns(names))
+        run = _by_columns if self.whole_columns else _by_records
+        rows = run(ladder, judge, len(table))
+        return Outcome(ladder.released(rows), (), None if rows.size == len(table) else rows)
+
+
+def _by_records(ladder: Ladder, judge: _Judge, n_rows: int) -> Rows:
+    """Generalise those that do not satisfy yet; the records that do in the end."""
+    done = np.zeros(n_rows, bool)
+    rest = np.arange(n_rows)
+    while rest.size:
+        good = judge(rest, *ladder.groups(rest))
+        done[rest[good]] = True
+        rest = rest[~good]
+        if rest.size < judge.least or ladder.climb(rest) is None:
+            break
+    return np.flatnonzero(done)
+
+
+def _by_columns(ladder: Ladder, judge: _Judge, n_rows: int) -> Rows:
+    """Generalise everybody, until fewer than k do not satisfy; the records that do."""
+    everybody = np.arange(n_rows)
+    while True:
+        good = judge(everybody, *ladder.groups(everybody))
+        violating = n_rows - int(np.count_nonzero(good))
+        if violating < max(judge.least, 1) or ladder.climb(everybody) is None:
+            return np.flatnonzero(good)
+
+
+class _Judge:
+    """Says of each record whether its group satisfies every requirement."""
+
+    def __init__(
+        self, parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded], n_rows: int
+    ) -> None:
+        self._parts, self._sensitive, self._n_rows = parts, sensitive, n_rows
+        self.least = max((int(getattr(part, "k", 1)) for part in parts), default=1)  # fewer never satisfy
+
+    def __call__(self, rows: Rows, labels: Counts, n_groups: int) -> NDArray[np.bool_]:
+        good = np.ones(n_groups, bool)
+        sizes = np.bincount(labels, minlength=n_groups).reshape(n_groups, 1)
+        for part in self._parts:
+            if part.sensitive is None:
+                good &= part.holds(sizes, np.array([[self._n_rows]]), ())
+            else:
+                coded = self._sensitive[part.sensitive]
+                whole = np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
+                histogram = pair_counts(labels, coded.codes[rows], n_groups, len(coded.labels))
+                good &= part.holds(histogram, whole, coded.labels)
+        return good[labels]
+
+
+def refuse_requirements(parts: Sequence[GroupRequirement]) -> None:
+    """Which records are left out must follow from the groups, and change no other group."""
+    first, *others = parts
+    problems = [
+        f"datafly: all requirements must be over the same QID; {first.model} is over {', '.join(first.qid)}, "
+        f"and {other.model} over {', '.join(other.qid)}"
+        for other in others
+        if set(other.qid) != set(first.qid)
+    ]
+    problems += [
+        f"datafly: not possible with {part.model}, which compares with the whole release, and that changes with "
+        "every record that is left out"
+        for part in parts
+        if isinstance(part, TCloseness)
+    ]
+    if problems:
+        raise ParameterError(*dict.fromkeys(problems))
