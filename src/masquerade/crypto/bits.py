@@ -1,0 +1,85 @@
+"""Bits packed into bytes, the lowest first, and the transposition that OT extension lives on.
+
+A vector of bits is uint8[n] of zeros and ones; packed, it is uint8[⌈n/8⌉], bit j in byte j // 8 at place j % 8.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from masquerade.errors import ParameterError
+
+Bits = NDArray[np.uint8]  # zeros and ones
+Packed = NDArray[np.uint8]
+
+WIDTH = 128
+_SLICE = 1024  # bytes of each vector at a time: 128 kB stay in the cache
+
+
+def as_bits(values: ArrayLike) -> Bits:
+    """Zeros and ones from anything that holds them; whatever else it holds is an error."""
+    array = np.asarray(values)
+    if array.shape == (0,):  # an empty list is one of floats to numpy
+        return np.zeros(0, np.uint8)
+    if array.ndim != 1 or not (array.dtype == bool or np.issubdtype(array.dtype, np.integer)):
+        raise ParameterError(
+            f"bits must be a vector of 0 and 1. Got {array.dtype}{list(array.shape)} instead."
+        )
+    if array.size and (array.min() < 0 or array.max() > 1):
+        raise ParameterError("bits must be 0 or 1")
+    return array.astype(np.uint8)
+
+
+def pack(bits: Bits) -> Packed:
+    """Eight bits a byte; the last byte is filled up with zeros."""
+    return np.packbits(bits, bitorder="little")
+
+
+def unpack(packed: Packed, count: int) -> Bits:
+    """The first `count` bits."""
+    if count < 0 or len(packed) != -(-count // 8):
+        raise ParameterError(f"{count} bits take {-(-count // 8)} bytes. Got {len(packed)} instead.")
+    return np.unpackbits(packed, count=count, bitorder="little")
+
+
+def digits(values: NDArray[np.uint64], count: int) -> Bits:
+    """The lowest `count` binary digits of each number: row i holds digit i of all of them."""
+    places = np.arange(count, dtype=np.uint64)[:, None]
+    return ((values[None, :] >> places) & np.uint64(1)).astype(np.uint8)
+
+
+def transpose(columns: Packed) -> NDArray[np.uint64]:
+    """128 packed vectors of n bits as n blocks of 128 bits: bit i of block j is bit j of vector i. 64 divides n."""
+    if columns.ndim != 2 or columns.shape[0] != WIDTH or columns.shape[1] % 8:
+        raise ParameterError(
+            f"a transposition takes 128 vectors of 64·m bits. Got {list(columns.shape)} bytes."
+        )
+    size = columns.shape[1]
+    out = np.empty((size, 8, WIDTH // 8), np.uint8)
+    for at in range(0, size, _SLICE):
+        _transpose_slice(columns[:, at : at + _SLICE], out[at : at + _SLICE])
+    return out.reshape(8 * size, WIDTH // 8).view(np.uint64)
+
+
+def _transpose_slice(columns: Packed, out: Packed) -> None:
+    # Three exchanges between neighbouring rows transpose every 8×8 square of bits, 64 bits a step; then whole
+    # bytes move to their places.
+    size = columns.shape[1]
+    words = np.array(columns, order="C").view(np.uint64)
+    for step, mask in ((4, 0x0F0F0F0F0F0F0F0F), (2, 0x3333333333333333), (1, 0x5555555555555555)):
+        pairs = words.reshape(WIDTH // 8, 4 // step, 2, step, size // 8)
+        upper, lower = pairs[:, :, 0], pairs[:, :, 1]
+        change = upper >> np.uint64(step)
+        change ^= lower
+        change &= np.uint64(mask)
+        lower ^= change
+        change <<= np.uint64(step)
+        upper ^= change
+    out[:] = words.view(np.uint8).reshape(WIDTH // 8, 8, size).transpose(2, 1, 0)
+
+
+def choose(bits: Bits, ones: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Rows of `ones` where the bit is 1, zeros elsewhere, without a branch on the bit."""
+    mask = np.uint64(0) - bits.astype(np.uint64)
+    return ones & mask.reshape(-1, *(1,) * (ones.ndim - 1))

@@ -1,0 +1,275 @@
+"""Boolean circuits: built once, evaluated for many instances at once.
+
+A circuit is a list of XOR and AND gates on numbered wires. NOT costs no gate: what a builder hands around is a
+**literal**, twice the wire's number, plus one when it is inverted. Wire 0 is false, so `FALSE` is literal 0 and
+`TRUE` literal 1; gates on them are folded away, equal gates are built once, and what no output needs is left out.
+
+`Builder.build` sorts the gates into layers by the number of ANDs before them. An AND layer is what costs a round in
+n-party sharing (gmw.py) and 32 bytes a gate when garbled (garble.py); every evaluator takes a layer's gates in one
+numpy operation, over all instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.errors import ParameterError
+
+Literal = int
+Word = list[Literal]  # the least significant bit first
+Bits = NDArray[np.uint8]  # one row a bit of the word, one column an instance; 0 or 1
+Wires = NDArray[np.intp]
+
+FALSE: Literal = 0
+TRUE: Literal = 1
+
+
+class CircuitError(ParameterError):
+    """A circuit put together or fed wrongly: words of different widths, a missing input."""
+
+
+@dataclass(frozen=True)
+class Gates:
+    """Gates of one kind that need nothing of each other; their outputs are the wires `first`, `first` + 1, …"""
+
+    left: Wires
+    right: Wires
+    first: int
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def outputs(self) -> slice:
+        """The wires that these gates set."""
+        return slice(self.first, self.first + len(self.left))
+
+
+@dataclass(frozen=True)
+class AndGates(Gates):
+    """AND gates, and which of their operands are inverted first."""
+
+    left_inverted: NDArray[np.bool_]
+    right_inverted: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """All XORs that so many ANDs make possible, one step after another, and then the next ANDs."""
+
+    xors: tuple[Gates, ...]
+    ands: AndGates
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A finished circuit: named input words, layers of gates, XORs after the last AND, named output words."""
+
+    n_wires: int
+    inputs: Mapping[str, slice]
+    layers: tuple[Layer, ...]
+    last_xors: tuple[Gates, ...]
+    outputs: Mapping[str, NDArray[np.intp]]  # literals
+
+    @property
+    def n_and(self) -> int:
+        """AND gates of one instance."""
+        return sum(len(layer.ands) for layer in self.layers)
+
+    @property
+    def depth(self) -> int:
+        """ANDs on the longest path: rounds of an n-party evaluation."""
+        return len(self.layers)
+
+    def width(self, name: str) -> int:
+        """Bits of an input word."""
+        if name not in self.inputs:
+            raise CircuitError(f'no input "{name}"; the circuit has {", ".join(self.inputs)}')
+        wires = self.inputs[name]
+        return int(wires.stop) - int(wires.start)
+
+    def output_literals(self, names: Iterable[str]) -> NDArray[np.intp]:
+        """The literals of these output words, one word after another."""
+        words = []
+        for name in names:
+            if name not in self.outputs:
+                raise CircuitError(f'no output "{name}"; the circuit has {", ".join(self.outputs)}')
+            words.append(self.outputs[name])
+        return np.concatenate(words) if words else np.zeros(0, np.intp)
+
+
+class Builder:
+    """Collects gates; every method returns the literal of its result."""
+
+    def __init__(self) -> None:
+        self._gates: list[tuple[bool, Literal, Literal] | None] = [None]  # None: wire 0 and the inputs
+        self._known: dict[tuple[bool, Literal, Literal], int] = {}
+        self._inputs: dict[str, slice] = {}
+        self._outputs: dict[str, list[Literal]] = {}
+
+    def input(self, name: str, width: int) -> Word:
+        """A new input word. Inputs come before all gates."""
+        if name in self._inputs or self._known or width < 1:
+            raise CircuitError(f'input "{name}" must be new, come before any gate and have at least one bit')
+        first = len(self._gates)
+        self._gates.extend([None] * width)
+        self._inputs[name] = slice(first, first + width)
+        return [2 * wire for wire in range(first, first + width)]
+
+    def output(self, name: str, word: Sequence[Literal]) -> None:
+        """Name a result."""
+        if name in self._outputs:
+            raise CircuitError(f'output "{name}" is named twice')
+        self._outputs[name] = list(word)
+
+    def xor(self, left: Literal, right: Literal) -> Literal:
+        """Exactly one of the two."""
+        if left >> 1 == right >> 1 or left <= TRUE or right <= TRUE:
+            return left ^ right
+        return self._gate(False, left & ~1, right & ~1) ^ ((left ^ right) & 1)
+
+    def both(self, left: Literal, right: Literal) -> Literal:
+        """AND."""
+        if left == FALSE or right == FALSE or left == right ^ 1:
+            return FALSE
+        if left in (TRUE, right):
+            return right
+        return left if right == TRUE else self._gate(True, left, right)
+
+    def either(self, left: Literal, right: Literal) -> Literal:
+        """OR."""
+        return self.both(left ^ 1, right ^ 1) ^ 1
+
+    def all_of(self, literals: Sequence[Literal]) -> Literal:
+        """AND of many, as a tree."""
+        level = list(literals)
+        while len(level) > 1:
+            paired = [self.both(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
+            level = paired + level[len(level) & ~1 :]
+        return level[0] if level else TRUE
+
+    def any_of(self, literals: Sequence[Literal]) -> Literal:
+        """OR of many, as a tree."""
+        return self.all_of([each ^ 1 for each in literals]) ^ 1
+
+    def parity(self, literals: Sequence[Literal]) -> Literal:
+        """XOR of many."""
+        return reduce(self.xor, literals, FALSE)
+
+    def _gate(self, is_and: bool, left: Literal, right: Literal) -> Literal:
+        gate = (is_and, min(left, right), max(left, right))
+        wire = self._known.get(gate)
+        if wire is None:
+            wire = self._known[gate] = len(self._gates)
+            self._gates.append(gate)
+        return 2 * wire
+
+    def build(self) -> Circuit:
+        """The circuit, with its gates in layers and its wires renumbered in the order in which they are set."""
+        if not self._outputs:
+            raise CircuitError("a circuit needs an output")
+        stages = self._stages()
+        n_inputs = sum(each.stop - each.start for each in self._inputs.values())
+        numbers = {wire: wire for wire in range(1 + n_inputs)}
+        layers: list[Layer] = []
+        xors: list[Gates] = []
+        for depth, step in sorted(stages):
+            wires = stages[depth, step]
+            gates = [self._gate_of(wire) for wire in wires]
+            left = np.array([numbers[gate[1] >> 1] for gate in gates], np.intp)
+            right = np.array([numbers[gate[2] >> 1] for gate in gates], np.intp)
+            first = len(numbers)
+            numbers.update((wire, first + at) for at, wire in enumerate(wires))
+            if step < _AND_STEP:
+                xors.append(Gates(left, right, first))
+                continue
+            inverted = np.array([(gate[1] & 1, gate[2] & 1) for gate in gates], np.bool_)
+            layers.append(Layer(tuple(xors), AndGates(left, right, first, inverted[:, 0], inverted[:, 1])))
+            xors = []
+        outputs = {
+            name: np.array([2 * numbers[each >> 1] + (each & 1) for each in word], np.intp)
+            for name, word in self._outputs.items()
+        }
+        return Circuit(len(numbers), dict(self._inputs), tuple(layers), tuple(xors), outputs)
+
+    def _gate_of(self, wire: int) -> tuple[bool, Literal, Literal]:
+        gate = self._gates[wire]
+        assert gate is not None
+        return gate
+
+    def _stages(self) -> dict[tuple[int, int], list[int]]:
+        """The gates that an output needs, by (ANDs before, step): XORs by their order, then `_AND_STEP`."""
+        needed = {each >> 1 for word in self._outputs.values() for each in word}
+        for wire in range(len(self._gates) - 1, 0, -1):
+            gate = self._gates[wire]
+            if wire in needed and gate is not None:
+                needed.update((gate[1] >> 1, gate[2] >> 1))
+        ready = {wire: (0, 0) for wire, gate in enumerate(self._gates) if gate is None}
+        stages: dict[tuple[int, int], list[int]] = {}
+        for wire in sorted(needed):
+            gate = self._gates[wire]
+            if gate is None:
+                continue
+            depth, step = max(ready[gate[1] >> 1], ready[gate[2] >> 1])
+            ready[wire] = (depth + 1, 0) if gate[0] else (depth, step + 1)
+            stages.setdefault((depth, _AND_STEP if gate[0] else step + 1), []).append(wire)
+        return stages
+
+
+_AND_STEP = 1 << 60  # after every XOR of its layer
+
+
+def evaluate(circuit: Circuit, inputs: Mapping[str, Bits]) -> dict[str, Bits]:
+    """Plain evaluation: the definition that the secret ones are held against."""
+    values = np.zeros((circuit.n_wires, instances_of(circuit, inputs)), np.uint8)
+    for name, wires in circuit.inputs.items():
+        values[wires] = inputs[name]
+
+    def combine(xors: Iterable[Gates]) -> None:
+        for gates in xors:
+            values[gates.outputs] = values[gates.left] ^ values[gates.right]
+
+    for layer in circuit.layers:
+        combine(layer.xors)
+        ands = layer.ands
+        left = values[ands.left] ^ ands.left_inverted[:, None]
+        values[ands.outputs] = left & (values[ands.right] ^ ands.right_inverted[:, None])
+    combine(circuit.last_xors)
+    return {
+        name: values[word >> 1] ^ (word & 1).astype(np.uint8)[:, None]
+        for name, word in circuit.outputs.items()
+    }
+
+
+def instances_of(circuit: Circuit, inputs: Mapping[str, Bits]) -> int:
+    """For how many instances these inputs are; `CircuitError` when they do not fit the circuit."""
+    if set(inputs) != set(circuit.inputs):
+        raise CircuitError(f"the circuit's inputs are {', '.join(circuit.inputs)}; got {', '.join(inputs)}")
+    counts: set[int] = set()
+    for name, bits in inputs.items():
+        if bits.ndim != 2 or len(bits) != circuit.width(name):
+            raise CircuitError(f'input "{name}" must have {circuit.width(name)} rows of bits')
+        counts.add(bits.shape[1])
+    if len(counts) != 1:
+        raise CircuitError("all inputs must have the same number of instances")
+    return counts.pop()
+
+
+def to_bits(numbers: Sequence[int] | NDArray[np.integer], width: int) -> Bits:
+    """Whole numbers of any size as words of that width: modulo 2^width, so two's complement when negative."""
+    n_bytes = -(-width // 8)
+    mask = (1 << width) - 1
+    data = b"".join((int(each) & mask).to_bytes(n_bytes, "little") for each in numbers)
+    rows = np.frombuffer(data, np.uint8).reshape(len(numbers), n_bytes)
+    return np.ascontiguousarray(np.unpackbits(rows, axis=1, bitorder="little")[:, :width].T)
+
+
+def from_bits(bits: Bits) -> list[int]:
+    """Words as whole numbers, none negative."""
+    rows = np.packbits(bits.T, axis=1, bitorder="little")
+    return [int.from_bytes(row.tobytes(), "little") for row in rows]

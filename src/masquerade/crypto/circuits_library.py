@@ -1,0 +1,162 @@
+"""The circuits that protocols evaluate, by name. Each is built once and kept.
+
+circuit                inputs                          output                      ANDs (small form)
+winner                 "party 0", "party 1", …         "winner": one bit a party   n(n − 1)/2 · w + n(n − 2)
+comparison             "left", "right"                 "right is larger"           w
+equality               "left", "right"                 "equal"                     w − 1
+shared_threshold       "share 0", "share 1"            "reached"                   about 2w
+masked_threshold       "masked", "mask"                "reached": one bit a slot   about 2w a slot
+table_look_up          "index", "entry 0", …           "entry"                     w a entry
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from masquerade.crypto import words
+from masquerade.crypto.circuit import FALSE, Bits, Builder, Circuit, Literal, Word, to_bits
+from masquerade.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class BidWords:
+    """How a bid (a signed score, then the earlier position) becomes one unsigned word whose order is the bids'.
+
+    From the top: whether there is a candidate; the score, shifted to be unsigned; the position, counted from the
+    last. "No candidate" is the word 0, below all, so that it looks like any other secret input.
+    """
+
+    score_bits: int
+    position_bits: int
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.score_bits <= 192 and 1 <= self.position_bits <= 32):
+            raise ParameterError(
+                "a bid's score must have 1 to 192 bits and its position 1 to 32. "
+                f"Got {self.score_bits} and {self.position_bits} instead."
+            )
+
+    @property
+    def width(self) -> int:
+        """Bits of the word."""
+        return 1 + self.score_bits + self.position_bits
+
+    def word(self, bid: tuple[int, int] | None) -> int:
+        """The word of a (score, position), or of none."""
+        if bid is None:
+            return 0
+        score, position = bid
+        shifted = score + (1 << (self.score_bits - 1))
+        if not (0 <= shifted < 1 << self.score_bits and 0 <= position < 1 << self.position_bits):
+            # The score is a secret: the message does not show it.
+            raise ParameterError(f"a bid does not fit {self.score_bits} and {self.position_bits} bits")
+        backwards = (1 << self.position_bits) - 1 - position
+        return ((1 << self.score_bits | shifted) << self.position_bits) | backwards
+
+    def bits(self, bid: tuple[int, int] | None) -> Bits:
+        """The word as the one instance of a circuit's input."""
+        return to_bits([self.word(bid)], self.width)
+
+
+@lru_cache(maxsize=64)
+def winner(n_parties: int, width: int, shallow: bool = False) -> Circuit:
+    """Which party has the largest bid word, as one bit a party; no bit is set when nobody has a candidate.
+
+    Of equal words the lowest party's wins. Nothing else comes out: neither scores nor who had no candidate.
+    """
+    if n_parties < 2:
+        raise ParameterError(f"a comparison takes at least 2 parties. Got {n_parties} instead.")
+    build = Builder()
+    bids = [build.input(f"party {party}", width) for party in range(n_parties)]
+    flags = words.champions(build, bids, shallow=shallow)
+    # Whoever beats an earlier party has a larger word, hence a candidate; party 0 may win with none against none.
+    build.output("winner", [build.both(flags[0], bids[0][-1]), *flags[1:]])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def duel(width: int, shallow: bool = False) -> Circuit:
+    """Which of two bid words wins, the left one on a draw; neither when neither has a candidate."""
+    build = Builder()
+    left, right = build.input("left", width), build.input("right", width)
+    right_wins = words.less_than(build, left, right, shallow=shallow)
+    build.output("left wins", [build.both(right_wins ^ 1, left[-1])])
+    build.output("right wins", [right_wins])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def undefeated(n_parties: int) -> Circuit:
+    """Who won all its duels: input "i j" says that i won against j; output "winner" has one bit a party."""
+    build = Builder()
+    won = {
+        (party, other): build.input(f"{party} {other}", 1)[0]
+        for party in range(n_parties)
+        for other in range(n_parties)
+        if party != other
+    }
+    rows = [[won[party, other] for other in range(n_parties) if other != party] for party in range(n_parties)]
+    build.output("winner", [build.all_of(row) for row in rows])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def comparison(width: int, shallow: bool = False) -> Circuit:
+    """left < right."""
+    build = Builder()
+    left, right = build.input("left", width), build.input("right", width)
+    build.output("right is larger", [words.less_than(build, left, right, shallow=shallow)])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def equality(width: int) -> Circuit:
+    """left = right."""
+    build = Builder()
+    left, right = build.input("left", width), build.input("right", width)
+    build.output("equal", [words.equal(build, left, right)])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def shared_threshold(width: int, at_least: int, shallow: bool = False) -> Circuit:
+    """Whether a count that two parties share additively modulo 2^width is at least `at_least`, and not 0."""
+    build = Builder()
+    shares = [build.input(f"share {party}", width) for party in range(2)]
+    count = words.add(build, *shares, shallow=shallow)
+    build.output("reached", [_reached(build, count, at_least, shallow)])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def masked_threshold(width: int, at_least: int, slots: int = 1, shallow: bool = False) -> Circuit:
+    """The same for `slots` counts packed into one number, of which one party holds number + mask, the other the mask.
+
+    Both are taken modulo 2^(width · slots), so bits of a longer mask above that are left out; the difference is
+    over all slots at once, because a sum carries from one slot into the next.
+    """
+    build = Builder()
+    masked, mask = build.input("masked", width * slots), build.input("mask", width * slots)
+    packed = words.subtract(build, masked, mask, shallow=shallow)
+    counts = [packed[at : at + width] for at in range(0, width * slots, width)]
+    build.output("reached", [_reached(build, count, at_least, shallow) for count in counts])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def table_look_up(n_entries: int, width: int) -> Circuit:
+    """The entry at a secret index of a secret table; zero past its end."""
+    build = Builder()
+    index = build.input("index", max(1, (n_entries - 1).bit_length()))
+    entries: list[Word] = [build.input(f"entry {at}", width) for at in range(n_entries)]
+    build.output("entry", words.look_up(build, index, entries))
+    return build.build()
+
+
+def _reached(build: Builder, count: Sequence[Literal], at_least: int, shallow: bool) -> Literal:
+    bound = max(at_least, 1)  # a count of 0 never reaches it
+    if bound >> len(count):
+        return FALSE
+    return words.at_least(build, count, words.constant(bound, len(count)), shallow=shallow)

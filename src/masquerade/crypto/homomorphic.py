@@ -1,0 +1,209 @@
+"""What both additively homomorphic schemes share: keys, noise by table, packing, and ciphertexts as bytes.
+
+A ciphertext is an element of a group (a number below `group`): a message part times noise, a random power of a
+public base. Multiplying ciphertexts adds messages. The noise's exponent always has the full length of the base's
+order and 64 digits more, so that it is within 2^-64 of uniform: a re-randomised answer then shows the owner of
+the key its message and nothing of how it was put together. (Okamoto and Uchiyama's text, and the DkA paper, take
+short exponents: the owner of the key could tell from the noise which ciphertexts were multiplied.)
+
+Protects the messages of who encrypts against everybody but the owner of the key (chosen-plaintext security), and no
+more: anybody can change a ciphertext, and an owner that tells what strangers' ciphertexts decrypt to gives its key
+away. Arithmetic is not constant in time. An honest owner's key is assumed: its shape is checked, not its factors.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from masquerade.crypto.integers import FixedBase, power, whole
+from masquerade.crypto.messages import BadMessage
+from masquerade.errors import ParameterError
+
+KEY_BITS = (2048, 3072)
+SPARE_BITS = 64  # of a noise exponent, beyond the order of its base
+STATISTICAL_BITS = 40
+_KEY_HEADER = struct.Struct(">2sH")
+
+
+class PublicKey(ABC):
+    """What everybody may have: encrypts, adds, scales and re-randomises."""
+
+    scheme: ClassVar[bytes]
+    plaintext_bits: int
+
+    def __init__(self, modulus: int, base: int, group: int, noise_bits: int) -> None:
+        if modulus.bit_length() not in KEY_BITS or modulus % 2 == 0:
+            raise BadMessage(f"a key's modulus must be an odd number of {KEY_BITS[0]} or {KEY_BITS[1]} bits")
+        if not 1 < base < group or math.gcd(base, modulus) != 1:
+            raise BadMessage("a key's base must be invertible")
+        self.modulus, self.base, self.group = modulus, base, group
+        self.noise_bits = noise_bits
+        self.ciphertext_bytes = -(-group.bit_length() // 8)
+        self._group = whole(group)
+        self._noise = FixedBase(base, group, noise_bits)
+
+    def encrypt(self, message: int) -> int:
+        """A fresh ciphertext of a message below 2^plaintext_bits."""
+        return self.rerandomise(self.message_part(self.checked(message)))
+
+    def rerandomise(self, ciphertext: int) -> int:
+        """Another ciphertext of the same message, unrelated to how the first was made."""
+        return self.add(ciphertext, self._noise.power(secrets.randbits(self.noise_bits)))
+
+    def add(self, left: int, right: int) -> int:
+        """A ciphertext of the sum. It still shows where it comes from: re-randomise before sending it."""
+        return int(whole(left) * right % self._group)
+
+    def total(self, ciphertexts: Iterable[int]) -> int:
+        """A ciphertext of the sum of all; not re-randomised."""
+        result = whole(1)
+        for ciphertext in ciphertexts:
+            result = result * ciphertext % self._group
+        return int(result)
+
+    def add_plain(self, ciphertext: int, message: int) -> int:
+        """A ciphertext of the sum with a known message; not re-randomised."""
+        return self.add(ciphertext, self.message_part(self.checked(message)))
+
+    def scale(self, ciphertext: int, factor: int) -> int:
+        """A ciphertext of factor times the message; not re-randomised."""
+        return power(ciphertext, self.checked(factor), self.group)
+
+    def checked(self, message: int) -> int:
+        """The message, when it is one."""
+        if not 0 <= message < 1 << self.plaintext_bits:
+            raise ParameterError(f"a message must lie between 0 and 2^{self.plaintext_bits} − 1")
+        return message
+
+    def encode(self, ciphertexts: Sequence[int]) -> bytes:
+        """`ciphertext_bytes` bytes each."""
+        return b"".join(ciphertext.to_bytes(self.ciphertext_bytes, "big") for ciphertext in ciphertexts)
+
+    def decode(self, data: bytes, count: int) -> list[int]:
+        """`count` ciphertexts that somebody sent."""
+        size = self.ciphertext_bytes
+        if len(data) != count * size:
+            raise BadMessage(f"{count} ciphertexts take {count * size} bytes. Got {len(data)} instead.")
+        ciphertexts = [int.from_bytes(data[at : at + size], "big") for at in range(0, len(data), size)]
+        product = whole(1)
+        for at, ciphertext in enumerate(ciphertexts):
+            if not 0 < ciphertext < self.group:
+                raise BadMessage(f"ciphertext {at} does not lie below the group's modulus")
+            product = product * ciphertext % self.modulus
+        if (
+            math.gcd(int(product), self.modulus) != 1
+        ):  # of all at once: a product is invertible when each factor is
+            raise BadMessage("a ciphertext is not invertible")
+        return ciphertexts
+
+    def to_bytes(self) -> bytes:
+        """The key, for the other party."""
+        size = -(-self.group.bit_length() // 8)
+        numbers = b"".join(number.to_bytes(size, "big") for number in self._numbers())
+        return _KEY_HEADER.pack(self.scheme, self.modulus.bit_length()) + numbers
+
+    @abstractmethod
+    def message_part(self, message: int) -> int:
+        """A ciphertext without noise."""
+
+    @abstractmethod
+    def _numbers(self) -> tuple[int, ...]: ...
+
+
+class SecretKey(ABC):
+    """The owner's key: decrypts, and encrypts faster, modulo each of the group's two factors."""
+
+    public: PublicKey
+
+    def __init__(self, public: PublicKey, factors: tuple[int, int], orders: tuple[int, int]) -> None:
+        self.public = public
+        self._factors, self._orders = factors, orders
+        self._noise = [
+            FixedBase(public.base % factor, factor, order.bit_length())
+            for factor, order in zip(factors, orders, strict=True)
+        ]
+        self._lift = pow(factors[0], -1, factors[1])
+
+    def encrypt(self, message: int) -> int:
+        """As the public key does, with the same distribution, several times as fast."""
+        exponent = secrets.randbits(self.public.noise_bits)
+        first, second = (
+            table.power(exponent % order) for table, order in zip(self._noise, self._orders, strict=True)
+        )
+        noise = first + self._factors[0] * ((second - first) * self._lift % self._factors[1])
+        return self.public.add(self.public.message_part(self.public.checked(message)), noise)
+
+    @abstractmethod
+    def decrypt(self, ciphertext: int) -> int:
+        """The message."""
+
+
+def split_key(data: bytes, scheme: bytes, numbers: int, group_bytes: int) -> list[int]:
+    """The numbers of a key that somebody sent; `group_bytes` bytes for every 8 of the modulus."""
+    if len(data) < _KEY_HEADER.size:
+        raise BadMessage("a public key is cut off")
+    sent, bits = _KEY_HEADER.unpack_from(data)
+    if sent != scheme or bits not in KEY_BITS:
+        raise BadMessage(f"a public key must be of the scheme {scheme.decode()} and of 2048 or 3072 bits")
+    size = bits // 8 * group_bytes
+    if len(data) != _KEY_HEADER.size + numbers * size:
+        raise BadMessage(f"this public key takes {_KEY_HEADER.size + numbers * size} bytes. Got {len(data)}.")
+    starts = range(_KEY_HEADER.size, len(data), size)
+    return [int.from_bytes(data[at : at + size], "big") for at in starts]
+
+
+def check_key_bits(bits: int) -> None:
+    """Only lengths that are safe today and that were tested."""
+    if bits not in KEY_BITS:
+        raise ParameterError(f"a key's length must be one of {KEY_BITS}. Got {bits} instead.")
+
+
+class Slots:
+    """Several small numbers in one message: number i at digit i·bits. Sums must stay below 2^bits.
+
+    `mask` draws a number that hides the whole message statistically: 40 digits more than all slots together.
+    """
+
+    def __init__(self, count: int, bits: int, plaintext_bits: int) -> None:
+        largest = Slots.most(bits, plaintext_bits)
+        if not 1 <= count <= largest:
+            raise ParameterError(
+                f"a message has room for 1 to {largest} slots of {bits} bits. Got {count} instead."
+            )
+        self.count, self.bits = count, bits
+        self.masked_bits = count * bits + STATISTICAL_BITS
+
+    @staticmethod
+    def most(bits: int, plaintext_bits: int) -> int:
+        """How many slots fit, with the mask above them and its carry."""
+        if bits < 1:
+            raise ParameterError(f"a slot must have at least one bit. Got {bits} instead.")
+        return (plaintext_bits - STATISTICAL_BITS - 1) // bits
+
+    def pack(self, numbers: Sequence[int]) -> int:
+        """One message; slots that are not given hold 0."""
+        if len(numbers) > self.count or any(not 0 <= number < 1 << self.bits for number in numbers):
+            raise ParameterError(f"slots hold at most {self.count} numbers below 2^{self.bits}")
+        return sum(int(number) << (at * self.bits) for at, number in enumerate(numbers))
+
+    def unit(self, slot: int) -> int:
+        """The message that counts one in this slot."""
+        if not 0 <= slot < self.count:
+            raise ParameterError(f"a slot must lie between 0 and {self.count - 1}. Got {slot} instead.")
+        return 1 << (slot * self.bits)
+
+    def unpack(self, message: int) -> list[int]:
+        """The numbers of all slots."""
+        if message < 0 or message >> (self.count * self.bits):
+            raise ParameterError("a message has more digits than its slots: a slot or the mask overflowed")
+        mask = (1 << self.bits) - 1
+        return [message >> (at * self.bits) & mask for at in range(self.count)]
+
+    def mask(self) -> int:
+        """A random number to add; what remains shows the slots to nobody but with chance 2^-40."""
+        return secrets.randbits(self.masked_bits)

@@ -1,0 +1,113 @@
+"""Shares of products x·y of which one party has x and the other y, and of scalar products.
+
+Gilboa, "Two Party RSA Key Generation" (CRYPTO 1999): for each binary digit y_i a correlated transfer with
+difference 2^i·x leaves the parties with −r and r + y_i·2^i·x. Modulo 2^k digit i needs only the lowest k − i digits
+of its difference, so the transfers shrink.
+
+Two messages: 16 bytes a digit and product there (IKNP), one element a digit and product back. Perfectly hidden up
+to the transfers; a party that takes wrong inputs gets shares of a wrong product, nothing more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from masquerade.crypto.bits import digits
+from masquerade.crypto.messages import BadMessage
+from masquerade.crypto.rings import Elements, PowerOfTwo, Ring
+from masquerade.crypto.transfer_batches import ReceivedBatch
+from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
+from masquerade.errors import ParameterError
+
+
+class ProductSender:
+    """The party that has x, and the sender of the transfers. `places`: how many binary digits y has at most."""
+
+    def __init__(self, transfers: TransferSender, ring: Ring, places: int | None = None) -> None:
+        self._transfers = transfers
+        self._ring = ring
+        self._places = _places(ring, places)
+
+    def multiply(self, message: bytes, values: ArrayLike) -> tuple[Elements, bytes]:
+        """Our shares of all products, and the answer to the receiver's message."""
+        ring, places = self._ring, self._places
+        x = ring.elements(values)
+        batch = self._transfers.extend(message, places * len(x))
+        total, answers = np.zeros_like(x), []
+        for place, part in enumerate(batch.split([len(x)] * places)):
+            smaller, delta = _at_place(ring, place, x)
+            ours, answer = part.correlate(smaller, delta)
+            total = ring.subtract(total, _lifted(ring, place, ours))
+            answers.append(answer)
+        return total, b"".join(answers)
+
+    def scalar_product(self, message: bytes, values: ArrayLike) -> tuple[Elements, bytes]:
+        """Our share of Σ x·y, and the answer to the receiver's message."""
+        products, answer = self.multiply(message, values)
+        return self._ring.total(products), answer
+
+
+class ProductReceiver:
+    """The party that has y, and the receiver of the transfers."""
+
+    def __init__(self, transfers: TransferReceiver, ring: Ring, places: int | None = None) -> None:
+        self._transfers = transfers
+        self._ring = ring
+        self._places = _places(ring, places)
+        self._waiting: ReceivedBatch | None = None
+
+    def ask(self, values: ArrayLike) -> bytes:
+        """The message that starts the products."""
+        if self._waiting is not None:
+            raise ParameterError("the last products were not received yet")
+        y = self._ring.elements(values)
+        if y.size and int(y.max()) >> self._places:
+            raise ParameterError(f"factors must have at most {self._places} binary digits")
+        message, self._waiting = self._transfers.extend(digits(y, self._places).ravel())
+        return message
+
+    def multiply(self, message: bytes) -> Elements:
+        """Our shares of all products, from the sender's answer."""
+        if self._waiting is None:
+            raise ParameterError("no products were asked for")
+        ring, places = self._ring, self._places
+        count = len(self._waiting) // places
+        sizes = [count * _at_place(ring, place, None)[0].element_bytes for place in range(places)]
+        if len(message) != sum(sizes):
+            raise BadMessage(f"{count} products take {sum(sizes)} bytes. Got {len(message)} instead.")
+        total, at = np.zeros(count, np.uint64), 0
+        batch, self._waiting = self._waiting, None
+        for place, part in enumerate(batch.split([count] * places)):
+            smaller, _ = _at_place(ring, place, None)
+            ours = part.correlated(smaller, message[at : at + sizes[place]])
+            total = ring.add(total, _lifted(ring, place, ours))
+            at += sizes[place]
+        return total
+
+    def scalar_product(self, message: bytes) -> Elements:
+        """Our share of Σ x·y, from the sender's answer."""
+        return self._ring.total(self.multiply(message))
+
+
+def _places(ring: Ring, places: int | None) -> int:
+    if places is not None and not 1 <= places <= ring.bits:
+        raise ParameterError(
+            f"a factor's binary digits must lie between 1 and {ring.bits}. Got {places} instead."
+        )
+    return places or ring.bits
+
+
+def _at_place(ring: Ring, place: int, x: Elements | None) -> tuple[Ring, Elements]:
+    """The ring and the difference of digit `place`: what is lifted by 2^place needs fewer digits modulo 2^k."""
+    x = np.zeros(0, np.uint64) if x is None else x
+    if isinstance(ring, PowerOfTwo):
+        smaller = PowerOfTwo(ring.bits - place)
+        return smaller, x & np.uint64(smaller.modulus - 1)
+    return ring, ring.multiply(x, np.full_like(x, (1 << place) % ring.modulus))
+
+
+def _lifted(ring: Ring, place: int, elements: Elements) -> Elements:
+    if isinstance(ring, PowerOfTwo):
+        return ring.multiply(elements, np.full_like(elements, 1 << place))
+    return elements

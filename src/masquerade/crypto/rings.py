@@ -1,0 +1,195 @@
+"""Where additive shares live: the integers modulo 2^k (k ≤ 64) and prime fields (p < 2^62), over numpy arrays.
+
+An element is a uint64 below the modulus. Both kinds answer the same questions, so that products, sums and
+correlated transfers are written once.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from masquerade.crypto.hashing import BLOCK_BYTES, expand
+from masquerade.crypto.messages import BadMessage
+from masquerade.errors import ParameterError
+
+Elements: TypeAlias = NDArray[np.uint64]
+
+
+class Ring(ABC):
+    """Integers modulo `modulus`; `words` 64-bit words of randomness make one element close to uniform."""
+
+    modulus: int
+    words: int
+    element_bytes: int
+
+    @property
+    def bits(self) -> int:
+        """How many binary digits an element has."""
+        return (self.modulus - 1).bit_length()
+
+    def elements(self, values: ArrayLike) -> Elements:
+        """Whole numbers as elements; negative ones count from the modulus down, larger ones are an error."""
+        array = np.asarray(values)
+        if array.size == 0:
+            return np.zeros(array.shape, np.uint64)
+        if not np.issubdtype(array.dtype, np.integer) and array.dtype != object:
+            raise ParameterError(f"elements must be whole numbers. Got {array.dtype} instead.")
+        if int(array.max()) >= self.modulus or int(array.min()) < -(self.modulus - 1):
+            raise ParameterError(f"elements must lie between −{self.modulus - 1} and {self.modulus - 1}")
+        if array.dtype == np.uint64:
+            return array
+        return np.where(array < 0, self._negate(np.abs(array).astype(np.uint64)), array.astype(np.uint64))
+
+    def random(self, shape: int | tuple[int, ...]) -> Elements:
+        """Fresh elements that nobody else knows."""
+        return self.from_seed(os.urandom(BLOCK_BYTES), shape)
+
+    def from_seed(self, seed: bytes, shape: int | tuple[int, ...]) -> Elements:
+        """The elements that a 16-byte seed stands for."""
+        shape = shape if isinstance(shape, tuple) else (shape,)
+        count = int(np.prod(shape))
+        words = expand(seed, 8 * self.words * count).view(np.uint64)
+        return self.from_words(words.reshape(*shape, self.words))
+
+    def subtract(self, left: Elements, right: Elements) -> Elements:
+        """left − right."""
+        return self.add(left, self._negate(right))
+
+    def encode(self, elements: Elements) -> bytes:
+        """`element_bytes` bytes an element, lowest first."""
+        raw = np.ascontiguousarray(elements).view(np.uint8).reshape(-1, 8)
+        return raw[:, : self.element_bytes].tobytes()
+
+    def decode(self, data: bytes, count: int) -> Elements:
+        """`count` elements that somebody sent."""
+        if len(data) != count * self.element_bytes:
+            raise BadMessage(
+                f"{count} elements take {count * self.element_bytes} bytes. Got {len(data)} instead."
+            )
+        raw = np.zeros((count, 8), np.uint8)
+        raw[:, : self.element_bytes] = np.frombuffer(data, np.uint8).reshape(count, self.element_bytes)
+        elements: Elements = raw.view(np.uint64)[:, 0]
+        if count and int(elements.max()) >= self.modulus:
+            raise BadMessage(f"elements must lie below {self.modulus}")
+        return elements
+
+    @abstractmethod
+    def from_words(self, words: Elements) -> Elements:
+        """One element from each `words` random words along the last axis."""
+
+    @abstractmethod
+    def add(self, left: Elements, right: Elements) -> Elements:
+        """left + right."""
+
+    @abstractmethod
+    def multiply(self, left: Elements, right: Elements) -> Elements:
+        """left · right."""
+
+    @abstractmethod
+    def total(self, elements: Elements, axis: int = 0) -> Elements:
+        """The sum along one axis."""
+
+    @abstractmethod
+    def _negate(self, elements: Elements) -> Elements: ...
+
+
+class PowerOfTwo(Ring):
+    """The integers modulo 2^bits."""
+
+    words = 1
+
+    def __init__(self, bits: int) -> None:
+        if not 1 <= bits <= 64:
+            raise ParameterError(f"a ring's bits must lie between 1 and 64. Got {bits} instead.")
+        self.modulus = 1 << bits
+        self.element_bytes = -(-bits // 8)
+        self._mask = np.uint64(self.modulus - 1)
+
+    def from_words(self, words: Elements) -> Elements:
+        """The lowest digits of each word."""
+        return words[..., 0] & self._mask
+
+    def add(self, left: Elements, right: Elements) -> Elements:
+        """left + right."""
+        return np.asarray((left + right) & self._mask)
+
+    def multiply(self, left: Elements, right: Elements) -> Elements:
+        """left · right."""
+        return np.asarray((left * right) & self._mask)
+
+    def total(self, elements: Elements, axis: int = 0) -> Elements:
+        """The sum along one axis."""
+        return np.asarray(elements.sum(axis=axis, dtype=np.uint64) & self._mask)
+
+    def _negate(self, elements: Elements) -> Elements:
+        return np.asarray((~elements + np.uint64(1)) & self._mask)
+
+
+class PrimeField(Ring):
+    """The integers modulo a prime below 2^62. Two words an element: 2^-66 from uniform."""
+
+    words = 2
+
+    def __init__(self, prime: int) -> None:
+        if not 2 <= prime < 1 << 62 or not _is_small_prime(prime):
+            raise ParameterError(f"a field's modulus must be a prime below 2^62. Got {prime} instead.")
+        self.modulus = prime
+        self.element_bytes = -(-self.bits // 8)
+        self._p = np.uint64(prime)
+        self._step = 64 - prime.bit_length()  # so many digits at a time stay within a word
+
+    def from_words(self, words: Elements) -> Elements:
+        """The 128-bit number of two words, modulo the prime."""
+        return self._horner(words[..., 1] % self._p, words[..., 0], np.uint64(1))
+
+    def add(self, left: Elements, right: Elements) -> Elements:
+        """left + right."""
+        return np.asarray((left + right) % self._p)
+
+    def multiply(self, left: Elements, right: Elements) -> Elements:
+        """left · right."""
+        return self._horner(np.zeros_like(left), right, left)
+
+    def total(self, elements: Elements, axis: int = 0) -> Elements:
+        """The sum along one axis."""
+        rows = np.moveaxis(elements, axis, 0)
+        total = np.zeros(rows.shape[1:], np.uint64)
+        fit = (1 << self._step) - 1  # so many elements, and the total so far, stay within a word
+        for at in range(0, len(rows), fit):
+            total = (total + rows[at : at + fit].sum(axis=0, dtype=np.uint64)) % self._p
+        return np.asarray(total)
+
+    def _negate(self, elements: Elements) -> Elements:
+        return np.asarray((self._p - elements) % self._p)
+
+    def _horner(self, start: Elements, digits: Elements, unit: Elements | np.uint64) -> Elements:
+        """start · 2^64 + digits · unit, a few binary digits at a time."""
+        total, done = start, 0
+        while done < 64:
+            step = min(self._step, 64 - done)
+            done += step
+            digit = (digits >> np.uint64(64 - done)) & np.uint64((1 << step) - 1)
+            total = ((total << np.uint64(step)) % self._p + digit * unit % self._p) % self._p
+        return np.asarray(total)
+
+
+def _is_small_prime(number: int) -> bool:
+    """Miller–Rabin with the first twelve primes as bases, which is exact below 2^64."""
+    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+    if number in bases:
+        return True
+    if number < 2 or not all(number % base for base in bases):
+        return False
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    return all(
+        pow(base, odd, number) == 1
+        or any(pow(base, odd << turn, number) == number - 1 for turn in range(twos))
+        for base in bases
+    )

@@ -1,0 +1,200 @@
+"""Numbers on wires: arithmetic, comparison and choice over a circuit's words.
+
+Where it matters there are two forms. The small one has the fewest ANDs, one a bit, on a path as long as the word:
+for garbling, which pays by the gate. The shallow one has about three times as many on a path that grows with the
+logarithm: for n-party sharing, which pays a round for each AND on the path.
+
+    words of w bits      small: ANDs, depth     shallow: ANDs, depth
+    add, subtract        w − 1, w − 1           about w·log w, log w
+    less_than            w, w                   3w − log w − 2, 1 + log w
+    equal                w − 1, log w
+    multiplex            w, 1
+    population           at most w − 1
+
+Numbers are unsigned and sums are modulo 2^w unless a function says otherwise; all words of a call are equally wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from masquerade.crypto.circuit import FALSE, TRUE, Builder, CircuitError, Literal, Word
+
+
+def constant(number: int, width: int) -> Word:
+    """A public number."""
+    if not 0 <= number < 1 << width:
+        raise CircuitError(f"{number} does not fit into {width} bits")
+    return [TRUE if number >> bit & 1 else FALSE for bit in range(width)]
+
+
+def inverted(word: Sequence[Literal]) -> Word:
+    """Each bit flipped: 2^w − 1 − x."""
+    return [bit ^ 1 for bit in word]
+
+
+def add(
+    build: Builder,
+    x: Sequence[Literal],
+    y: Sequence[Literal],
+    *,
+    shallow: bool = False,
+    carry: Literal = FALSE,
+) -> Word:
+    """x + y, plus `carry`."""
+    _same_width(x, y)
+    carries = _prefix_carries(build, x, y, carry) if shallow else _ripple_carries(build, x, y, carry)
+    return [build.xor(build.xor(a, b), c) for a, b, c in zip(x, y, carries, strict=False)]
+
+
+def subtract(build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False) -> Word:
+    """x − y."""
+    return add(build, x, inverted(y), shallow=shallow, carry=TRUE)
+
+
+def less_than(
+    build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False, signed: bool = False
+) -> Literal:
+    """x < y; as two's complement when `signed`."""
+    _same_width(x, y)
+    if signed:  # the order of two's complement is that of the words with their top bit flipped
+        x, y = [*x[:-1], x[-1] ^ 1], [*y[:-1], y[-1] ^ 1]
+    if not shallow:
+        return _ripple_carries(build, x, inverted(y), TRUE)[-1] ^ 1  # no carry out of x − y: it borrowed
+    level = [(build.both(a ^ 1, b), build.xor(a, b) ^ 1) for a, b in zip(x, y, strict=True)]  # (less, equal)
+    while len(level) > 1:
+        joined = []
+        for at in range(0, len(level) - 1, 2):
+            (low_less, low_equal), (high_less, high_equal) = level[at : at + 2]
+            # At most one of the two terms holds, so XOR serves for OR.
+            less = build.xor(high_less, build.both(high_equal, low_less))
+            joined.append((less, build.both(high_equal, low_equal)))
+        level = joined + level[len(level) & ~1 :]
+    return level[0][0]
+
+
+def at_least(
+    build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False, signed: bool = False
+) -> Literal:
+    """x ≥ y."""
+    return less_than(build, x, y, shallow=shallow, signed=signed) ^ 1
+
+
+def equal(build: Builder, x: Sequence[Literal], y: Sequence[Literal]) -> Literal:
+    """x = y."""
+    _same_width(x, y)
+    return build.all_of([build.xor(a, b) ^ 1 for a, b in zip(x, y, strict=True)])
+
+
+def is_zero(build: Builder, x: Sequence[Literal]) -> Literal:
+    """x = 0."""
+    return build.all_of(inverted(x))
+
+
+def multiplex(build: Builder, choice: Literal, x: Sequence[Literal], y: Sequence[Literal]) -> Word:
+    """y where `choice` holds, else x."""
+    _same_width(x, y)
+    return [build.xor(a, build.both(choice, build.xor(a, b))) for a, b in zip(x, y, strict=True)]
+
+
+def look_up(build: Builder, index: Sequence[Literal], entries: Sequence[Sequence[Literal]]) -> Word:
+    """entries[index]; zero past the end. A tree of multiplexers: one AND a bit for each entry but one."""
+    if not entries or len(entries) > 1 << len(index):
+        raise CircuitError(f"{len(entries)} entries for an index of {len(index)} bits")
+    level = [list(entry) for entry in entries]
+    for bit in index:
+        if len(level) % 2:
+            level.append([FALSE] * len(level[0]))
+        level = [multiplex(build, bit, *level[at : at + 2]) for at in range(0, len(level), 2)]
+    return level[0]
+
+
+def population(build: Builder, bits: Sequence[Literal]) -> Word:
+    """How many of the bits are set: full adders, three bits of a column at a time."""
+    columns: list[list[Literal]] = [list(bits)]
+    word: Word = []
+    while len(word) < len(columns):
+        column = columns[len(word)]
+        carries: list[Literal] = []
+        while len(column) > 1:
+            a, b, c = [*column[:2], FALSE] if len(column) == 2 else column[:3]
+            column = [*column[3:], build.parity((a, b, c))]  # at the end: the tree stays balanced
+            carries.append(_majority(build, a, b, c))
+        if carries:
+            columns.append(carries)
+        word.append(column[0] if column else FALSE)
+    return word
+
+
+def arg_max(
+    build: Builder, words: Sequence[Sequence[Literal]], *, shallow: bool = False
+) -> tuple[Word, Word]:
+    """(index, value) of the largest; of equal ones the lowest index. A knock-out tournament."""
+    n_bits = max(1, (len(words) - 1).bit_length())
+    level = [(constant(at, n_bits), list(word)) for at, word in enumerate(words)]
+    while len(level) > 1:
+        winners = []
+        for at in range(0, len(level) - 1, 2):
+            (early, x), (late, y) = level[at : at + 2]
+            later_wins = less_than(build, x, y, shallow=shallow)
+            winners.append((multiplex(build, later_wins, early, late), multiplex(build, later_wins, x, y)))
+        level = winners + level[len(level) & ~1 :]
+    return level[0]
+
+
+def champions(build: Builder, words: Sequence[Sequence[Literal]], *, shallow: bool = False) -> Word:
+    """One bit a word, set for the largest alone; of equal ones the lowest index.
+
+    Everybody meets everybody: more comparisons than a tournament, but all of them at once.
+    """
+    later_wins = {
+        (early, late): less_than(build, words[early], words[late], shallow=shallow)
+        for late in range(len(words))
+        for early in range(late)
+    }
+    return [
+        build.all_of(
+            [later_wins[other, at] for other in range(at)]
+            + [later_wins[at, other] ^ 1 for other in range(at + 1, len(words))]
+        )
+        for at in range(len(words))
+    ]
+
+
+def _ripple_carries(
+    build: Builder, x: Sequence[Literal], y: Sequence[Literal], carry: Literal
+) -> list[Literal]:
+    """The carry into each bit, and out of the last."""
+    carries = [carry]
+    for a, b in zip(x, y, strict=True):
+        carries.append(_majority(build, a, b, carries[-1]))
+    return carries
+
+
+def _majority(build: Builder, a: Literal, b: Literal, c: Literal) -> Literal:
+    """At least two of three, with one AND."""
+    return build.xor(c, build.both(build.xor(a, c), build.xor(b, c)))
+
+
+def _prefix_carries(
+    build: Builder, x: Sequence[Literal], y: Sequence[Literal], carry: Literal
+) -> list[Literal]:
+    """The same carries by Sklansky's parallel prefix over (generates, propagates)."""
+    spans = [(carry, FALSE)] + [(build.both(a, b), build.xor(a, b)) for a, b in zip(x, y, strict=True)]
+    stride = 1
+    while stride < len(spans):
+        for at in range(len(spans)):
+            if at & stride:
+                generates, propagates = spans[at]
+                low_generates, low_propagates = spans[(at & ~(2 * stride - 1)) + stride - 1]
+                spans[at] = (
+                    build.xor(generates, build.both(propagates, low_generates)),
+                    build.both(propagates, low_propagates),
+                )
+        stride *= 2
+    return [generates for generates, _ in spans]
+
+
+def _same_width(x: Sequence[Literal], y: Sequence[Literal]) -> None:
+    if len(x) != len(y) or not x:
+        raise CircuitError(f"words of {len(x)} and {len(y)} bits; both must have the same width, at least 1")

@@ -1,0 +1,257 @@
+"""Circuits against Python's arithmetic, in both forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.crypto import circuits_library, words
+from masquerade.crypto.circuit import (
+    FALSE,
+    TRUE,
+    Bits,
+    Builder,
+    CircuitError,
+    Literal,
+    Word,
+    evaluate,
+    from_bits,
+    to_bits,
+)
+from masquerade.errors import ParameterError
+
+FORMS = pytest.mark.parametrize("shallow", [False, True], ids=["small", "shallow"])
+few = settings(max_examples=40, deadline=None)
+
+
+def computed(numbers: Sequence[Sequence[int]], width: int, make: Callable[..., Word | Literal]) -> list[int]:
+    """What `make` gives on words that hold these numbers: one list an input, one entry an instance."""
+    build = Builder()
+    inputs = [build.input(f"x{at}", width) for at in range(len(numbers))]
+    result = make(build, *inputs)
+    build.output("result", [result] if isinstance(result, int) else result)
+    bits = {f"x{at}": to_bits(values, width) for at, values in enumerate(numbers)}
+    return from_bits(evaluate(build.build(), bits)["result"])
+
+
+@st.composite
+def columns(
+    draw: st.DrawFn, n_inputs: int, widths: tuple[int, int] = (1, 200)
+) -> tuple[int, list[list[int]]]:
+    """A width, and for each input as many numbers of that width; numbers near each other are likely."""
+    width = draw(st.integers(*widths))
+    n = draw(st.integers(1, 9))
+    near = draw(st.integers(0, 2**width - 1))
+    number = st.integers(0, 2**width - 1) | st.sampled_from(
+        sorted({near, (near + 1) % 2**width, 0, 2**width - 1})
+    )
+    return width, [draw(st.lists(number, min_size=n, max_size=n)) for _ in range(n_inputs)]
+
+
+@FORMS
+@given(case=columns(2))
+@few
+def test_sums_and_differences(shallow: bool, case: tuple[int, list[list[int]]]) -> None:
+    width, (xs, ys) = case
+    sums = computed([xs, ys], width, lambda build, x, y: words.add(build, x, y, shallow=shallow))
+    assert sums == [(x + y) % 2**width for x, y in zip(xs, ys, strict=True)]
+    gaps = computed([xs, ys], width, lambda build, x, y: words.subtract(build, x, y, shallow=shallow))
+    assert gaps == [(x - y) % 2**width for x, y in zip(xs, ys, strict=True)]
+
+
+@FORMS
+@given(case=columns(2))
+@few
+def test_comparisons(shallow: bool, case: tuple[int, list[list[int]]]) -> None:
+    width, (xs, ys) = case
+    pairs = list(zip(xs, ys, strict=True))
+    less = computed([xs, ys], width, lambda build, x, y: words.less_than(build, x, y, shallow=shallow))
+    assert less == [x < y for x, y in pairs]
+    reached = computed([xs, ys], width, lambda build, x, y: words.at_least(build, x, y, shallow=shallow))
+    assert reached == [x >= y for x, y in pairs]
+    assert computed([xs, ys], width, words.equal) == [x == y for x, y in pairs]
+    assert computed([xs], width, words.is_zero) == [x == 0 for x in xs]
+
+    def signed(number: int) -> int:
+        return number - 2**width if number >> (width - 1) else number
+
+    below = computed(
+        [xs, ys], width, lambda build, x, y: words.less_than(build, x, y, shallow=shallow, signed=True)
+    )
+    assert below == [signed(x) < signed(y) for x, y in pairs]
+
+
+@FORMS
+@given(data=st.data())
+@few
+def test_the_largest_and_of_equal_ones_the_first(shallow: bool, data: st.DataObject) -> None:
+    width, numbers = data.draw(columns(data.draw(st.integers(2, 6)), (1, 20)))
+    instances = list(zip(*numbers, strict=True))
+    index = computed(numbers, width, lambda build, *x: words.arg_max(build, x, shallow=shallow)[0])
+    assert index == [instance.index(max(instance)) for instance in instances]
+    value = computed(numbers, width, lambda build, *x: words.arg_max(build, x, shallow=shallow)[1])
+    assert value == [max(instance) for instance in instances]
+    flags = computed(numbers, width, lambda build, *x: words.champions(build, x, shallow=shallow))
+    assert flags == [1 << instance.index(max(instance)) for instance in instances]
+
+
+@given(numbers=st.lists(st.integers(0, 2**40 - 1), min_size=1, max_size=8), width=st.integers(1, 40))
+@few
+def test_population(numbers: list[int], width: int) -> None:
+    kept = [number % 2**width for number in numbers]
+    assert computed([kept], width, words.population) == [number.bit_count() for number in kept]
+
+
+@given(case=columns(3, (1, 70)))
+@few
+def test_choices(case: tuple[int, list[list[int]]]) -> None:
+    width, (choices, xs, ys) = case
+    chosen = computed([choices, xs, ys], width, lambda build, c, x, y: words.multiplex(build, c[0], x, y))
+    assert chosen == [y if c & 1 else x for c, x, y in zip(choices, xs, ys, strict=True)]
+
+
+@given(data=st.data(), n_entries=st.integers(1, 17), width=st.integers(1, 12))
+@few
+def test_look_up(data: st.DataObject, n_entries: int, width: int) -> None:
+    circuit = circuits_library.table_look_up(n_entries, width)
+    index_bits = circuit.width("index")
+    entries = data.draw(st.lists(st.integers(0, 2**width - 1), min_size=n_entries, max_size=n_entries))
+    indices = list(range(2**index_bits))
+    inputs = {"index": to_bits(indices, index_bits)} | {
+        f"entry {at}": to_bits([entry] * len(indices), width) for at, entry in enumerate(entries)
+    }
+    found = from_bits(evaluate(circuit, inputs)["entry"])
+    assert found == [entries[index] if index < n_entries else 0 for index in indices]
+    assert circuit.n_and <= width * (n_entries - 1) + width * index_bits
+
+
+@FORMS
+@given(data=st.data(), width=st.integers(1, 24))
+@few
+def test_thresholds_of_shared_and_masked_counts(shallow: bool, data: st.DataObject, width: int) -> None:
+    top = 2**width - 1
+    bound = data.draw(st.integers(0, min(2 * top, 300)))
+    counts = data.draw(st.lists(st.integers(0, min(top, 310)), min_size=1, max_size=6))
+    masks = data.draw(st.lists(st.integers(0, top), min_size=len(counts), max_size=len(counts)))
+    expected = [count >= bound and count > 0 for count in counts]
+    shares = [(count - mask) % 2**width for count, mask in zip(counts, masks, strict=True)]
+    shared = circuits_library.shared_threshold(width, bound, shallow)
+    inputs = {"share 0": to_bits(shares, width), "share 1": to_bits(masks, width)}
+    assert from_bits(evaluate(shared, inputs)["reached"]) == expected
+
+    # All counts in one number, under one mask with 40 bits to spare: sums carry from slot to slot.
+    packed = sum(count << (width * at) for at, count in enumerate(counts))
+    mask = data.draw(st.integers(0, 2 ** (width * len(counts) + 40) - 1))
+    whole = width * len(counts)
+    masked = circuits_library.masked_threshold(width, bound, len(counts), shallow)
+    reached = evaluate(masked, {"masked": to_bits([packed + mask], whole), "mask": to_bits([mask], whole)})
+    assert reached["reached"][:, 0].tolist() == expected
+
+
+bids = st.none() | st.tuples(st.integers(-3, 3) | st.integers(-(2**99), 2**99 - 1), st.integers(0, 40))
+
+
+@FORMS
+@given(offered=st.lists(bids, min_size=2, max_size=5))
+@few
+def test_the_winner_is_the_highest_score_and_then_the_earliest_position(
+    shallow: bool, offered: list[tuple[int, int] | None]
+) -> None:
+    coding = circuits_library.BidWords(score_bits=100, position_bits=6)
+    circuit = circuits_library.winner(len(offered), coding.width, shallow)
+    inputs = {f"party {party}": coding.bits(bid) for party, bid in enumerate(offered)}
+    flags = evaluate(circuit, inputs)["winner"][:, 0].tolist()
+    assert flags == expected_flags(offered)
+
+    # The same by duels: every pair by itself, then whoever won all of its own.
+    duels: dict[str, Bits] = {}
+    for left, right in combinations(range(len(offered)), 2):
+        words_of = {"left": coding.bits(offered[left]), "right": coding.bits(offered[right])}
+        result = evaluate(circuits_library.duel(coding.width, shallow), words_of)
+        duels[f"{left} {right}"], duels[f"{right} {left}"] = result["left wins"], result["right wins"]
+    undefeated = evaluate(circuits_library.undefeated(len(offered)), duels)
+    assert undefeated["winner"][:, 0].tolist() == flags
+
+
+def expected_flags(offered: list[tuple[int, int] | None]) -> list[int]:
+    candidates = {party: bid for party, bid in enumerate(offered) if bid is not None}
+    best = min(candidates, key=lambda each: (-candidates[each][0], candidates[each][1], each), default=None)
+    return [int(party == best) for party in range(len(offered))]
+
+
+def test_bids_that_do_not_fit_are_refused_without_showing_them() -> None:
+    coding = circuits_library.BidWords(score_bits=8, position_bits=2)
+    assert coding.word((-128, 3)) > coding.word(None)
+    for bid in [(128, 0), (-129, 0), (77777, 1), (0, 4), (0, -1)]:
+        with pytest.raises(ParameterError, match="a bid does not fit 8 and 2 bits") as refused:
+            coding.word(bid)
+        assert "77777" not in str(refused.value)
+    with pytest.raises(ParameterError, match="1 to 192 bits"):
+        circuits_library.BidWords(score_bits=193, position_bits=1)
+
+
+@pytest.mark.parametrize("width", [1, 8, 64, 113, 192])
+def test_small_comparisons_take_one_and_a_bit_and_shallow_ones_few_rounds(width: int) -> None:
+    small, shallow = (circuits_library.comparison(width, form) for form in (False, True))
+    assert small.n_and == width
+    assert shallow.depth <= 1 + int(np.ceil(np.log2(width)))
+    assert shallow.n_and <= 3 * width
+
+
+def test_five_parties_are_compared_in_eleven_rounds() -> None:
+    circuit = circuits_library.winner(5, 100, True)
+    assert circuit.depth == 11
+
+
+def test_gates_on_constants_and_equal_gates_are_not_built() -> None:
+    build = Builder()
+    x, y = build.input("x", 2)
+    assert build.both(x, FALSE) == FALSE
+    assert build.both(x, TRUE) == x
+    assert build.both(x, x) == x
+    assert build.both(x, x ^ 1) == FALSE
+    assert build.xor(x, x) == FALSE
+    assert build.xor(x, x ^ 1) == TRUE
+    assert build.xor(x, TRUE) == x ^ 1
+    assert build.both(x, y) == build.both(y, x)
+    assert build.xor(x, y ^ 1) == build.xor(y, x) ^ 1
+    build.both(x ^ 1, y)  # leads nowhere
+    build.output("and", [build.both(x, y), TRUE, FALSE])
+    circuit = build.build()
+    assert (circuit.n_and, circuit.depth) == (1, 1)
+    assert from_bits(evaluate(circuit, {"x": to_bits([0, 1, 2, 3], 2)})["and"]) == [2, 2, 2, 3]
+
+
+def test_circuits_put_together_wrongly_are_refused() -> None:
+    build = Builder()
+    x = build.input("x", 3)
+    for mistake in (
+        lambda: build.input("x", 1),
+        lambda: words.add(build, x, x[:2]),
+        lambda: words.constant(8, 3),
+        lambda: words.look_up(build, x[:1], [x, x, x]),
+        build.build,
+    ):
+        with pytest.raises(CircuitError):
+            mistake()
+    build.output("x", [build.both(x[0], x[1])])
+    with pytest.raises(CircuitError, match="twice"):
+        build.output("x", x)
+    with pytest.raises(CircuitError, match="before any gate"):
+        build.input("y", 1)
+    circuit = build.build()
+    with pytest.raises(CircuitError, match="3 rows"):
+        evaluate(circuit, {"x": to_bits([1], 2)})
+    with pytest.raises(CircuitError, match="inputs are x"):
+        evaluate(circuit, {"y": to_bits([1], 3)})
+
+
+@given(numbers=st.lists(st.integers(-(2**130), 2**130), min_size=1, max_size=5), width=st.integers(1, 140))
+@few
+def test_numbers_as_bits_and_back(numbers: list[int], width: int) -> None:
+    assert from_bits(to_bits(numbers, width)) == [number % 2**width for number in numbers]
