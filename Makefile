@@ -9,10 +9,10 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 help: ## list the chores
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/.core ## generate people, anonymise them, and open the way to the report
-	$(BIN)/masquerade demo --once
+demo: $(VENV)/.core ## a coordinator, three parties, one table through it all; Ctrl-C ends it
+	$(BIN)/masquerade demo $(if $(shell test -t 0 && echo terminal),,--once)
 
-test: $(VENV)/.dev .postgres ## run all tests
+test: $(VENV)/.dev .postgres .chromium ## run all tests
 	$(BIN)/pytest -n 2 --dist worksteal
 
 check: $(VENV)/.dev ## format, lint, types, import arrows
@@ -63,3 +63,10 @@ $(VENV)-anjana/.ready:
 .postgres:
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || \
 	  { echo "installing PostgreSQL for the tests"; apt-get update -qq && apt-get install -y -qq postgresql; }
+
+# The console is tested in a real browser; Playwright drives the one that is installed.
+.PHONY: .chromium
+.chromium:
+	@command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || \
+	  command -v google-chrome >/dev/null 2>&1 || \
+	  { echo "installing Chromium for the tests"; apt-get update -qq && apt-get install -y -qq chromium; }

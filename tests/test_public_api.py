@@ -75,16 +75,25 @@ ROOM_FIRST = """
     import pyarrow as pa
     assert mq.anonymize(pa.table({"age": [1, 2]}), mq.KAnonymity(["age"], k=2)).summary["released"] == 2
 """
+CLIENT = """
+    import sys
+    import masquerade as mq
+    assert not {"httpx", "ssl", "masquerade.library.client"} & set(sys.modules)
+    assert mq.Client.__name__ == "Client" and mq.AsyncClient.__name__ == "AsyncClient"
+    assert not {"httpx", "masquerade.service.request"} & set(sys.modules)
+"""
 LIGHT = """
     import sys
     import masquerade.cli.main
-    heavy = {"numpy", "pyarrow", "pydantic", "sklearn", "jinja2", "pandas"} & set(sys.modules)
+    heavy = {"numpy", "pyarrow", "pydantic", "sklearn", "jinja2", "pandas", "httpx", "msgspec"} & set(sys.modules)
     assert not heavy, heavy
 """
 
 
 @pytest.mark.parametrize(
-    "script", [BOTH_PARTS, ROOM_FIRST, LIGHT], ids=["function first", "room first", "light"]
+    "script",
+    [BOTH_PARTS, ROOM_FIRST, CLIENT, LIGHT],
+    ids=["function first", "room first", "client", "light"],
 )
 def test_imports_in_a_process_of_their_own(script: str) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(script)], check=True)
@@ -109,6 +118,17 @@ USER_SCRIPT = """
         mq.verify_job("release.csv", "job.toml").insist()
     except mq.RequirementViolated as error:
         print(error.problems[0].upper())
+
+    with mq.Client("https://coordinator.example", "token", ca=Path("web.pem")) as client:
+        session = client.request({"purpose": "research", "attributes": ["age"]})
+        for event in client.watch(session.id):
+            print(event.number, event.kind.upper())
+        rows: int = client.download(session.id, "release.csv").rows
+
+    async def asynchronous(client: mq.AsyncClient) -> str:
+        async for event in client.watch("5e" * 16):
+            print(event.data)
+        return (await client.wait("5e" * 16)).status
 """
 
 

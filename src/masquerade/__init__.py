@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from masquerade.errors import (
         AnswerIsNo,
         BadInput,
+        Conflict,
         DataError,
         JobError,
         MasqueradeError,
         NoCommonRecords,
+        NotAllowed,
+        NotFound,
         ParameterError,
         PeerBrokeProtocol,
         PeerError,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
         RequirementViolated,
         TaxonomyError,
     )
+    from masquerade.library.client import AsyncClient, Client
     from masquerade.library.evaluation import evaluate
     from masquerade.library.frames import Release, Verification, anonymize, read, verify
     from masquerade.library.jobs import anonymize_job, evaluate_job, verify_job
@@ -51,6 +55,8 @@ if TYPE_CHECKING:
     from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
     from masquerade.privacy.k_anonymity import KAnonymity
     from masquerade.privacy.l_diversity import LDiversity
+    from masquerade.privacy.m_privacy import MPrivacy
+    from masquerade.privacy.m_privacy_groups import GroupVerdict, verify_m_privacy
     from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
     from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
     from masquerade.privacy.requirement import Requirement
@@ -69,10 +75,13 @@ _HOME = {
     "errors": [
         "AnswerIsNo",
         "BadInput",
+        "Conflict",
         "DataError",
         "JobError",
         "MasqueradeError",
         "NoCommonRecords",
+        "NotAllowed",
+        "NotFound",
         "ParameterError",
         "PeerBrokeProtocol",
         "PeerError",
@@ -82,6 +91,7 @@ _HOME = {
         "RequirementViolated",
         "TaxonomyError",
     ],
+    "library.client": ["AsyncClient", "Client"],
     "library.evaluation": ["evaluate"],
     "library.frames": ["Release", "Verification", "read", "verify"],
     "library.jobs": ["anonymize_job", "evaluate_job", "verify_job"],
@@ -92,6 +102,8 @@ _HOME = {
     "privacy.entropy_l_diversity": ["EntropyLDiversity"],
     "privacy.k_anonymity": ["KAnonymity"],
     "privacy.l_diversity": ["LDiversity"],
+    "privacy.m_privacy": ["MPrivacy"],
+    "privacy.m_privacy_groups": ["GroupVerdict", "verify_m_privacy"],
     "privacy.p_sensitive_k_anonymity": ["PSensitiveKAnonymity"],
     "privacy.recursive_l_diversity": ["RecursiveLDiversity"],
     "privacy.requirement": ["Requirement"],
@@ -140,19 +152,26 @@ if not TYPE_CHECKING:
 __all__ = [
     "AlphaKAnonymity",
     "AnswerIsNo",
+    "AsyncClient",
     "Attribute",
     "BadInput",
     "Branch",
+    "Client",
     "ConfidenceBounding",
+    "Conflict",
     "DataError",
     "Datafly",
     "EntropyLDiversity",
+    "GroupVerdict",
     "JobError",
     "KAnonymity",
     "LDiversity",
+    "MPrivacy",
     "Mashup",
     "MasqueradeError",
     "NoCommonRecords",
+    "NotAllowed",
+    "NotFound",
     "PSensitiveKAnonymity",
     "ParameterError",
     "PeerBrokeProtocol",
@@ -182,4 +201,5 @@ __all__ = [
     "read_taxonomy",
     "verify",
     "verify_job",
+    "verify_m_privacy",
 ]

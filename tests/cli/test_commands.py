@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from cli.command import files, here
@@ -222,30 +220,6 @@ def test_evaluate_with_too_much_training(tmp_path: Path, capsys: Capture) -> Non
     answer = here(capsys, *words, "--train", "8")
     assert answer.code == 2
     assert "of 8 complete rows, 1 to 7. Got 8 instead" in answer.problems[0]
-
-
-# --- demo ---
-
-
-def test_demo_makes_everything_from_nothing(tmp_path: Path, capsys: Capture) -> None:
-    folder = tmp_path / "new" / "demo"
-    answer = here(capsys, "demo", "--once", "--people", "300", "--folder", folder, "--json")
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.json["rows"] == 300
-    assert all(each["holds"] for each in answer.json["requirements"])
-    assert files(folder) == {"people.csv", "taxonomies", "job.toml", "release.csv", "report.html"}
-    assert here(capsys, "verify", folder / "release.csv", "--job", folder / "job.toml").code == 0
-    told = here(capsys, "demo", "--once", "--people", "300", "--folder", folder)
-    assert f"open {(folder / 'report.html').as_uri()}" in told.out
-    people = pd.read_csv(folder / "people.csv", dtype=str)
-    assert Counter(people["disease"]) == Counter(pd.read_csv(folder / "release.csv", dtype=str)["disease"])
-
-
-def test_demo_where_no_folder_can_be(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "file").touch()
-    answer = here(capsys, "demo", "--once", "--folder", tmp_path / "file" / "demo")
-    assert (answer.code, answer.out) == (2, "")
-    assert len(answer.problems) == 1
 
 
 # --- words on the command line ---

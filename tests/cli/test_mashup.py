@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -56,7 +57,6 @@ k = 5
 
 [algorithm]
 score = "info-gain"
-argmax = "plain"
 """
 
 
@@ -100,7 +100,7 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["common_records"] == joined.num_rows == summary["released"]
-    assert set(summary["seconds"]) >= {"align", "protocol", "write"}
+    assert set(summary["seconds"]) >= {"align", "prepare", "protocol", "write"}
     assert set(summary["bytes_sent"]) == set(summary["messages"]) == {"bank", "loans"}
     assert {step["party"] for step in summary["steps"]} <= {"bank", "loans"}
     assert all(each["holds"] for each in summary["requirements"])
@@ -124,8 +124,24 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path) -> None:
     for name in ("bank", "loans"):
         sent = read_transcript(tmp_path / "transcripts" / f"{name}.jsonl")
         assert sum(each.size for each in sent if each.direction == "sent") == summary["bytes_sent"][name]
-    report = (tmp_path / "report.html").read_text()
-    assert "bank" in report
+        assert "offer" not in {each.kind for each in sent}  # nobody shows a score unless the job says so
+    assert summary["argmax"] == settings_in(tmp_path / "report.html")["argmax"] == "secure"
+
+    hidden = rows(tmp_path / "release.csv")
+    (tmp_path / "job.toml").write_text(JOB + 'argmax = "plain"\n')
+    plain = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    assert rows(tmp_path / "release.csv") == hidden
+    assert json.loads(plain.stdout)["steps"] == summary["steps"]
+    assert "prepare" not in json.loads(plain.stdout)["seconds"]
+    assert "offer" in {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
+    assert settings_in(tmp_path / "report.html")["argmax"] == "plain"
+
+
+def settings_in(report: Path) -> dict[str, str]:
+    """The settings that a report shows."""
+    row = r'<th scope="row"><bdi>([^<]+)</bdi></th><td><bdi>([^<]*)</bdi></td>'
+    return dict(re.findall(row, report.read_text()))
 
 
 def test_three_parties(tmp_path: Path) -> None:
@@ -153,7 +169,7 @@ MISTAKES = {
     ),
     "data": (JOB + '\n[data]\nsource = "bank.csv"\n', 2, "belongs to anonymize"),
     "input order": (JOB + '\n[output]\norder = "input"\n', 2, "positions would point at people"),
-    "secure": (JOB.replace('"plain"', '"secure"'), 2, "not available in this version"),
+    "argmax": (JOB + 'argmax = "secur"\n', 2, 'algorithm.argmax: must be one of "secure", "plain"'),
     "id": (JOB.replace('id = "ssn"', 'id = "sn"'), 2, 'has no column "sn" (did you mean "ssn"?)'),
     "file": (JOB.replace("bank.csv", "bnk.csv"), 2, "bnk.csv"),
     "no holder": (JOB.replace("attributes.children", "attributes.childs"), 2, 'no party contributes "childs"'),

@@ -13,7 +13,15 @@ import pyarrow.csv
 import pytest
 
 from masquerade.anonymize.tds import TopDownSpecialization
-from masquerade.data.people import generate_people, people_job, people_taxonomies, write_people
+from masquerade.data.people import (
+    ORGANISATIONS,
+    common_people,
+    generate_people,
+    people_job,
+    people_taxonomies,
+    split_people,
+    write_people,
+)
 from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.table import Table
 from masquerade.data.taxonomy_files import find_taxonomies, read_taxonomy
@@ -152,6 +160,45 @@ def test_every_value_is_a_leaf_of_its_taxonomy(tmp_path: Path) -> None:
         column = Table(people, Schema([Attribute(name, kind, taxonomy)])).column(name)
         assert len(set(column.ranks.tolist())) == taxonomy.size, f"{name}: a leaf that nobody has"
         assert len(set(taxonomy.leaf_depths)) > 1 or name == "job", f"{name}: of equal depth"
+
+
+# --- organisations ---
+
+
+def test_organisations_know_different_things_about_overlapping_people() -> None:
+    people = generate_people(2000)
+    tables = split_people(people)
+    assert {name: tuple(table.column_names[1:]) for name, table in tables.items()} == ORGANISATIONS
+    known = {name: set(table["ssn"].to_pylist()) for name, table in tables.items()}
+    whole = {row["ssn"]: row for row in people.to_pylist()}
+    for name, table in tables.items():
+        assert 1600 < table.num_rows == len(known[name]) < 1800
+        assert all(row.items() <= whole[row["ssn"]].items() for row in table.to_pylist())
+        for other in tables:
+            assert name == other or known[name] - known[other]
+    orders = [
+        [each for each in table["ssn"].to_pylist() if each in known["bank"]] for table in tables.values()
+    ]
+    assert orders[0] != orders[1] != orders[2]
+    common = common_people(people, tables)
+    assert set(common["ssn"].to_pylist()) == known["bank"] & known["insurer"] & known["clinic"]
+    assert common.column_names == people.column_names
+
+
+def test_a_seed_gives_the_same_organisations_for_ever() -> None:
+    tables = split_people(generate_people(200))
+    assert "".join(digest(table)[:8] for table in tables.values()) == "912c5cd058c73e4ffbb5db38"
+    assert split_people(generate_people(200), seed=8)["bank"] != tables["bank"]
+
+
+def test_organisations_that_know_everybody_or_nobody() -> None:
+    people = generate_people(20)
+    everybody = split_people(people, {"bank": ["job"], "shop": ["town"]}, known=1.0)
+    assert common_people(people, everybody) == people
+    assert split_people(people, known=0.0)["clinic"].num_rows == 0
+    assert split_people(people.slice(0, 0))["clinic"].num_rows == 0
+    with pytest.raises(ParameterError, match="known parameter of split_people must be"):
+        split_people(people, known=1.5)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

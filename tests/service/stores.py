@@ -53,8 +53,14 @@ def agreed(store: Store, session: Session, terms: str = "terms") -> Session:
     return store.sessions.agree(session, digest(terms), contract, {"terms": terms})
 
 
-def queued(store: Store, client: str = "ann", parties: Iterable[str] = ("bank", "shop")) -> Session:
-    return store.sessions.advance(agreed(store, requested(store, client, parties)), Status.QUEUED)
+def queued(
+    store: Store,
+    client: str = "ann",
+    parties: Iterable[str] = ("bank", "shop"),
+    terms: str | None = None,  # of its own
+) -> Session:
+    asked = requested(store, client, parties)
+    return store.sessions.advance(agreed(store, asked, terms or f"terms {next(_numbers)}"), Status.QUEUED)
 
 
 def assembling(store: Store, session: Session | None = None, terms: str = "terms") -> Session:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from argon2 import PasswordHasher, Type, extract_parameters
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
+from masquerade.net.identity import self_signed
 from masquerade.service.accounts import Accounts, Lockout, require
 from masquerade.service.session_tokens import Nonces, TokenIssuer, TokenVerifier
 from masquerade.service.store import Guard, Role, Store, User
@@ -277,6 +277,28 @@ def test_old_guesses_are_forgotten(accounts: Accounts, store: Store, clock: Hand
     assert store.users.guard("nobody") is None
 
 
+def test_tokens_that_open_nothing_are_forgotten_after_a_while(
+    accounts: Accounts, store: Store, clock: HandClock
+) -> None:
+    ann = store.users.get("ann")
+    accounts.create_token(ann, "short", timedelta(hours=12))
+    revoked = accounts.create_token(ann, "revoked", None)[1]
+    long, _ = accounts.create_token(ann, "long", timedelta(days=90))
+    forever, _ = accounts.create_token(ann, "for ever", None)
+    accounts.revoke(ann, revoked.id)
+    clock.tick(days=6)
+    store.expire()
+    assert {each.name for each in accounts.tokens(ann)} == {"short", "revoked", "long", "for ever"}
+    clock.tick(days=1)
+    store.expire()
+    assert {each.name for each in accounts.tokens(ann)} == {"short", "long", "for ever"}
+    clock.tick(hours=12)
+    store.expire()
+    assert {each.name for each in accounts.tokens(ann)} == {"long", "for ever"}
+    for living in (long, forever):
+        assert accounts.authenticate(living).name == "ann"
+
+
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 900)), max_size=60))
 @settings(max_examples=60, deadline=None)
 def test_no_stretch_of_time_lets_in_more_guesses(tries: list[tuple[bool, int]]) -> None:
@@ -398,20 +420,20 @@ def test_roles(accounts: Accounts) -> None:
 
 # --- session tokens ---
 
-KEY = Ed25519PrivateKey.generate()
+COORDINATOR = self_signed("coordinator")
 CONTRACT = digest("contract")
 
 
 @pytest.fixture
 def issuer(clock: HandClock) -> TokenIssuer:
     """The coordinator's."""
-    return TokenIssuer(KEY, clock)
+    return TokenIssuer(COORDINATOR, clock)
 
 
 @pytest.fixture
 def verifier(clock: HandClock) -> TokenVerifier:
     """A party's."""
-    return TokenVerifier(KEY.public_key(), Nonces(clock), clock)
+    return TokenVerifier(COORDINATOR.certificate, Nonces(clock), clock)
 
 
 def test_a_session_token_is_good_once(issuer: TokenIssuer, verifier: TokenVerifier) -> None:
@@ -440,7 +462,7 @@ def test_a_session_token_is_bound(issuer: TokenIssuer, verifier: TokenVerifier, 
 
 
 def test_only_the_coordinator_signs(verifier: TokenVerifier, clock: HandClock) -> None:
-    forged = TokenIssuer(Ed25519PrivateKey.generate(), clock).issue("bank", CONTRACT)
+    forged = TokenIssuer(self_signed("coordinator"), clock).issue("bank", CONTRACT)
     answer = refusal(lambda: verifier.verify(forged, audience="bank", contract_hash=CONTRACT))
     assert answer == "session token: the coordinator did not sign it"
 
@@ -461,7 +483,13 @@ def test_a_signature_has_one_spelling(issuer: TokenIssuer, verifier: TokenVerifi
     assert base64.urlsafe_b64decode(twin.split(".")[2] + "==") == base64.urlsafe_b64decode(
         token.split(".")[2] + "=="
     )
-    for other in (twin, token + "=", token + "=="):
+    order = (
+        0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of P-256: n − s signs as well
+    )
+    head, raw = token.rpartition(".")[0], base64.urlsafe_b64decode(token.split(".")[2] + "==")
+    negated = raw[:32] + (order - int.from_bytes(raw[32:], "big")).to_bytes(32, "big")
+    mirrored = f"{head}.{base64.urlsafe_b64encode(negated).rstrip(b'=').decode()}"
+    for other in (twin, mirrored, token + "=", token + "=="):
         verify = partial(verifier.verify, other, audience="bank", contract_hash=CONTRACT)
         assert "did not sign" in refusal(verify)
 
@@ -469,11 +497,11 @@ def test_a_signature_has_one_spelling(issuer: TokenIssuer, verifier: TokenVerifi
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_every_other_spelling_is_refused(data: st.DataObject) -> None:
-    token = TokenIssuer(KEY).issue("bank", CONTRACT)
+    token = TokenIssuer(COORDINATOR).issue("bank", CONTRACT)
     at = data.draw(st.integers(0, len(token) - 1))
     sign = data.draw(st.characters(codec="ascii").filter(lambda sign: sign != token[at]))
     other = token[:at] + sign + token[at + 1 :]
-    verifier = TokenVerifier(KEY.public_key(), Nonces())
+    verifier = TokenVerifier(COORDINATOR.certificate, Nonces())
     refusal(lambda: verifier.verify(other, audience="bank", contract_hash=CONTRACT))
     verifier.verify(token, audience="bank", contract_hash=CONTRACT)
 
@@ -486,7 +514,7 @@ def test_every_other_spelling_is_refused(data: st.DataObject) -> None:
 )
 @settings(max_examples=60, deadline=None)
 def test_anything_else_is_refused(token: str) -> None:
-    verifier = TokenVerifier(KEY.public_key(), Nonces())
+    verifier = TokenVerifier(COORDINATOR.certificate, Nonces())
     refusal(lambda: verifier.verify(token, audience="bank", contract_hash=CONTRACT))
 
 
@@ -494,11 +522,11 @@ def test_a_replay_is_seen_after_a_restart(
     store: Store, issuer: TokenIssuer, database_url: str, clock: HandClock
 ) -> None:
     token = issuer.issue("bank", CONTRACT)
-    verifier = TokenVerifier(KEY.public_key(), store.users, clock)
+    verifier = TokenVerifier(COORDINATOR.certificate, store.users, clock)
     verifier.verify(token, audience="bank", contract_hash=CONTRACT)
     store.close()
     with Store.open(database_url, clock=clock) as again:
-        verifier = TokenVerifier(KEY.public_key(), again.users, clock)
+        verifier = TokenVerifier(COORDINATOR.certificate, again.users, clock)
         assert "used before" in refusal(
             lambda: verifier.verify(token, audience="bank", contract_hash=CONTRACT)
         )
@@ -507,7 +535,7 @@ def test_a_replay_is_seen_after_a_restart(
 def test_of_many_replays_one_passes(store: Store, issuer: TokenIssuer, clock: HandClock) -> None:
     token = issuer.issue("bank", CONTRACT)
     for memory in (store.users, Nonces(clock)):
-        verifier = TokenVerifier(KEY.public_key(), memory, clock)
+        verifier = TokenVerifier(COORDINATOR.certificate, memory, clock)
         verify = partial(verifier.verify, token, audience="bank", contract_hash=CONTRACT)
         results = at_once(8, lambda _: verify())  # noqa: B023 - run before the loop goes on
         assert sum(isinstance(result, NotAllowed) for result in results) == 7
@@ -530,4 +558,4 @@ def test_only_sensible_tokens_are_issued(issuer: TokenIssuer) -> None:
         with pytest.raises(ParameterError):
             issuer.issue(party, contract)
     with pytest.raises(ParameterError, match="1 second to 1 hour"):
-        TokenIssuer(KEY, lifetime=timedelta(days=1))
+        TokenIssuer(COORDINATOR, lifetime=timedelta(days=1))

@@ -49,7 +49,8 @@ K, L = "k-anonymity", "l-diversity"
             {},
             'adversary "semi-honest" is not allowed; allowed: malicious',
         ),
-        ({"argmax": ["secure"]}, {}, 'argmax "plain" is not allowed; allowed: secure'),
+        ({"argmax": ["plain"]}, {}, 'argmax "secure" is not allowed; allowed: plain'),
+        ({"argmax": ["secure"]}, {"argmax": "plain"}, 'argmax "plain" is not allowed; allowed: secure'),
         ({}, {"deadline": NOW}, "the request's deadline has passed"),
         (
             {},
@@ -356,7 +357,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
                 "budget": -1,
                 "adversary": "malicous",
                 "most_error": 1.5,
-                "argmax": "secure",
+                "argmax": "secret",
                 "epsilon": float("nan"),
                 "deadline": "tomorrow",
                 "providers": {"age": 7},
@@ -366,7 +367,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         )
     assert sorted(caught.value.problems) == [
         'ask.toml: adversary: must be one of "semi-honest", "malicious"; got "malicous" (did you mean "malicious"?)',
-        'ask.toml: argmax: "secure" is not available in this version; use "plain"',
+        'ask.toml: argmax: must be one of "secure", "plain"; got "secret" (did you mean "secure"?)',
         'ask.toml: atributes: unknown key (did you mean "attributes"?); known here: user, purpose, attributes, '
         "class, privacy, most_error, budget, recipients, providers, score, adversary, argmax, epsilon, normalize, "
         "deadline, attempts, show_steps",
@@ -565,3 +566,8 @@ def test_records_are_rounded_up(records: int) -> None:
     assert told % 100 == 0
     assert told - records < max(100, records / 9)
     assert len(str(told).rstrip("0")) <= 2
+
+
+def test_a_key_that_is_no_text_is_told() -> None:
+    with pytest.raises(ParameterError, match="a key holds half a character"):
+        read_policy({"least_k": 2, "\ud800": 1})

@@ -748,3 +748,28 @@ def test_a_session_can_be_told_as_json(store: Store) -> None:
     session = requested(store)
     assert json.loads(json.dumps(session.request)) == {"attributes": ["age"]}
     assert json.dumps(session.status) == '"requested"'
+
+
+def test_what_is_being_computed_for_the_same_terms_is_waited_for(store: Store) -> None:
+    furnish(store)
+    for terms in ("same", "same", "another"):
+        queued(store, terms=terms)
+    claimed = [session for session in (store.sessions.claim(FREE), store.sessions.claim(FREE)) if session]
+    assert {session.terms_hash for session in claimed} == {digest("same"), digest("another")}
+    assert store.sessions.claim(FREE) is None
+    (first,) = (session for session in claimed if session.terms_hash == digest("same"))
+    store.releases.publish(store.sessions.advance(first, Status.ASSEMBLING), new_release(store))
+    made = store.releases.cached(digest("same"), "ann")
+    (twin,) = store.sessions.in_states(Status.QUEUED)
+    assert made is not None
+    assert store.releases.publish_cached(twin, made).status is Status.PUBLISHED
+
+
+def test_a_running_session_can_be_refused_and_an_assembling_one_cannot(store: Store) -> None:
+    furnish(store)
+    queued(store)
+    claimed = store.sessions.claim(FREE)
+    assert claimed is not None
+    assert store.sessions.advance(claimed, Status.REFUSED, "bank: no").cause == "bank: no"
+    with pytest.raises(Conflict, match="cannot become refused"):
+        store.sessions.advance(assembling(store), Status.REFUSED, "bank: no")

@@ -1,51 +1,100 @@
-"""`masquerade demo`: generated people, anonymised and reported, from nothing."""
+"""`masquerade demo`: a coordinator and three parties on this machine, and one table through the whole path."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, print_json, progress, say
+from masquerade.cli.output import Json, Progress, print_json, progress, say
+
+if TYPE_CHECKING:
+    from masquerade.library.client_results import Event
+    from masquerade.library.demo import Demo
 
 
 def demo(
     once: Annotated[
-        bool, typer.Option("--once", help="For scripts: do not open the report in a browser.")
+        bool, typer.Option("--once", help="For scripts: end when the release is there; else Ctrl-C ends it.")
     ] = False,
     folder: Annotated[Path, typer.Option(help="Where to write; made when it is missing.")] = Path(
         "masquerade-demo"
     ),
-    people: Annotated[int, typer.Option(min=100, help="How many people to generate.")] = 10_000,
+    people: Annotated[int, typer.Option(min=100, help="How many people to generate.")] = 5_000,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other people.")] = 7,
     json: Json = False,
 ) -> None:
-    """Generate people with taxonomies and a job, anonymise them, verify the release and write a report.
+    """Start a coordinator and three party nodes with generated people, and ask them for one integrated table.
+
+    A bank (SQLite), an insurer (Parquet) and a clinic (CSV), each a process of its own with a fresh certificate and a
+    policy. They negotiate, sign a contract, find their common people and specialise together; the coordinator
+    verifies and publishes. The release and its report are written; then the console is yours until Ctrl-C.
 
     Example: masquerade demo
     """
-    from masquerade.cli.anonymize import describe
-    from masquerade.data.people import write_people
-    from masquerade.errors import ParameterError
-    from masquerade.library.jobs import anonymize_job
+    from masquerade.library.demo import run_demo
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ParameterError(f"--folder {folder}: cannot be made: {error.strerror}") from None
     with progress() as shown:
-        shown.stage(f"generating {people:,} people")
-        job = write_people(folder, people, seed)
-        written = anonymize_job(job, on_stage=shown.stage, on_step=shown.step)
-    if json:
-        print_json(written.summary)
-        return
-    say(f"generated {people:,} people, their taxonomies and a job in {folder}/", *describe(written))
-    assert written.report is not None  # the generated job asks for one
-    say("", f"open {written.report.resolve().as_uri()}", f"or run it again: masquerade anonymize {job}")
-    if not once and sys.stdout.isatty():
-        import webbrowser
 
-        webbrowser.open(written.report.resolve().as_uri())
+        def tell(made: Demo) -> None:
+            shown.done()
+            if json:
+                print_json(made.summary)
+            else:
+                say(*describe(made), *([] if once else invitation(made)))
+
+        run_demo(
+            folder,
+            people,
+            seed,
+            on_stage=shown.stage,
+            on_event=lambda event: _show(shown, event),
+            on_release=tell,
+            stay=not once,
+        )
+
+
+def describe(made: Demo) -> list[str]:
+    """What came out, for a person; the last line is the cost."""
+    summary = made.summary
+    seconds = ", ".join(f"{name} {spent:.3f}" for name, spent in summary["seconds"].items())
+    sent = ", ".join(f"{name} {count:,} bytes" for name, count in summary["bytes_sent"].items())
+    return [
+        f"three parties, {summary['common_records']:,} common records; released in {summary['groups']:,} groups",
+        *(f"holds: {_requirement(each)}" for each in summary["requirements"] if each["holds"]),
+        f"release: {summary['table']}",
+        f"report:  {summary['report']}",
+        f"seconds: {seconds}",
+        f"cost: {len(summary['steps'])} rounds; sent by {sent}",
+    ]
+
+
+def invitation(made: Demo) -> list[str]:
+    """Where the console is, and how to get in."""
+    users = (f"{name} / {password}" for name, password in made.folder.passwords.items())
+    return [
+        "",
+        f"console: {made.console}",
+        f"sign in as {', or '.join(users)}",
+        f"(kept in {made.folder.passwords_file}); Ctrl-C ends everything",
+    ]
+
+
+def _requirement(verdict: dict[str, Any]) -> str:
+    named = {
+        key: each for key, each in verdict.items() if key not in ("model", "qid", "holds", "value", "groups")
+    }
+    parameters = ", ".join(f"{key} = {each}" for key, each in named.items())
+    over = ", ".join(verdict["qid"])
+    return f"{verdict['model']} ({parameters}) over {over} (worst group: {verdict['value']})"
+
+
+def _show(shown: Progress, event: Event) -> None:
+    if event.status is not None:
+        shown.stage(f"session {event.status}")
+    elif event.kind == "offer":
+        shown.party(str(event.data.get("party")), "has answered")
+    elif event.kind == "progress":
+        for name, far in event.data.get("parties", {}).items():
+            shown.party(name, str(far.get("stage", "")))

@@ -12,7 +12,24 @@ from typing import Annotated
 import typer
 
 import masquerade
-from masquerade.cli import anonymize, audit, bench, demo, evaluate, identity, mashup, verify
+from masquerade.cli import (
+    anonymize,
+    audit,
+    bench,
+    cancel,
+    coordinator,
+    decide,
+    demo,
+    doctor,
+    download,
+    evaluate,
+    identity,
+    mashup,
+    party,
+    request,
+    sessions,
+    verify,
+)
 from masquerade.cli.process import prepare, stopped_by
 from masquerade.errors import BadInput, Bug, MasqueradeError
 
@@ -26,13 +43,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("demo", short_help="Generated people, anonymised and reported.")(demo.demo)
+app.command("demo", short_help="A coordinator and three parties here, and one table through it all.")(demo.demo)
 app.command("anonymize", short_help="One table in, one verified release out.")(anonymize.anonymize)
 app.command("mashup", short_help="Tables of several parties in, one verified release out.")(mashup.mashup)
 app.command("verify", short_help="Does a release satisfy its job's requirements?")(verify.verify)
 app.command("evaluate", short_help="What a release kept of its original.")(evaluate.evaluate)
 app.add_typer(identity.app, name="identity", short_help="Certificates for trials.")
 app.add_typer(audit.app, name="audit", short_help="Prove that an audit log is whole.")
+app.add_typer(party.app, name="party", short_help="A party's node.")
+app.add_typer(coordinator.app, name="coordinator", short_help="The coordinator.")
+app.command("request", short_help="Ask a coordinator for a table.")(request.request)
+app.command("sessions", short_help="Your requests, and how they stand.")(sessions.sessions)
+app.command("download", short_help="Fetch a published table.")(download.download)
+app.command("cancel", short_help="End a request.")(cancel.cancel)
+app.command("decide", short_help="Accept, relax or withdraw what missed its quality.")(decide.decide)
+app.command("doctor", short_help="Check certificates, clocks, data, database and peers.")(doctor.doctor)
 app.command("bench", short_help="Rerun an experiment.")(bench.bench)
 
 

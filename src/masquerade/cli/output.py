@@ -77,9 +77,16 @@ class Progress:
         self._parties[name] = stage
         self._tell("; ".join(f"{each}: {doing}" for each, doing in self._parties.items()))
 
+    def done(self) -> None:
+        """Nothing more is going on: a terminal shows no spinner any longer."""
+        if self._status is not None:
+            self._status.stop()
+
     def _tell(self, text: str) -> None:
         if self._status is not None:
-            self._status.update(text)
+            from rich.markup import escape
+
+            self._status.update(escape(text))  # a value may look like markup
             return
         now = time.monotonic()
         if now - self._told >= PATIENCE:

@@ -8,7 +8,7 @@ and no function whose last digit depends on the machine: a seed gives the same t
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +35,16 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _MOST_PEOPLE = 10**8  # so many numbers begin with a 9, which no real one does
+_OTHER_STREAM = 0x5EED  # who knows whom is drawn apart from who there is
 _TODAY = days(datetime.date(2025, 1, 1))
 _RETIRED, _STUDENT = list(JOBS).index("Retired"), list(JOBS).index("Student")
+
+ORGANISATIONS: Mapping[str, Sequence[str]] = {
+    "bank": ("name", "job", "education", "salary", "approved"),
+    "insurer": ("town", "hours", "children"),
+    "clinic": ("name", "birth_date", "sex", "disease"),
+}
+"""Three organisations that know different things about the same people."""
 
 
 def generate_people(n: int, seed: int = 7, *, missing: float = 0.0) -> pa.Table:
@@ -97,6 +105,35 @@ def generate_people(n: int, seed: int = 7, *, missing: float = 0.0) -> pa.Table:
         }
     )
     return _with_holes(table, dice, missing) if missing else table
+
+
+def split_people(
+    people: pa.Table,
+    holdings: Mapping[str, Sequence[str]] = ORGANISATIONS,
+    seed: int = 7,
+    known: float = 0.85,
+) -> dict[str, pa.Table]:
+    """The tables of organisations of which each knows other columns of the people, each person by the ssn.
+
+    Each knows a `known` share of the people, not the same ones as the others, and has them in an order of its own.
+    """
+    if not 0 <= known <= 1:
+        raise ParameterError(
+            f"The known parameter of split_people must be a share from 0 to 1. Got {known!r} instead."
+        )
+    dice = _Dice(people.num_rows, seed ^ _OTHER_STREAM)
+    tables = {}
+    for name, columns in holdings.items():
+        order = np.argsort(dice.roll(), kind="stable")
+        tables[name] = people.select(["ssn", *columns]).take(pa.array(order[dice.roll() < known]))
+    return tables
+
+
+def common_people(people: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The people whom every organisation knows: what a trusted party would have after joining the tables."""
+    for table in tables.values():
+        people = people.filter(pc.is_in(people["ssn"], table["ssn"].combine_chunks()))
+    return people
 
 
 def people_taxonomies() -> dict[str, str]:

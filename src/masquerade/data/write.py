@@ -36,10 +36,10 @@ def write_table(table: pa.Table, path: Path, separator: str = ",") -> None:
     if path.suffix.lower() in PARQUET_SUFFIXES:
         import pyarrow.parquet
 
-        with _replacing(path) as file:
+        with replacing(path) as file:
             pyarrow.parquet.write_table(table, file)
     else:
-        with _replacing(path) as file:
+        with replacing(path) as file:
             for lines in csv_lines(table, separator):
                 file.write(lines)
 
@@ -54,7 +54,7 @@ def check_target(path: Path) -> None:
 
 def write_text_atomically(path: Path, text: str) -> None:
     """Write a text file in UTF-8; atomically."""
-    with _replacing(path) as file:
+    with replacing(path) as file:
         file.write(text.encode())
 
 
@@ -147,7 +147,7 @@ def _same_memory(one: pa.Array, other: pa.Array) -> bool:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when the block ends well, and vanishes when it does not."""
     _check_folder(path)
     try:

@@ -48,7 +48,8 @@ def evaluate(
     published = release if isinstance(release, Table) else Table(release)
     qid = checked_requirement(requirement).qid_attributes
     _check_numbers(queries=queries, folds=folds, seed=seed, **({} if train is None else {"train": train}))
-    used = [*table.schema.names, *([target] if target is not None else []), *requirement.sensitive_attributes]
+    special = [name for name in requirement.special_columns if name not in requirement.provider_columns]
+    used = [*table.schema.names, *([target] if target is not None else []), *special]
     complete = table.complete(dict.fromkeys(used), missing)
     if train is not None and not 1 <= train < len(complete):
         raise ParameterError(

@@ -14,6 +14,7 @@ import pyarrow as pa
 from masquerade.anonymize.outcome import OnStep
 from masquerade.data.source import Source, database_scheme, read_source
 from masquerade.data.table import Table
+from masquerade.errors import DataError
 from masquerade.job.model import DataSection
 from masquerade.job.plan import Plan, bare_source
 from masquerade.job.tables import read_section
@@ -52,7 +53,9 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     # A provider's column that is not there is told with the others, whether or not it is released.
     asked = used if provider is None else [*used, provider]
     source = _read(data.source, data, plan.base, asked, {*plan.requirement.qid_attributes, *plan.published})
-    table = Table(source.table.select(used), schema, origin=source.origin)
+    # m-privacy is checked with the provider, whether or not it is released.
+    needed = list(dict.fromkeys([*used, *plan.requirement.provider_columns]))
+    table = Table(source.table.select(needed), schema, origin=source.origin)
     read = time.perf_counter() - started
 
     on_stage("anonymising")
@@ -80,6 +83,12 @@ def verify_job(release: str | Path, job: str | Path) -> Verification:
     plan = Plan(Path(job))
     plan.settle()
     source = read_source(str(release), Path())
+    for name in plan.requirement.provider_columns:
+        if name not in source.all_columns:
+            raise DataError(
+                f'{source.origin.name}: no column "{name}"; m-privacy can be verified only where each record names its '
+                "provider: make the release with output.keep_provider = true"
+            )
     found = verify(Table(source.table, origin=source.origin), plan.requirement)
     leaked = tuple(name for name in dict.fromkeys(plan.job.roles.identifiers) if name in source.all_columns)
     return replace(found, identifiers=leaked)

@@ -42,9 +42,10 @@ from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.dka.party import DKA_DATAFLY
 from masquerade.protocol.party import ASSEMBLER
 
-_BLAMED = re.compile(r"party ([a-z0-9-]+): (.*)")
+_BLAMED = re.compile(r"party ([a-z0-9-]+(?: or [a-z0-9-]+)*): (.*)")
 _GRACE = 10.0  # seconds that the others get to end by themselves when one has failed
 
 OnParty = Callable[[str, str], None]  # a party's name, and what it is doing
@@ -68,6 +69,7 @@ class Mashup:
         return {
             **self.release.summary,
             "common_records": self.release.rows,
+            **{name: each for name, each in self.release.settings.items() if name == "argmax"},
             "bytes_sent": dict(self.bytes_sent),
             "messages": dict(self.messages),
             "rounds": self.rounds,
@@ -151,7 +153,11 @@ class _Run:
                 others = {other: address for other, address in addresses.items() if other != name}
                 await self._write(name, Book(others))
             watchers = [asyncio.create_task(self._watch(name)) for name in self.contract.parties]
-            self.on_stage("aligning and specialising")
+            self.on_stage(
+                "aligning and generalising"
+                if self.contract.algorithm == DKA_DATAFLY
+                else "aligning and specialising"
+            )
             nodes = [Node(name, addresses[name]) for name in self.contract.parties]
             agreement = Agreement(self.contract.hash, self.contract.version)
             weights = {name: section.weight for name, section in self.plan.job.attributes.items()}
@@ -185,6 +191,7 @@ class _Run:
             identity.key.decode(),
             trust,
             str(self.folder),
+            str(_notes(self.plan, name)) if self.contract.algorithm == DKA_DATAFLY else "",
         )
         await self._write(name, setup)
         while True:
@@ -266,6 +273,12 @@ class _Run:
             if process.returncode is None:
                 process.kill()
             await process.wait()
+
+
+def _notes(plan: Plan, name: str) -> Path:
+    """Where a party notes its rounds down: beside the table, until the release is there."""
+    table = plan.outputs().table
+    return table.with_name(f".{table.stem}.{name}.notes")
 
 
 def _written(

@@ -29,9 +29,12 @@ from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity
 from masquerade.net.running import run_async
+from masquerade.net.script import Script
 from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
+from masquerade.protocol.dka.party import DKA_DATAFLY, dka_party
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.party import party
 from masquerade.service.audit import AuditLog
@@ -75,6 +78,7 @@ class Setup(msgspec.Struct, frozen=True):
     key: str
     trust: dict[str, str]
     folder: str  # where its transcript, audit log and certificate go
+    notes: str = ""  # what it notes down between rounds, so that a session that broke can go on; "": nothing
 
 
 class Listening(msgspec.Struct, frozen=True, tag="listening"):
@@ -149,15 +153,24 @@ async def _run(setup: Setup) -> None:
             log.contract(contract.canonical())
             with log.session(contract.hash.hex(), list(book.addresses), records.transcript) as transcript:
                 async with listener.connect(peers, agreement) as channels:
-                    script = party(
-                        setup.name,
-                        contract,
-                        table,
-                        ids,
-                        left_out=left_out,
-                        on_stage=lambda name: _tell(Stage(name)),
-                    )
+                    script = _script(setup, contract, table, ids, left_out)
                     await run_script(script, channels, transcript=transcript)
+
+
+def _script(
+    setup: Setup, contract: Contract, table: Table, ids: list[bytes], left_out: tuple[str, ...]
+) -> Script[int]:
+    """The party's part in what the contract asks for."""
+
+    def on_stage(name: str) -> None:
+        _tell(Stage(name))
+
+    if contract.algorithm == DKA_DATAFLY:
+        notebook = Notebook(Path(setup.notes), notes_purpose(contract, table, ids)) if setup.notes else None
+        return dka_party(
+            setup.name, contract, table, ids, left_out=left_out, on_stage=on_stage, notebook=notebook
+        )
+    return party(setup.name, contract, table, ids, left_out=left_out, on_stage=on_stage)
 
 
 def _tell(message: Any) -> None:

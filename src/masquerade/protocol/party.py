@@ -20,11 +20,16 @@ from masquerade.data.table import Origin, Table
 from masquerade.errors import Bug, NoCommonRecords
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.align import align
+from masquerade.protocol.argmax import ArgMax, plain
+from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.classes import share_class
 from masquerade.protocol.columns import Columns, Received, Told, write_columns
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.distant_checks import prepare_checks
+from masquerade.protocol.distant_parts import distant_from, implied_size
 from masquerade.protocol.mashup import JointSchema, Round, mashup
 from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
+from masquerade.protocol.secure_argmax import prepare
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
 from masquerade.utility.scores import SCORES
@@ -32,6 +37,7 @@ from masquerade.utility.scores import SCORES
 ASSEMBLER = "assembler"
 
 OnStage = Callable[[str], None]
+OnStep = Callable[[Told], None]
 
 
 def party(
@@ -41,18 +47,24 @@ def party(
     identifiers: Sequence[bytes],
     *,
     left_out: Sequence[str] = (),
+    tell_steps: bool = True,
     on_stage: OnStage | None = None,
+    on_step: OnStep | None = None,
+    before_handing_in: Callable[[], None] | None = None,
 ) -> Script[int]:
     """This party's part; returns the number of common records.
 
     `table` has the columns that the contract asks of this party, without missing cells; `identifiers` one a row.
+    Without `tell_steps` the assembler gets the columns and figures alone. `on_step` hears of this party's own
+    specializations as they are made. `before_handing_in` has the last word: what it raises ends the session, and
+    nothing has left.
     """
     tell = on_stage if on_stage is not None else _silent
     me = contract.parties.index(name)
     tell("aligning")
     started = time.perf_counter()
     # Everybody hashes its own list and blinds every list; the others' sizes are not known yet, and are as a rule alike.
-    work = _Progress(tell, len(identifiers) * (len(contract.parties) + 1))
+    work = AlignProgress(tell, len(identifiers) * (len(contract.parties) + 1))
     rows = yield from align(
         me, contract.parties, identifiers, contract.hash, contract.most_records, work.more
     )
@@ -63,17 +75,31 @@ def party(
     own = table.take(rows)
     aligned = time.perf_counter()
 
-    tell("specialising")
+    hides_scores = contract.argmax == "secure"
+    tell("preparing the comparisons" if hides_scores else "specialising")
     needed = contract.columns_needed(name)
     held = own.coded(contract.class_name) if contract.class_name in needed else None
     classes = yield from share_class(name, contract, held, len(own))
-    view, state, schema = _prepared(name, contract, own, classes)
+    view, state, schema, sensitive = _prepared(name, contract, own, classes)
+    argmax: ArgMax = plain
+    seconds = {"align": aligned - started}
+    before = time.perf_counter()
+    checks = yield from prepare_checks(me, contract, sensitive, len(own))
+    if hides_scores:
+        words = bid_words(contract.score, len(own), len(schema.attributes))
+        argmax = yield from prepare(me, contract.parties, words)
+        tell("specialising")
+    if hides_scores or checks is not None:
+        seconds["prepare"] = time.perf_counter() - before
     made = 0
 
-    def on_round(_: Round) -> None:
+    def on_round(one: Round) -> None:
         nonlocal made
         made += 1
         tell(f"specialising: round {made}")
+        if on_step is not None:
+            for step in _told([one], view, made - 1):
+                on_step(step)
 
     rounds = yield from mashup(
         me,
@@ -82,23 +108,27 @@ def party(
         view,
         state,
         classes,
+        argmax=argmax,
+        checks=checks,
         participation=_strategy(contract),
         on_round=on_round,
     )
     if not all(partition.holds() for partition in state.partitions):
         raise Bug("the mashup arrived at groups that the requirement refuses; nothing was handed in")
-    finished = time.perf_counter()
+    seconds["protocol"] = time.perf_counter() - aligned - seconds.get("prepare", 0.0)
 
+    if before_handing_in is not None:
+        before_handing_in()
     tell("handing in")
     released = {each.name: view.released(each.name) for each in contract.qid_columns if each.holder == name}
     yield Send(
         (ASSEMBLER,),
         Columns(
-            table=write_columns(_handed_in(name, contract, own, released)),
-            steps=_told(rounds, view),
+            table=write_columns(handed_in(name, contract, own, released)),
+            steps=_told(rounds, view) if tell_steps else (),
             losses=losses_of(_comparison(own, tuple(released.values()))),
             left_out=tuple(left_out),
-            seconds={"align": aligned - started, "protocol": finished - aligned},
+            seconds=seconds,
         ),
     )
     yield Receive(ASSEMBLER, Received)
@@ -106,7 +136,7 @@ def party(
 
 
 @dataclass
-class _Progress:
+class AlignProgress:
     """Tells now and then how far the alignment is."""
 
     tell: OnStage
@@ -125,7 +155,7 @@ class _Progress:
 
 def _prepared(
     name: str, contract: Contract, own: Table, classes: Coded | None
-) -> tuple[LocalView, PublicState, JointSchema]:
+) -> tuple[LocalView, PublicState, JointSchema, dict[str, Coded]]:
     parts = contract.parts
     joint = contract.qid_columns
     schema = JointSchema(
@@ -141,11 +171,14 @@ def _prepared(
     judged = [part for part in parts if part.sensitive is None or part.sensitive in sensitive]
     # Every party comes to the same conclusion, in the same words.
     refuse_unreachable(Table(own.arrow, own.schema, origin=Origin("the common records")), judged)
-    state = PublicState(schema.attributes, parts, sensitive, len(own))
+    # What requirements of other parties' sensitive values say of sizes alone is checked here, before anybody is asked.
+    holder = {column.name: column.holder for column in contract.columns}
+    sizes = [implied_size(part) for part in parts if distant_from(part, holder)]
+    state = PublicState(schema.attributes, [*parts, *sizes], sensitive, len(own))
     columns = {
         position: own.column(column.name) for position, column in enumerate(joint) if column.holder == name
     }
-    return LocalView(columns, classes, SCORES[contract.score]), state, schema
+    return LocalView(columns, classes, SCORES[contract.score]), state, schema, sensitive
 
 
 def _strategy(contract: Contract) -> Participation:
@@ -154,7 +187,8 @@ def _strategy(contract: Contract) -> Participation:
     return AlwaysTakePart()
 
 
-def _handed_in(name: str, contract: Contract, own: Table, released: dict[str, Generalised]) -> pa.Table:
+def handed_in(name: str, contract: Contract, own: Table, released: dict[str, Generalised]) -> pa.Table:
+    """A party's columns of the release: the generalised ones, and what is released as it is."""
     cells = {
         column.name: released[column.name].to_arrow() if column.name in released else own.cells(column.name)
         for column in contract.columns_of(name)
@@ -171,9 +205,10 @@ def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     return column
 
 
-def _told(rounds: Sequence[Round], view: LocalView) -> tuple[Told, ...]:
+def _told(rounds: Sequence[Round], view: LocalView, first: int = 0) -> tuple[Told, ...]:
+    """This party's own specializations among these rounds, which are numbered from `first`."""
     told = []
-    for number, each in enumerate(rounds):
+    for number, each in enumerate(rounds, first):
         if each.candidate is not None:
             step = step_of(each.candidate, view.own[each.attribute].column)
             told.append(Told(number, step.attribute, step.value, step.children, step.score))

@@ -77,6 +77,7 @@ async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -
         server_header=False,
         h11_max_incomplete_event_size=64 * 1024,
         timeout_graceful_shutdown=5,
+        timeout_keep_alive=75,  # callers let go of an idle connection first, or a call meets one that closes
     )
     config.load()
     config.ssl = _context(ssl.PROTOCOL_TLS_SERVER, identity, trust, *trust.names)
@@ -121,6 +122,12 @@ def _knowing(trust: TrustStore) -> type[H11Protocol]:
                 await inner(scope, receive, send)
 
             self.app = named
+
+        def shutdown(self) -> None:
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.abort()  # a peer that keeps a connection does not answer TLS's goodbye
+            else:
+                super().shutdown()
 
     return Knowing
 

@@ -215,6 +215,7 @@ def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequir
         score=request.score_name,
         class_name=request.class_name,
         class_from=class_from,
+        argmax=request.argmax,
         adversary=request.adversary,
         epsilon=request.epsilon,
         normalize=request.normalize,

@@ -51,7 +51,7 @@ class Policy(Form):
         ("semi-honest", "malicious"), description='a list of one or more of "semi-honest", "malicious"'
     )
     argmax: Annotated[tuple[Argmax, ...], Field(strict=False, min_length=1)] = key(
-        ("plain", "secure"), description='a list of one or more of "plain", "secure"'
+        ("secure", "plain"), description='a list of one or more of "secure", "plain"'
     )
     price: Prices = key(Prices(), description="a table, written [price]")
     sessions: Annotated[int, Field(ge=1)] = key(4, description="a whole number of at least 1")

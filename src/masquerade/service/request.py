@@ -25,7 +25,7 @@ MOST_ATTEMPTS = 10
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False, max_length=1000)]
 Adversary = Literal["semi-honest", "malicious"]
-Argmax = Literal["plain", "secure"]
+Argmax = Literal["secure", "plain"]
 
 _NAMES = 'a list of names, such as ["age", "job"]'
 
@@ -82,7 +82,7 @@ class Request(Form):
     )
     score: Text | None = key(None, description="one of " + ", ".join(f'"{name}"' for name in SCORES))
     adversary: Adversary = key("semi-honest", description='one of "semi-honest", "malicious"')
-    argmax: Argmax = key("plain", description='one of "plain", "secure"')
+    argmax: Argmax = key("secure", description='one of "secure", "plain"')
     epsilon: Annotated[str, PlainValidator(_not_negative)] = key(
         "0.01", description="a finite number of at least 0"
     )
@@ -122,8 +122,6 @@ class Request(Form):
             if name not in self.released:
                 text = f'"{name}" is not among the attributes{hint(name, self.released)}'
                 yield ("providers", name), text
-        if self.argmax == "secure":
-            yield ("argmax",), '"secure" is not available in this version; use "plain"'
         try:
             score = score_named(self.score, self.class_name is not None)
         except ParameterError as error:

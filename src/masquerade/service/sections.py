@@ -93,6 +93,8 @@ def _read(form: type[Read], rest: dict[str, Any], problems: Problems) -> Read:
             if attempt:
                 break
             for fault in error.errors(include_url=False, include_context=False):
+                if not fault["loc"]:  # pydantic names no key that is no text
+                    raise ParameterError(f"{problems.source}: a key holds half a character") from None
                 _tell(form, fault["loc"], fault["type"], fault["input"], problems)
                 rest = {key: value for key, value in rest.items() if key != fault["loc"][0]}
         else:

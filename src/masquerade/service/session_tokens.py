@@ -1,8 +1,9 @@
 """Session tokens: the coordinator's word to one party about one contract, for a few minutes and one use.
 
-Compact form `mqs1.CLAIMS.SIGNATURE`, both parts base64url without padding. CLAIMS is JSON; the signature (Ed25519)
-covers a label, so that it can never be taken for another message, and CLAIMS as they are written. Whoever knows the
-coordinator's public key can verify a token; only the coordinator can make one. A party needs no store for that.
+Compact form `mqs1.CLAIMS.SIGNATURE`, both parts base64url without padding. CLAIMS is JSON; the signature (ECDSA on
+P-256 with SHA-256, by the key of the coordinator's identity, as r and s of 32 bytes each) covers a label, so that it
+can never be taken for another message, and CLAIMS as they are written. Whoever has pinned the coordinator's certificate
+can verify a token; only the coordinator can make one. A party needs no store for that.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import msgspec
+from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from masquerade.errors import NotAllowed, ParameterError
-from masquerade.net.identity import check_name
+from masquerade.errors import Bug, NotAllowed, ParameterError
+from masquerade.net.identity import Identity, check_name
 
 Clock = Callable[[], datetime]
 
@@ -31,6 +36,8 @@ CLOCKS_DIFFER = timedelta(seconds=30)
 _VERSION = "mqs1"
 _LABEL = b"masquerade session token 1\0"
 _LONGEST = 2048
+_HALF = 32  # bytes of r, and of s
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of P-256
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -77,9 +84,9 @@ class Nonces:
 
 @dataclass(frozen=True)
 class TokenIssuer:
-    """Makes session tokens."""
+    """Makes session tokens with the coordinator's identity."""
 
-    key: Ed25519PrivateKey
+    identity: Identity
     clock: Clock = system_clock
     lifetime: timedelta = LIFETIME
 
@@ -100,15 +107,14 @@ class TokenIssuer:
             expires=int((now + self.lifetime).timestamp()),
         )
         written = _encoded(msgspec.json.encode(claims, order="sorted"))
-        signature = self.key.sign(_LABEL + written.encode())
-        return f"{_VERSION}.{written}.{_encoded(signature)}"
+        return f"{_VERSION}.{written}.{_encoded(_signed(self.identity, written))}"
 
 
 @dataclass(frozen=True)
 class TokenVerifier:
-    """Checks session tokens. A token that passes has been used."""
+    """Checks session tokens against the coordinator's pinned certificate (PEM). A token that passes has been used."""
 
-    public_key: Ed25519PublicKey
+    certificate: bytes
     seen: NonceMemory
     clock: Clock = system_clock
 
@@ -134,11 +140,28 @@ class TokenVerifier:
         if len(parts) != 3 or parts[0] != _VERSION:
             raise NotAllowed("session token: not of a form that is known here")
         try:
-            signature = _decoded(parts[2])
-            self.public_key.verify(signature, _LABEL + parts[1].encode())
+            _verify(self.certificate, parts[1], _decoded(parts[2]))
             return msgspec.json.decode(_decoded(parts[1]), type=Claims)
         except (InvalidSignature, binascii.Error, ValueError, msgspec.MsgspecError):
             raise NotAllowed("session token: the coordinator did not sign it") from None
+
+
+def _signed(identity: Identity, written: str) -> bytes:
+    key = load_pem_private_key(identity.key, None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise Bug("an identity whose key is not one on an elliptic curve")
+    r, s = decode_dss_signature(key.sign(_LABEL + written.encode(), ec.ECDSA(hashes.SHA256())))
+    return b"".join(part.to_bytes(_HALF, "big") for part in (r, min(s, _ORDER - s)))
+
+
+def _verify(certificate: bytes, written: str, signature: bytes) -> None:
+    key = x509.load_pem_x509_certificate(certificate).public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey) or len(signature) != 2 * _HALF:
+        raise InvalidSignature
+    r, s = int.from_bytes(signature[:_HALF], "big"), int.from_bytes(signature[_HALF:], "big")
+    if s > _ORDER // 2:  # its twin is as good, and a signature has one spelling only
+        raise InvalidSignature
+    key.verify(encode_dss_signature(r, s), _LABEL + written.encode(), ec.ECDSA(hashes.SHA256()))
 
 
 def _encoded(data: bytes) -> str:

@@ -46,7 +46,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score: str
     class_name: str | None = None
     class_from: str | None = None
-    argmax: Literal["plain"] = "plain"
+    argmax: Literal["secure", "plain"] = "secure"
     adversary: Literal["semi-honest", "malicious"] = "semi-honest"
     epsilon: str = "0.01"
     normalize: Literal["none", "strip", "casefold"] = "strip"

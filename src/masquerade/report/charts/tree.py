@@ -200,7 +200,12 @@ def _drawn(node: TreeNode, box: _Box, total: int) -> Markup:
 
 def _said(nodes: Sequence[TreeNode]) -> str:
     shown = [node for node in nodes if node.place == "cut" and not node.note]
-    told = [f"{clip(node.label, 60)}: {counted(node.records or 0, 'record')}" for node in shown[:25]]
+    told = [
+        clip(node.label, 60)
+        if node.records is None
+        else f"{clip(node.label, 60)}: {counted(node.records, 'record')}"
+        for node in shown[:25]
+    ]
     told += [f"and {count(len(shown) - 25)} more"] if len(shown) > 25 else []
     told += [node.label for node in nodes if node.place == "cut" and node.note]
     return "Released values: " + "; ".join(told) + "."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +27,13 @@ class Events:
         with self._database.writing() as transaction:
             return append(transaction, session_id, kind, data, self._database.clock())
 
+    def extend(self, session_id: str, several: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """Tell several things at once, in their order."""
+        with self._database.writing() as transaction:
+            now = self._database.clock()
+            for kind, data in several:
+                append(transaction, session_id, kind, data, now)
+
     def after(self, session_id: str, number: int = 0, limit: int = 500) -> list[Event]:
         """The events of a session that follow the one with this number, in order."""
         query = (
@@ -37,6 +44,18 @@ class Events:
         )
         with self._database.reading() as transaction:
             return [_event(row) for row in transaction.scalars(query)]
+
+    def last(self, session_id: str, kind: str) -> Event | None:
+        """The newest event of a kind, if there is one."""
+        query = (
+            select(EventRow)
+            .where(EventRow.session == checks.findable(session_id), EventRow.kind == kind)
+            .order_by(EventRow.number.desc())
+            .limit(1)
+        )
+        with self._database.reading() as transaction:
+            row = transaction.scalars(query).one_or_none()
+            return None if row is None else _event(row)
 
 
 def append(

@@ -14,7 +14,7 @@ from masquerade.net.identity import check_name
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database
 from masquerade.service.store.records import Provider
-from masquerade.service.store.tables import ProviderRow, ProviderUserRow
+from masquerade.service.store.tables import ProviderRow, ProviderUserRow, UserRow
 
 
 class Providers:
@@ -42,8 +42,7 @@ class Providers:
                 elif row.fingerprint != fingerprint:
                     row.schema = None
                 row.address, row.fingerprint, row.public = address, fingerprint, public
-                kept = {each.user: each for each in row.allowed}
-                row.allowed = [kept.get(user) or ProviderUserRow(party=party, user=user) for user in users]
+                _allow(row, users)
                 transaction.flush()
                 return _provider(row)
         except IntegrityError:
@@ -51,12 +50,30 @@ class Providers:
                 f"provider {party}: its allowed users must have accounts; got {', '.join(users)}"
             ) from None
 
-    def publish_schema(self, party: str, fingerprint: str, schema: Mapping[str, Any]) -> Provider:
-        """Take in the schema that a party publishes; only from the certificate that it is known by."""
+    def publish_schema(
+        self,
+        party: str,
+        fingerprint: str,
+        schema: Mapping[str, Any],
+        *,
+        public: bool | None = None,
+        allowed: Iterable[str] | None = None,
+    ) -> Provider:
+        """Take in the schema that a party publishes; only from the certificate that it is known by.
+
+        With it a party may tell who may ask it; users that have no account (yet) are left out.
+        """
         written = checks.document(schema, f"the schema of {shown(party)}")
         with self._database.writing() as transaction:
             row = self._own(transaction, party, fingerprint)
             row.schema, row.last_seen = written, self._database.clock()
+            if public is not None:
+                row.public = public
+            if allowed is not None:
+                names = [checks.findable(name) for name in allowed]
+                known = transaction.scalars(select(UserRow.name).where(UserRow.name.in_(names)))
+                _allow(row, sorted(set(known)))
+            transaction.flush()
             return _provider(row)
 
     def seen(self, party: str, fingerprint: str) -> None:
@@ -99,6 +116,11 @@ def reachable_by(user: str) -> ColumnElement[bool]:
         ProviderUserRow.party == ProviderRow.party, ProviderUserRow.user == checks.findable(user)
     )
     return or_(ProviderRow.public, listed)
+
+
+def _allow(row: ProviderRow, users: Iterable[str]) -> None:
+    kept = {each.user: each for each in row.allowed}
+    row.allowed = [kept.get(user) or ProviderUserRow(party=row.party, user=user) for user in users]
 
 
 def _provider(row: ProviderRow) -> Provider:

@@ -75,7 +75,7 @@ class Releases:
         with self._database.writing() as transaction:
             now = self._database.clock()
             row = move(transaction, session, Status.PUBLISHED, now, details={"cached": True})
-            _require_was(session, Status.AGREED)
+            _require_was(session, Status.AGREED, Status.QUEUED)
             cached = _cached(row.terms_hash or "", row.client, now).where(ReleaseRow.id == release.id)
             made = transaction.scalars(cached).first()
             if made is None:
@@ -115,6 +115,11 @@ class Releases:
         with self._database.reading() as transaction:
             row = transaction.scalars(_held(checks.findable(session_id), self._database.clock())).first()
             return None if row is None else _release(row)
+
+    def kept(self) -> set[str]:
+        """The paths of all tables that are kept, held or published, and of those that are still to be deleted."""
+        with self._database.reading() as transaction:
+            return set(transaction.scalars(select(ReleaseRow.table_path).where(ReleaseRow.removed.is_(None))))
 
     def cached(self, terms_hash: str, user: str) -> Release | None:
         """A release for these terms that a user may have now.
@@ -163,9 +168,11 @@ def expired(transaction: Transaction, now: datetime) -> tuple[tuple[int, ...], t
     return tuple(row.id for row in over), tuple(sorted(files - needed))
 
 
-def _require_was(session: Session, status: Status) -> None:
-    if session.status is not status:
-        raise Conflict(f"session {session.id} is {session.status}: this needs one that is {status}")
+def _require_was(session: Session, *allowed: Status) -> None:
+    if session.status not in allowed:
+        raise Conflict(
+            f"session {session.id} is {session.status}: this needs one that is {' or '.join(allowed)}"
+        )
 
 
 def _add(

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 from sqlalchemy.orm import Session as Transaction
+from sqlalchemy.orm import aliased
 
 from masquerade.errors import Conflict, NotFound, ParameterError, shown
 from masquerade.service.store import checks, events
@@ -120,12 +121,18 @@ class Sessions:
 
     # --- moves ---
 
-    def advance(self, session: Session, to: Status, cause: str | None = None) -> Session:
-        """Move a session on. Conflict when that is not allowed, or somebody was faster."""
+    def advance(
+        self,
+        session: Session,
+        to: Status,
+        cause: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Move a session on; the event tells the details, too. Conflict when not allowed, or somebody was faster."""
         if to in _REACHED_BY:
             raise ParameterError(f"a session becomes {to} by {_REACHED_BY[to]}")
         with self._database.writing() as transaction:
-            return session_record(move(transaction, session, to, self._database.clock(), cause))
+            return session_record(move(transaction, session, to, self._database.clock(), cause, details))
 
     def agree(
         self,
@@ -142,12 +149,8 @@ class Sessions:
         written = checks.document(contract, "the contract")
         with self._database.writing() as transaction:
             row = move(transaction, session, Status.AGREED, self._database.clock())
-            taken = select(SessionRow.id).where(
-                SessionRow.contract_hash == contract_hash, SessionRow.id != row.id
-            )
-            if transaction.scalars(taken).first() is not None:
-                raise Conflict(f"another session has the contract {contract_hash} already")
-            row.terms_hash, row.contract_hash, row.contract = terms_hash, contract_hash, written
+            row.terms_hash = terms_hash
+            _set_contract(transaction, row, contract_hash, written)
             row.attempts, row.queued, row.started = 0, None, None
             row.expires = expires or row.expires
             return session_record(row)
@@ -156,6 +159,56 @@ class Sessions:
         """An attempt failed: back to the queue, at its old place, or failed when the contract allows no more."""
         again = session.attempts < session.attempt_limit
         return self.advance(session, Status.QUEUED if again else Status.FAILED, cause)
+
+    def renew(self, session: Session, contract_hash: str, contract: Mapping[str, Any]) -> Session:
+        """The contract of this attempt, signed anew, while the session is running."""
+        checks.sha256(contract_hash, "contract_hash")
+        written = checks.document(contract, "the contract")
+        with self._database.writing() as transaction:
+            row = existing(transaction, session.id, lock=True)
+            if row.version != session.version or row.status != Status.RUNNING:
+                raise Conflict(f"session {row.id} was moved meanwhile: it is {row.status} now; look again")
+            _set_contract(transaction, row, contract_hash, written)
+            row.version += 1
+            transaction.flush()
+            return session_record(row)
+
+    def put_back(
+        self, session: Session, cause: str, contract_hash: str, contract: Mapping[str, Any]
+    ) -> Session:
+        """A party was busy: back to the queue, at its old place; the attempt does not count.
+
+        The contract was shown, so it is not used again: another is stored, which is signed when its turn comes.
+        """
+        checks.sha256(contract_hash, "contract_hash")
+        written = checks.document(contract, "the contract")
+        with self._database.writing() as transaction:
+            row = existing(transaction, session.id, lock=True)
+            if row.version == session.version and row.status == Status.RUNNING:
+                row.attempts -= 1
+                transaction.flush()
+            row = move(transaction, session, Status.QUEUED, self._database.clock(), cause)
+            _set_contract(transaction, row, contract_hash, written)
+            return session_record(row)
+
+    def relax(
+        self,
+        session: Session,
+        request: Mapping[str, Any],
+        *,
+        attempt_limit: int = 3,
+        expires: datetime | None = None,
+    ) -> Session:
+        """The client asks the same parties for something else; the table that was held is discarded."""
+        if not 1 <= attempt_limit <= MOST_ATTEMPTS:
+            raise ParameterError(f"attempt_limit: must be from 1 to {MOST_ATTEMPTS}; got {attempt_limit}")
+        written = checks.document(request, "the request")
+        with self._database.writing() as transaction:
+            if session.status is not Status.AWAITING_CLIENT:
+                raise Conflict(f"session {session.id} is {session.status}: nothing waits for a word on it")
+            row = move(transaction, session, Status.NEGOTIATING, self._database.clock())
+            row.request, row.expires, row.attempts, row.attempt_limit = written, expires, 0, attempt_limit
+            return session_record(row)
 
     # --- the queue ---
 
@@ -189,6 +242,12 @@ class Sessions:
         )
         with self._database.reading() as transaction:
             return dict(transaction.execute(query).all())
+
+    def count(self, *states: Status) -> int:
+        """How many sessions are in one of these states."""
+        query = select(func.count()).select_from(SessionRow).where(SessionRow.status.in_(states))
+        with self._database.reading() as transaction:
+            return int(transaction.scalars(query).one())
 
     def interrupted(self) -> list[Session]:
         """After a restart: what was computing when the coordinator stopped; `retry` each with a cause."""
@@ -238,6 +297,15 @@ def move(
     data = {**(details or {}), "from": was, "to": to, "cause": cause, "attempt": row.attempts}
     events.append(transaction, row.id, "status", data, now)
     return row
+
+
+def _set_contract(
+    transaction: Transaction, row: SessionRow, contract_hash: str, contract: dict[str, Any]
+) -> None:
+    taken = select(SessionRow.id).where(SessionRow.contract_hash == contract_hash, SessionRow.id != row.id)
+    if transaction.scalars(taken).first() is not None:
+        raise Conflict(f"another session has the contract {contract_hash} already")
+    row.contract_hash, row.contract = contract_hash, contract
 
 
 def existing(transaction: Transaction, session_id: str, lock: bool = False) -> SessionRow:
@@ -300,10 +368,12 @@ def session_record(row: SessionRow) -> Session:
 def _next(free: Mapping[str, int]) -> Select[SessionRow]:
     able = sorted(party for party, slots in free.items() if slots > 0)
     blocked = exists().where(SessionPartyRow.session == SessionRow.id, SessionPartyRow.party.not_in(able))
+    twin = aliased(SessionRow)  # what is being computed for the same terms will serve this one, too
+    computed = exists().where(twin.terms_hash == SessionRow.terms_hash, twin.status.in_(COMPUTING))
     return (
         select(SessionRow)
         .join(UserRow, UserRow.name == SessionRow.client)
-        .where(SessionRow.status == Status.QUEUED, ~blocked)
+        .where(SessionRow.status == Status.QUEUED, ~blocked, ~computed)
         .order_by(UserRow.turn, SessionRow.queued, SessionRow.id)
         .limit(1)
     )

@@ -1,13 +1,14 @@
 """The states of a session. Everything that decides which state may follow which lives here.
 
     requested ─► negotiating ─► agreed ─► queued ─► running ─► assembling ─► published
-                  │      ▲        │         ▲          │          │  │          ▲
-                  ▼      │        │         └── retry ─┴──────────┘  ▼          │
-               refused   │        └── from the cache ────────── awaiting_client ┘
+                  │      ▲                  ▲          │          │  │          ▲
+                  ▼      │                  └── retry ─┴──────────┘  ▼          │
+               refused   │                                    awaiting_client ──┘
                          └────────────── relax ────────────────────┘    accept
 
-Every state but the final ones can also end as failed or cancelled; those in which nothing computes can end as
-expired. A final state is left by nothing.
+From agreed and from queued a session is also published at once, when the cache has a release for its terms. One that
+runs is refused when a party's policy or ledger, held against it once more, says no. Every state but the final ones can
+also end as failed or cancelled; those in which nothing computes can end as expired. A final state is left by nothing.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ _FORWARD: Mapping[Status, frozenset[Status]] = {
     Status.REQUESTED: frozenset({Status.NEGOTIATING}),
     Status.NEGOTIATING: frozenset({Status.REFUSED, Status.AGREED}),
     Status.AGREED: frozenset({Status.QUEUED, Status.PUBLISHED}),
-    Status.QUEUED: frozenset({Status.RUNNING}),
-    Status.RUNNING: frozenset({Status.ASSEMBLING, Status.QUEUED}),
+    Status.QUEUED: frozenset({Status.RUNNING, Status.PUBLISHED}),
+    Status.RUNNING: frozenset({Status.ASSEMBLING, Status.QUEUED, Status.REFUSED}),
     Status.ASSEMBLING: frozenset({Status.PUBLISHED, Status.AWAITING_CLIENT, Status.QUEUED}),
     Status.AWAITING_CLIENT: frozenset({Status.PUBLISHED, Status.NEGOTIATING}),
 }

@@ -22,6 +22,7 @@ from masquerade.service.store.users import Users
 
 KEEP_EVENTS = timedelta(days=90)  # after a session's end
 KEEP_GUESSES = timedelta(days=1)
+KEEP_TOKENS = timedelta(days=7)  # after they expired or were revoked, so that their owner can see that
 
 
 class Store:
@@ -78,5 +79,5 @@ class Store:
             transaction.flush()
             ids, files = releases.expired(transaction, moment)
             events.purge(transaction, moment - keep_events)
-            users.purge(transaction, moment, KEEP_GUESSES)
+            users.purge(transaction, moment, KEEP_GUESSES, KEEP_TOKENS)
         return Expired(ids, files, tuple(ended))

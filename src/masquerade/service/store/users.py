@@ -176,8 +176,10 @@ class Users:
             return _insert_if_new(transaction, NonceRow, {"nonce": _digest(nonce), "expires": expires})
 
 
-def purge(transaction: Transaction, now: datetime, idle: timedelta) -> None:
-    """Forget nonces whose tokens are expired, and guesses that are long past."""
+def purge(transaction: Transaction, now: datetime, idle: timedelta, keep_tokens: timedelta) -> None:
+    """Forget nonces whose tokens are expired, guesses that are long past, and tokens that opened nothing for long."""
+    gone = now - keep_tokens
+    transaction.execute(delete(TokenRow).where((TokenRow.expires <= gone) | (TokenRow.revoked <= gone)))
     transaction.execute(delete(NonceRow).where(NonceRow.expires <= now))
     over = (GuardRow.locked_until.is_(None)) | (GuardRow.locked_until <= now)
     transaction.execute(delete(GuardRow).where(GuardRow.since <= now - idle, over))

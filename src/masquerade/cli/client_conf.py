@@ -1,0 +1,130 @@
+"""What the commands of a client share: the option --conf, the connection, and how a session is told of."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from masquerade.cli.output import Progress
+from masquerade.errors import AnswerIsNo, one_line
+
+if TYPE_CHECKING:
+    from masquerade.library.client import Client
+    from masquerade.library.client_results import Event, Session
+    from masquerade.library.client_settings import ClientSettings
+
+Conf = Annotated[
+    Path | None,
+    typer.Option(
+        "--conf",
+        metavar="CONF",
+        help="The client's configuration (TOML). Without it client.toml, or else MASQUERADE_URL and MASQUERADE_TOKEN.",
+        show_default=False,
+    ),
+]
+SessionId = Annotated[
+    str, typer.Argument(metavar="SESSION", help="The session's identifier.", show_default=False)
+]
+
+
+def connected(settings: ClientSettings) -> Client:
+    """A client as the settings say."""
+    from masquerade.library.client import Client
+
+    return Client(settings.url, settings.token, ca=settings.ca)
+
+
+def client_of(conf: Path | None) -> Client:
+    """A client as the file says, or the environment."""
+    from masquerade.library.client_settings import found_settings
+
+    return connected(found_settings(conf))
+
+
+def again(command: str, session: str, conf: Path | None) -> str:
+    """A command about a session, to be typed as it stands."""
+    option = f" --conf {shlex.quote(str(conf))}" if conf is not None else ""
+    return f"masquerade {command.replace('SESSION', shlex.quote(session))}{option}"
+
+
+def wait_for(client: Client, session: str, shown: Progress, conf: Path | None) -> tuple[Session, str]:
+    """Wait for the end of a session; the session then, and by how much it missed the wished quality, if it did.
+
+    Whoever stops waiting is told how to go on: the session runs without us.
+    """
+    teller = Teller(shown)
+    try:
+        return client.wait(session, teller), teller.missed
+    except KeyboardInterrupt:
+        watch = again("sessions SESSION --watch", session, conf)
+        cancel = again("cancel SESSION", session, conf)
+        typer.echo(f"session {session} goes on; watch it: {watch}; end it: {cancel}", err=True)
+        raise
+
+
+class Teller:
+    """Tells on standard error what happens in a session."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+        self.missed = ""
+
+    def __call__(self, event: Event) -> None:
+        """Tell of an event."""
+        shown, data = self._shown, event.data
+        for key in ("cause", "text", "party"):  # others wrote it: what it holds must not steer a terminal
+            if isinstance(data.get(key), str):
+                data = {**data, key: one_line(data[key])}
+        if event.kind == "progress" and isinstance(data.get("parties"), dict):
+            for name, party in data["parties"].items():
+                shown.party(one_line(str(name)), one_line(_doing(party)))
+        elif event.kind == "status":
+            cause = f": {data['cause']}" if data.get("cause") else ""
+            shown.stage(f"{data.get('to')}{cause}")
+        elif event.kind in ("offer", "counter"):
+            who = data.get("party", "the coordinator")
+            shown.stage(f"negotiating: round {data.get('round')}, {event.kind} of {who}")
+        elif event.kind == "approval":
+            shown.stage(f"negotiating: a person at {data.get('party')} has to approve it")
+        elif event.kind == "problem":
+            shown.stage(f"{data.get('party')}: {data.get('text')}")
+        elif event.kind == "quality":
+            error, most = data.get("error"), data.get("most_error")
+            self.missed = f"the classification error is {error}, and at most {most} was wished"
+
+
+def _doing(party: object) -> str:
+    if not isinstance(party, dict):
+        return "…"
+    stage = str(party.get("stage") or "ready")
+    return f"{stage}, round {party['round']}" if party.get("round") else stage
+
+
+def insist(session: Session, conf: Path | None, missed: str = "") -> None:
+    """AnswerIsNo with every reason when a session ended without a release, or waits for its client's word."""
+    if session.status == "awaiting_client":
+        cause = missed or session.cause or "the release misses the wished quality"
+        decide = again("decide SESSION", session.id, conf)
+        raise AnswerIsNo(
+            f"session {session.id}: {cause}; decide: {decide} accept, relax or withdraw; nothing is published before"
+        )
+    if session.problems:
+        raise AnswerIsNo(*map(one_line, session.problems))
+
+
+def lines_of(session: Session) -> list[str]:
+    """A few lines about a session, for a person."""
+    told = [f"session {session.id}: {session.status}"]
+    told += [
+        f"  purpose: {session.purpose}",
+        f"  asked by {session.client} of {', '.join(session.providers) or '…'}",
+    ]
+    if session.attempts:
+        told.append(f"  attempt {session.attempts} of {session.attempt_limit}")
+    if session.rows is not None:
+        told.append(f"  {session.rows:,} rows")
+    reasons = session.reasons or ((session.cause,) if session.cause else ())
+    return [one_line(line) for line in (*told, *(f"  {reason}" for reason in reasons))]

@@ -1,0 +1,79 @@
+"""`masquerade decide SESSION accept|relax|withdraw`: your word on a release that misses the wished quality."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from masquerade.cli.client_conf import Conf, SessionId, again, client_of, lines_of
+from masquerade.cli.output import Json, print_json, say
+from masquerade.errors import ParameterError
+
+
+class Decision(StrEnum):
+    """What can be said."""
+
+    ACCEPT = "accept"
+    RELAX = "relax"
+    WITHDRAW = "withdraw"
+
+
+def decide(
+    session: SessionId,
+    decision: Annotated[
+        Decision,
+        typer.Argument(metavar="DECISION", help="One of accept, relax, withdraw.", show_default=False),
+    ],
+    request: Annotated[
+        Path | None,
+        typer.Option(
+            "--request",
+            metavar="FILE",
+            help="relax: the keys of the request that change (TOML).",
+            show_default=False,
+        ),
+    ] = None,
+    most_error: Annotated[
+        float | None,
+        typer.Option(
+            "--most-error",
+            metavar="E",
+            help="relax: the error that you would take instead.",
+            show_default=False,
+        ),
+    ] = None,
+    conf: Conf = None,
+    json: Json = False,
+) -> None:
+    """Decide on a session that awaits its client: its release was made, and misses the quality you wished for.
+
+    accept publishes it as it is; relax asks the parties again, for less; withdraw does without it. Nothing is
+    published, and nothing charged, before.
+
+    Example: masquerade decide 5f2c0e… relax --most-error 0.3
+    """
+    from masquerade.library.client_calls import keys_of
+
+    changes: dict[str, Any] = keys_of(request) if request is not None else {}
+    changes |= {"most_error": most_error} if most_error is not None else {}
+    if (decision is Decision.RELAX) != bool(changes):
+        wrong = "relax: give --most-error E or --request FILE: what changes"
+        raise ParameterError(wrong if not changes else f"{decision}: nothing can change; that is for relax")
+    with client_of(conf) as client:
+        if decision is Decision.RELAX:
+            decided = client.relax(session, changes)
+        elif decision is Decision.ACCEPT:
+            decided = client.accept(session)
+        else:
+            decided = client.withdraw(session)
+    if json:
+        print_json(decided.content())
+        return
+    say(*lines_of(decided))
+    if decision is Decision.ACCEPT:
+        say(f"take it: {again('download SESSION', session, conf)}")
+    elif decision is Decision.RELAX:
+        say(f"watch it: {again('sessions SESSION --watch', session, conf)}")

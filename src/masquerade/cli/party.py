@@ -1,0 +1,304 @@
+"""`masquerade party …`: run a party's node, look at what a contract lets leave, decide, look back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from masquerade.cli.output import Json, print_json, say
+
+if TYPE_CHECKING:
+    from masquerade.service.node.preview import Preview
+    from masquerade.service.node.settings import Settings
+    from masquerade.service.signing import SignedContract
+
+app = typer.Typer(help="A party's node.", no_args_is_help=True, rich_markup_mode=None)
+
+Conf = Annotated[
+    Path, typer.Argument(metavar="CONF", help="The node's configuration (TOML).", show_default=False)
+]
+DealName = Annotated[
+    str, typer.Argument(metavar="DEAL", help="The deal's name, or its beginning.", show_default=False)
+]
+
+
+@app.callback()
+def _group() -> None:
+    """A party's node."""
+
+
+@app.command("serve", short_help="Run the node.")
+def serve(conf: Conf, json: Json = False) -> None:
+    """Run a party's node until it is interrupted.
+
+    It publishes its schemas to the coordinator, answers requests by its policy, signs contracts and takes part in
+    sessions. One line on standard output says where it listens; the log goes to standard error, as JSON lines unless
+    that is a terminal.
+
+    Example: masquerade party serve bank.toml
+    """
+    import asyncio
+    import os
+    import sys
+
+    from masquerade.net.running import run_async
+    from masquerade.service.node.logs import configure
+    from masquerade.service.node.serving import running
+    from masquerade.service.node.settings import read_settings
+
+    settings = read_settings(conf)
+    configure(as_json=sys.stderr is None or not sys.stderr.isatty())
+
+    async def run() -> None:
+        async with running(settings) as node:
+            if json:
+                print_json({"party": settings.name, "address": node.address, "pid": os.getpid()})
+            else:
+                say(f"party {settings.name} listens on https://{node.address}")
+            await asyncio.Event().wait()
+
+    try:
+        run_async(run())
+    except KeyboardInterrupt:  # how a node is meant to end
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        # Threads that still blind identifiers for a session that is over are not waited for.
+        os._exit(0)
+
+
+@app.command("card", short_help="What is published of the datasets.")
+def card(conf: Conf, json: Json = False) -> None:
+    """Read and check every dataset, and show what others get to know of it.
+
+    Example: masquerade party card bank.toml
+    """
+    import msgspec
+
+    from masquerade.service.node.node import open_datasets
+    from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.state import State
+
+    settings = read_settings(conf)
+    state = State(settings.state)
+    state.make()
+    datasets = [each.published(asked=False) for each in open_datasets(settings, state).values()]
+    if json:
+        print_json({"party": settings.name, "datasets": [msgspec.to_builtins(each) for each in datasets]})
+        return
+    for each in datasets:
+        told = each.card
+        who = "everybody" if each.public else ", ".join(each.users) or "nobody"
+        say(
+            f"{told.dataset}: {told.records or 'not told how many'} records at most, identified by {told.identifier}",
+            f"  may be asked by {who}, for {', '.join(each.purposes) or 'nothing'}; {each.sessions} sessions at once",
+            f"  snapshot {told.snapshot}",
+        )
+        for column in told.columns:
+            tree = column.taxonomy
+            height = f", taxonomy of height {tree.height} below {tree.root or 'a root'}" if tree else ""
+            say(f"  {column.name}: {column.kind}, {column.role}{height}")
+
+
+@app.command("preview", short_help="What a contract lets leave this machine.")
+def preview(
+    conf: Conf,
+    contract: Annotated[
+        str,
+        typer.Argument(
+            metavar="[CONTRACT]", help="A file, or the name of a deal that waits.", show_default=False
+        ),
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Show exactly what a contract lets leave this machine, and to whom. Without a contract: list what waits.
+
+    Needs no network and changes nothing.
+
+    Example: masquerade party preview bank.toml 3f9a
+    """
+    from masquerade.service.node.preview import preview as previewed
+    from masquerade.service.node.settings import read_settings
+
+    settings = read_settings(conf)
+    if not contract:
+        _list_waiting(settings, json)
+        return
+    signed = _found(settings, contract)
+    provision = signed.deal.terms.provision(settings.name)
+    dataset = settings.datasets.get(provision.dataset) if provision is not None else None
+    made = previewed(signed, settings.name, dataset.schema if dataset is not None else None)
+    if json:
+        print_json(made.content())
+    else:
+        say(*described(made))
+
+
+@app.command("approve", short_help="Let a contract that waits be signed.")
+def approve(conf: Conf, deal: DealName, json: Json = False) -> None:
+    """Approve a deal: the node signs its contract when the coordinator asks next. Look at the preview first.
+
+    Example: masquerade party approve bank.toml 3f9a
+    """
+    _decide(conf, deal, None, json)
+
+
+@app.command("refuse", short_help="Refuse a contract that waits.")
+def refuse(
+    conf: Conf,
+    deal: DealName,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="What the asker is told.", show_default=False)
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Refuse a deal: the node says so, with the reason, when the coordinator asks next.
+
+    Example: masquerade party refuse bank.toml 3f9a --reason "ask the data office first"
+    """
+    _decide(conf, deal, reason, json)
+
+
+@app.command("ledger", short_help="What was released from which snapshot.")
+def ledger(conf: Conf, json: Json = False) -> None:
+    """List what this party has released, the oldest first.
+
+    Example: masquerade party ledger bank.toml
+    """
+    from datetime import UTC, datetime
+
+    import msgspec
+
+    from masquerade.service.ledger import Ledger
+    from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.state import State
+
+    settings = read_settings(conf)
+    records = Ledger.load(State(settings.state).ledger).records
+    if json:
+        print_json({"party": settings.name, "releases": [msgspec.to_builtins(each) for each in records]})
+        return
+    for each in records:
+        moment = datetime.fromtimestamp(each.time, UTC)
+        say(
+            f"{moment:%Y-%m-%d %H:%M:%S} UTC  {each.dataset} {each.snapshot[:12]}  "
+            f"{', '.join(each.columns)}  for {', '.join(each.recipients)}  with {', '.join(each.parties)}",
+            *(f"  {part}" for part in each.parts),
+        )
+    if not records:
+        say("nothing was released yet")
+
+
+def described(made: Preview) -> list[str]:
+    """A preview for a person."""
+    price = made.price
+    lines = [
+        f"deal {made.deal}",
+        f"contract {made.contract}, attempt {made.attempt} of {made.attempts}, "
+        f"{'expired' if made.expired else 'valid until'} {made.expiry}",
+        f"signed by: {', '.join(made.signed_by) or 'nobody yet'}",
+        f"asked by {made.user}, for {made.purpose}; the release goes to {', '.join(made.recipients)}",
+        f"parties: {', '.join(made.parties)}; from {made.dataset}, snapshot {made.snapshot}",
+        "",
+        f"These columns leave {made.party}, for the records that all parties have:",
+    ]
+    for column in made.columns:
+        lines.append(f"  {column.name}: {column.form}; {column.cells}")
+        lines += [
+            f"    coarse enough for {each}" for each in column.coarse_enough_for if column.form != "as it is"
+        ]
+        lines += [f"    guarded by {each}" for each in column.coarse_enough_for if column.form == "as it is"]
+        lines += [f"    {who}: {what}" for who, what in column.shown_to.items()]
+    if made.class_column is not None:
+        lines.append(f"  {made.class_column.name}: the class")
+        lines += [f"    {who}: {what}" for who, what in made.class_column.shown_to.items()]
+    if not made.columns and made.class_column is None:
+        lines.append("  none")
+    lines += ["", "The release as a whole satisfies:", *(f"  {each}" for each in made.requirements)]
+    lines += ["", "Others learn besides:", *(f"  {each}" for each in made.peers_learn)]
+    lines += ["", "Figures:", *(f"  {name}: {what}" for name, what in made.figures.items())]
+    lines += ["", "What stays:", *(f"  {each}" for each in made.stays)]
+    lines += ["", "Protocol: " + ", ".join(f"{name} {value}" for name, value in made.protocol.items())]
+    lines.append(
+        f"Price: {price['fixed']} cents and {price['per_record']} for each released record; "
+        f"all parties together at most {price['most_of_all_parties']} of a budget of {price['budget']}"
+    )
+    return lines
+
+
+def _list_waiting(settings: Settings, json: bool) -> None:
+    from masquerade.service.node.approvals import Approvals
+    from masquerade.service.node.state import State
+
+    waiting = Approvals(State(settings.state)).waiting()
+    rows: list[dict[str, Any]] = [
+        {
+            "deal": each.deal,
+            "user": each.contract.deal.user,
+            "purpose": each.contract.deal.purpose,
+            "columns": [
+                column.name for column in each.contract.deal.terms.columns if column.holder == settings.name
+            ],
+            "parties": list(each.contract.parties),
+        }
+        for each in waiting
+    ]
+    if json:
+        print_json({"party": settings.name, "waiting": rows})
+        return
+    for row in rows:
+        say(
+            f"{row['deal'][:12]}  {row['user']}, for {row['purpose']}: {', '.join(row['columns'])}"
+            f"  (parties {', '.join(row['parties'])})"
+        )
+    if not rows:
+        say("nothing waits for approval")
+
+
+def _found(settings: Settings, word: str) -> SignedContract:
+    """The contract in a file, or the one that waits under this name."""
+    from masquerade.errors import ParameterError
+    from masquerade.service.node.approvals import Approvals
+    from masquerade.service.node.state import State
+    from masquerade.service.signing import SignedContract
+
+    path = Path(word)
+    if path.is_file():
+        try:
+            return SignedContract.read(path.read_bytes())
+        except ParameterError as error:
+            raise ParameterError(f"{path}: {error}") from None
+    if path.suffix or len(path.parts) > 1:  # no deal is called that
+        raise ParameterError(f"{path}: there is no such file")
+    return Approvals(State(settings.state)).find(word).contract
+
+
+def _decide(conf: Path, word: str, reason: str | None, json: bool) -> None:
+    """What a person says goes into the audit log before it counts."""
+    import time
+
+    from masquerade.service.audit import AuditLog
+    from masquerade.service.node.approvals import Approvals
+    from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.state import State
+
+    settings = read_settings(conf)
+    state = State(settings.state)
+    approvals = Approvals(state)
+    deal = approvals.known(word)
+    with AuditLog(state.audit, settings.identity) as audit:
+        if reason is None:
+            audit.append("approval", {"deal": deal})
+        else:
+            audit.append("disapproval", {"deal": deal, "reason": reason})
+    now = int(time.time())
+    if reason is None:
+        approvals.approve(deal, now)
+    else:
+        approvals.refuse(deal, now, reason)
+    if json:
+        print_json({"deal": deal, "approved": reason is None})
+    else:
+        say(f"{'approved' if reason is None else 'refused'}: {deal}")

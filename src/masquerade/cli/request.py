@@ -1,0 +1,97 @@
+"""`masquerade request CONF`: ask a coordinator for an integrated table, and wait for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from masquerade.cli.client_conf import again, connected, insist, wait_for
+from masquerade.cli.output import Json, print_json, progress, say
+from masquerade.errors import ParameterError
+
+if TYPE_CHECKING:
+    from masquerade.library.client import Client
+
+
+def request(
+    conf: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CONF", help="The client's configuration with a [request] (TOML).", show_default=False
+        ),
+    ],
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Wait for the session's end, or only begin it.")
+    ] = True,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", metavar="FILE", help="Write the table here (.csv or .parquet).", show_default=False
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Write the report here.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Ask for an integrated table: the parties negotiate, compute, and the verified release is published to you.
+
+    Exit code 0 when it is published (or begun, with --no-wait); 1 when it is refused or fails, with one line a reason,
+    or waits for your word because it misses the wished quality. Ctrl-C leaves the session running.
+
+    Example: masquerade request client.toml --output release.csv --report report.html
+    """
+    from masquerade.data.write import check_target
+    from masquerade.library.client_settings import read_settings
+
+    if not wait and (output is not None or report is not None):
+        raise ParameterError(
+            "--no-wait: there is nothing to write yet; take it later with `masquerade download`"
+        )
+    if output is not None:
+        check_target(output)
+    if report is not None and not report.parent.is_dir():
+        raise ParameterError(f"{report}: cannot be written: there is no folder {report.parent}")
+    settings = read_settings(conf, with_request=True)
+    with connected(settings) as client:
+        session = client.request(conf)
+        if not wait:
+            if json:
+                print_json(session.content())
+            else:
+                say(
+                    f"session {session.id}",
+                    f"watch it: {again('sessions SESSION --watch', session.id, conf)}",
+                )
+            return
+        with progress() as shown:
+            shown.stage(f"session {session.id}")
+            session, missed = wait_for(client, session.id, shown, conf)
+        written = take(client, session.id, output, report) if session.published else {}
+        if json:
+            print_json(session.content() | written)
+        elif session.published:
+            say(*told(session.id, written))
+            if output is None:
+                say(f"take it: {again('download SESSION', session.id, conf)}")
+        insist(session, conf, missed)
+
+
+def take(client: Client, session: str, output: Path | None, report: Path | None) -> dict[str, Any]:
+    """Write what was asked for; where it went, and what is known of it."""
+    release = client.download(session, output) if output is not None else client.release(session)
+    written: dict[str, Any] = {"rows": release.rows, "sha256": release.sha256}
+    if output is not None:
+        written["table"] = str(output)
+    if report is not None:
+        written["report"] = str(client.report(session, report))
+    return written
+
+
+def told(session: str, written: dict[str, Any]) -> list[str]:
+    """A few lines for a person."""
+    lines = [f"session {session}: published, {written['rows']:,} rows"]
+    return lines + [f"{name}: {written[name]}" for name in ("table", "report") if name in written]

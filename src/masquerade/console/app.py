@@ -1,0 +1,67 @@
+"""Puts the console on the coordinator's app."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from nicegui import core, ui
+from starlette.responses import RedirectResponse
+
+from masquerade.console import (  # noqa: F401 # a page is there once its file is read
+    account,
+    audit,
+    files,
+    ledger,
+    providers,
+    release,
+    request_form,
+    session,
+    sessions,
+    sign_in,
+    users,
+)
+from masquerade.console.frame import ICON, Console, View, draw_failure, page
+from masquerade.console.guard import PREFIX, Guard
+from masquerade.console.signed_in import Browsers, kept_secret
+from masquerade.errors import NotFound
+from masquerade.service.api.limits import RateLimit
+from masquerade.service.coordinator.coordinator import Coordinator
+
+
+def mount(app: FastAPI, coordinator: Coordinator) -> None:
+    """Serve the console under /console. NiceGUI knows one app a process: the last one that is mounted is served."""
+    settings = coordinator.settings
+    browsers = Browsers(coordinator.store, coordinator.accounts, kept_secret(settings.state / "console.key"))
+    guesses = RateLimit(settings.requests_per_minute)
+    app.add_middleware(
+        Guard, console=Console(coordinator, browsers, guesses, https=settings.certificate is not None)
+    )
+    app.include_router(sign_in.router)
+    app.include_router(files.router)
+    for path in ("/", PREFIX, f"{PREFIX}/"):
+        app.add_api_route(path, _home, include_in_schema=False)
+    core.app.on_page_exception(draw_failure)
+    core.app.user_middleware.clear()  # of an app that was mounted before
+    core.app.middleware_stack = None
+    ui.run_with(
+        app,
+        mount_path=PREFIX,
+        title="Masquerade",
+        favicon=ICON,
+        language="en-US",
+        tailwind=False,
+        binding_refresh_interval=None,
+        show_welcome_message=False,
+        reconnect_timeout=15.0,
+        gzip_middleware_factory=None,  # compressed secrets beside what others wrote can be guessed by their length
+    )
+
+
+async def _missing(_view: View) -> None:
+    raise NotFound("there is no such page")
+
+
+page("/{rest:path}", "Not found")(_missing)  # after all others: the first page that fits is shown
+
+
+def _home() -> RedirectResponse:
+    return RedirectResponse(f"{PREFIX}/sessions", 303)

@@ -1,0 +1,144 @@
+"""What the events of a session come to: counter-offers, who waits, how far each party is, the taxonomies' cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from masquerade.console.wording import share
+from masquerade.report.charts import TreeNode
+from masquerade.service.store import Event
+from masquerade.service.store.states import Status
+
+MOST_ROWS = 40  # of a drawn tree
+MOST_LINES = 200  # of what happened
+
+STEPS = (
+    Status.REQUESTED,
+    Status.NEGOTIATING,
+    Status.AGREED,
+    Status.QUEUED,
+    Status.RUNNING,
+    Status.ASSEMBLING,
+    Status.PUBLISHED,
+)
+
+_SHOWN_IN: Mapping[str, set[str]] = {
+    "status": {"status", "offers", "progress", "steps"},
+    "offer": {"offers"},
+    "counter": {"offers"},
+    "approval": {"status"},
+    "contract": {"status", "offers"},
+    "quality": {"status"},
+}
+
+
+@dataclass
+class Course:
+    """Takes events in their order. `changed` names what is to be drawn anew."""
+
+    last: int = 0
+    counters: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # by round
+    approvals: list[str] = field(default_factory=list)
+    progress: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by party
+    steps: dict[str, list[tuple[str, tuple[str, ...]]]] = field(default_factory=dict)  # by attribute
+    holders: dict[str, str] = field(default_factory=dict)  # whose attribute it is
+    quality: Mapping[str, Any] | None = None
+    reached: list[Status] = field(default_factory=list)
+    lines: list[tuple[Any, str]] = field(default_factory=list)  # time and words
+
+    def take(self, events: Iterable[Event]) -> set[str]:
+        """Fold events in; the parts that changed."""
+        changed: set[str] = set()
+        for event in events:
+            self.last = max(self.last, event.number)
+            changed |= self._take(event)
+        return changed
+
+    def _take(self, event: Event) -> set[str]:
+        data = event.data
+        if event.kind == "progress":
+            self.progress |= {str(party): each for party, each in (data.get("parties") or {}).items()}
+            return {"progress"}
+        if event.kind == "step":
+            attribute = str(data.get("attribute"))
+            children = tuple(map(str, data.get("children") or ()))
+            self.steps.setdefault(attribute, []).append((str(data.get("value")), children))
+            self.holders[attribute] = str(data.get("party"))
+            return {"steps"}
+        words = self._told(event)
+        self.lines = [*self.lines, (event.time, words)][-MOST_LINES:]
+        return {"lines"} | _SHOWN_IN.get(event.kind, set())
+
+    def _told(self, event: Event) -> str:
+        """What happened, in words; remembered where a part of the page shows it."""
+        data = event.data
+        match event.kind:
+            case "status":
+                self._moved(Status(data["to"]))
+                cause = f": {data['cause']}" if data.get("cause") else ""
+                return f"{data['to']}{cause}".replace("_", " ")
+            case "offer":
+                reasons = data.get("reasons") or ()
+                said = "refuses" if reasons else "offers"
+                return f"{data.get('party')} {said} in round {data.get('round')}"
+            case "counter":
+                self.counters[int(data.get("round") or 0)] = data
+                return f"counter-offer after round {data.get('round')}"
+            case "approval":
+                if data.get("party") not in self.approvals:
+                    self.approvals.append(str(data.get("party")))
+                return f"{data.get('party')} waits for a person's approval"
+            case "contract":
+                self.approvals.clear()
+                return "all parties signed the contract"
+            case "quality":
+                self.quality = data
+                error, most = share(data.get("error")), share(data.get("most_error"))
+                return f"classification error {error}; at most {most} was wished"
+            case "problem":
+                party = f"{data['party']}: " if data.get("party") else ""
+                return f"{party}{data.get('text')}"
+        return event.kind
+
+    def _moved(self, to: Status) -> None:
+        self.reached.append(to)
+        if to in (Status.NEGOTIATING, Status.QUEUED):  # once more: what an attempt told before is over
+            self.progress.clear()
+            self.steps.clear()
+            self.holders.clear()
+        if to is Status.NEGOTIATING:
+            self.counters.clear()
+            self.quality = None
+
+
+def step_tree(steps: Iterable[tuple[str, tuple[str, ...]]]) -> list[TreeNode]:
+    """The part of a taxonomy that steps have told: the root, what was split, and the cut as it is now."""
+    children = dict(steps)
+    inner = {child for each in children.values() for child in each}
+    tops = [value for value in children if value not in inner]
+    if not tops:
+        return []
+    nodes: list[TreeNode] = []
+    rows = left_out = 0
+    waiting = [(tops[0], -1)]
+    while waiting:
+        value, parent = waiting.pop()
+        below = children.pop(value, None)  # each is drawn once, whatever a party tells
+        if below is None:
+            rows += 1
+            if rows > MOST_ROWS:
+                left_out += 1
+                continue
+            nodes.append(TreeNode(value, parent, "cut"))
+            continue
+        if rows >= MOST_ROWS:
+            left_out += 1
+            continue
+        waiting += [(child, len(nodes)) for child in reversed(below)]
+        nodes.append(TreeNode(value, parent, "above"))
+    if left_out:
+        more = "value" if left_out == 1 else "values"
+        nodes.append(TreeNode(f"… and {left_out} more {more}", 0, "cut", note=True))
+    return nodes

@@ -1,0 +1,166 @@
+"""Plain HTML on a NiceGUI page: every control is the browser's own, with a label of its own.
+
+Texts and attributes are set as values and never parsed, so that what others wrote stays text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+from nicegui import ui
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
+
+Say = Callable[[str], Any]
+
+_TYPED = "(event) => emit(event.target.value)"
+_TICKED = "(event) => emit(event.target.checked)"
+_PRESSED = "() => emit()"
+
+
+def tag(kind: str, /, text: str | None = None, look: str = "", **attributes: Any) -> TextElement:
+    """An element. `aria_label` is aria-label, `for_` is for; an attribute that is None or False is left out."""
+    made = TextElement(tag=kind, text=text or "")
+    if look:
+        made.classes(look)
+    for key, value in attributes.items():
+        if value is not None and value is not False:
+            made.props[key.rstrip("_").replace("_", "-")] = value
+    return made
+
+
+def link(text: str, target: str, look: str = "", **attributes: Any) -> TextElement:
+    """A link; `target` is ours."""
+    return tag("a", text, look, href=target, **attributes)
+
+
+def button(text: str, pressed: Callable[[], Any], look: str = "", **attributes: Any) -> TextElement:
+    """A button."""
+    made = tag("button", text, look, type="button", **attributes)
+    made.on("click", lambda _event: pressed(), js_handler=_PRESSED)
+    return made
+
+
+def text_field(
+    label: str, value: str, typed: Say, *, hint: str = "", kind: str = "text", **attributes: Any
+) -> TextElement:
+    """A labelled line of text; `typed` gets each new text."""
+    with tag("div", look="field"):
+        name = tag("label", label)
+        # As an attribute: what somebody is typing is not overwritten when the page is drawn anew.
+        made = tag("input", type=kind, **attributes)
+        made.props["^value"] = value
+        _joined(name, made, hint)
+    made.on("input", lambda event: typed(_text(event.args)), js_handler=_TYPED)
+    return made
+
+
+def choice(
+    label: str, options: Mapping[str, str], value: str, chosen: Say, *, hint: str = "", **attributes: Any
+) -> TextElement:
+    """A labelled list of which one is chosen; `options` are the names of values."""
+    with tag("div", look="field"):
+        name = tag("label", label)
+        with tag("select", **attributes) as made:
+            for key, text in options.items():
+                marked: dict[str, Any] = {"^value": key, "^selected": "" if key == value else None}
+                tag("option", text, **marked)
+        _joined(name, made, hint)
+
+    def take(given: object) -> object:
+        return chosen(given) if isinstance(given, str) and given in options else None
+
+    made.on("change", lambda event: take(event.args), js_handler=_TYPED)
+    return made
+
+
+def tick(
+    label: str, value: bool, ticked: Callable[[bool], Any], *, note: str = "", **attributes: Any
+) -> TextElement:
+    """A labelled box to tick."""
+    with tag("div", look="tick"):
+        made = tag("input", type="checkbox", **attributes)
+        if value:
+            made.props["^checked"] = ""
+        with tag("div"):
+            tag("label", label, for_=made.html_id)
+            if note:
+                made.props["aria-describedby"] = tag("span", note, "quiet small").html_id
+    made.on("change", lambda event: ticked(event.args is True), js_handler=_TICKED)
+    return made
+
+
+def table(
+    caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Iterable[int] = ()
+) -> Element:
+    """A table whose cells are texts, or functions that draw into their cell. On a phone each row is a block."""
+    right = set(numbers)
+    with tag("div", look="scroll"), tag("table", look="stack") as made:
+        tag("caption", caption, "sr")
+        with tag("thead"), tag("tr"):
+            for position, column in enumerate(columns):
+                tag("th", column, "num" if position in right else "", scope="col")
+        with tag("tbody"):
+            for row in rows:
+                with tag("tr"):
+                    for position, cell in enumerate(row):
+                        _cell(columns[position], cell, position == 0, position in right)
+    return made
+
+
+def _cell(column: str, cell: object, first: bool, right: bool) -> None:
+    kind, scope = ("th", "row") if first else ("td", None)
+    text = None if callable(cell) else str(cell)
+    with tag(kind, text, "num" if right else "", scope=scope, data_name=column):
+        if callable(cell):
+            cell()
+
+
+def facts(pairs: Iterable[tuple[str, object]], look: str = "facts") -> None:
+    """Names and what they are; a function draws its own."""
+    with tag("dl", look=look):
+        for name, value in pairs:
+            with tag("div"):
+                tag("dt", name)
+                with tag("dd", None if callable(value) else str(value)):
+                    if callable(value):
+                        value()
+
+
+def bullets(lines: Iterable[str], look: str = "") -> None:
+    """A list of texts."""
+    with tag("ul", look=look):
+        for line in lines:
+            tag("li", line)
+
+
+def drawing(svg: Markup) -> None:
+    """A chart of ours, which has escaped what it shows."""
+    # A wide tree scrolls, also with the keyboard.
+    box = ui.html(svg, sanitize=False).classes("scroll")
+    box.props["tabindex"], box.props["role"], box.props["aria-label"] = "0", "group", "drawing"
+
+
+def folded(summary: str, draw: Callable[[], None]) -> None:
+    """Something that is shown when its summary is pressed."""
+    with tag("details"):
+        tag("summary", summary)
+        draw()
+
+
+def focus(control: Element) -> None:
+    """Put the keyboard there, once it is drawn."""
+    ui.run_javascript(f"requestAnimationFrame(() => document.getElementById('{control.html_id}')?.focus())")
+
+
+def _joined(name: Element, control: Element, hint: str) -> None:
+    name.props["for"] = control.html_id
+    if hint:
+        told = tag("p", hint, "hint")
+        control.props["aria-describedby"] = told.html_id
+
+
+def _text(given: object) -> str:
+    return given if isinstance(given, str) else ""

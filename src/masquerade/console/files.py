@@ -1,0 +1,74 @@
+"""What is downloaded: the table in two formats, and the report, which is shown in a frame that can do nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+
+from masquerade.console.frame import Console
+from masquerade.console.guard import CONSOLE, HEADERS, PREFIX
+from masquerade.console.signed_in import COOKIE, SignedOut
+from masquerade.errors import MasqueradeError, NotFound
+from masquerade.service.store import User
+
+router = APIRouter(prefix=f"{PREFIX}/sessions/{{session_id}}", include_in_schema=False)
+
+_TABLES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+# A report has its own style and drawings and no script; the sandbox keeps it so, whatever is in it.
+_REPORT = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'self'; sandbox",
+    "X-Frame-Options": "SAMEORIGIN",
+}
+
+
+@router.get("/table.{format}")
+async def table(request: Request, session_id: str, format: str) -> Response:
+    """The released table."""
+    console: Console = request.scope[CONSOLE]
+    if format not in _TABLES:
+        return PlainTextResponse("There is no such file.\n", 404)
+
+    def found(user: User) -> Path:
+        return console.coordinator.table(user, session_id, format)
+
+    name = f"release-{session_id[:8]}.{format}"
+    return await _file(
+        request, found, lambda path: FileResponse(path, media_type=_TABLES[format], filename=name)
+    )
+
+
+@router.get("/report.html")
+async def report(request: Request, session_id: str) -> Response:
+    """The report, for a frame or to be kept."""
+    console: Console = request.scope[CONSOLE]
+    request.scope[HEADERS] = _REPORT
+    keep = f"report-{session_id[:8]}.html" if "keep" in request.query_params else None
+
+    def found(user: User) -> Path:
+        return console.coordinator.report(user, session_id)
+
+    return await _file(
+        request, found, lambda path: FileResponse(path, media_type="text/html; charset=utf-8", filename=keep)
+    )
+
+
+async def _file(
+    request: Request, found: Callable[[User], Path], answer: Callable[[Path], Response]
+) -> Response:
+    console: Console = request.scope[CONSOLE]
+
+    def asked() -> Path:
+        return found(console.browsers.user(request.cookies.get(COOKIE)))
+
+    try:
+        return answer(await asyncio.to_thread(asked))
+    except SignedOut:
+        return RedirectResponse(f"{PREFIX}/sign-in", 303)
+    except MasqueradeError as error:
+        told = "\n".join(error.problems) + "\n"
+        return PlainTextResponse(told, 404 if isinstance(error, NotFound) else 409)

@@ -1,0 +1,230 @@
+"""What all pages have in common: who looks at them, the frame around them, and how an action asks the coordinator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse, Response
+from nicegui import ui
+from nicegui.element import Element
+from nicegui.elements.mixins.text_element import TextElement
+
+from masquerade.console.elements import bullets, link, tag
+from masquerade.console.guard import CONSOLE, PREFIX
+from masquerade.console.signed_in import COOKIE, Browsers, SignedOut
+from masquerade.errors import MasqueradeError, NotAllowed, NotFound
+from masquerade.report.charts import chart_style
+from masquerade.service.api.limits import RateLimit
+from masquerade.service.store import Role, User
+
+if TYPE_CHECKING:
+    from masquerade.service.coordinator.coordinator import Coordinator
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+
+SLOWEST = 60.0  # seconds that a page may take to be built
+
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1d6a6a"/>'
+    '<path d="M5 12c4-3 7-2 11 0 4-2 7-3 11 0 0 7-4 10-7 10-2 0-3-2-4-2s-2 2-4 2c-3 0-7-3-7-10z" fill="#fff"/>'
+    '<circle cx="11" cy="15" r="2.2" fill="#1d6a6a"/><circle cx="21" cy="15" r="2.2" fill="#1d6a6a"/></svg>'
+)
+_PLACES = (
+    ("Sessions", "/sessions"),
+    ("New request", "/request"),
+    ("Providers", "/providers"),
+    ("Account", "/account"),
+)
+_ADMIN_PLACES = (("Users", "/users"), ("Ledger", "/ledger"), ("Audit", "/audit"))
+# Before anything is drawn, so that nobody sees the wrong theme first.
+_THEME = """<script>
+const theme = localStorage.getItem("theme");
+if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+function nextTheme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const next = (document.documentElement.dataset.theme || dark) === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  localStorage.setItem("theme", next);
+}
+</script>"""
+
+
+@dataclass(frozen=True)
+class Console:
+    """The pages' way to the coordinator, and who is signed in."""
+
+    coordinator: Coordinator
+    browsers: Browsers
+    guesses: RateLimit  # sign-ins by address
+    https: bool
+
+
+@dataclass
+class View:
+    """One page in one browser."""
+
+    console: Console
+    cookie: str | None
+    user: User  # when the page was made; every action looks again
+    parameters: dict[str, Any] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
+    live: TextElement | None = None  # what a screen reader tells
+
+    @property
+    def coordinator(self) -> Coordinator:
+        """The coordinator."""
+        return self.console.coordinator
+
+    async def ask(
+        self,
+        question: Callable[Concatenate[User, Asked], Answer],
+        *arguments: Asked.args,
+        **named: Asked.kwargs,
+    ) -> Answer:
+        """Ask the coordinator something as the user who is signed in now."""
+        return await asyncio.to_thread(lambda: self._asked(True, question, *arguments, **named))
+
+    async def look(
+        self,
+        question: Callable[Concatenate[User, Asked], Answer],
+        *arguments: Asked.args,
+        **named: Asked.kwargs,
+    ) -> Answer:
+        """The same for what a page asks by itself, which keeps nobody signed in."""
+        return await asyncio.to_thread(lambda: self._asked(False, question, *arguments, **named))
+
+    def _asked(
+        self,
+        acting: bool,
+        question: Callable[Concatenate[User, Asked], Answer],
+        *arguments: Asked.args,
+        **named: Asked.kwargs,
+    ) -> Answer:
+        return question(self.console.browsers.user(self.cookie, acting=acting), *arguments, **named)
+
+    async def trying(self, doing: Awaitable[Answer], problems: Element) -> Answer | None:
+        """What comes of an action; what went wrong is told in `problems`, and then there is None."""
+        problems.clear()
+        try:
+            return await doing
+        except SignedOut:
+            leave()
+        except MasqueradeError as error:
+            with problems:
+                tell_problems(error)
+        return None
+
+    def say(self, text: str) -> None:
+        """Tell a screen reader, without moving anybody anywhere."""
+        if self.live is not None:
+            self.live.text = text
+
+
+def leave() -> None:
+    """To the sign-in, because nobody is signed in any more."""
+    ui.navigate.to("/sign-in?over=1")
+
+
+def tell_problems(error: MasqueradeError) -> None:
+    """Every problem, one line each."""
+    with tag("div", look="problems", role="alert"):
+        bullets(error.problems)
+
+
+def problem_place() -> Element:
+    """An empty place, in which problems are told."""
+    return tag("div")
+
+
+def page(
+    path: str, title: str, *, admin: bool = False
+) -> Callable[[Callable[[View], Awaitable[None]]], None]:
+    """A page for those who are signed in; the function draws its main part."""
+
+    def register(draw: Callable[[View], Awaitable[None]]) -> None:
+        async def made(request: Request) -> Response | None:
+            console: Console = request.scope[CONSOLE]
+            cookie = request.cookies.get(COOKIE)
+            try:
+                user = await asyncio.to_thread(console.browsers.user, cookie)
+            except SignedOut:
+                wanted = quote(request.scope["path"], safe="/")
+                return RedirectResponse(f"{PREFIX}/sign-in?next={wanted}", 303)
+            view = View(console, cookie, user, dict(request.path_params), dict(request.query_params))
+            draw_frame(user, path)
+            view.live = tag("p", "", "sr", role="status", aria_live="polite")
+            with tag("div") as inside:
+                try:
+                    if admin and user.role is not Role.ADMIN:
+                        raise NotFound("there is no such page")
+                    await draw(view)
+                except MasqueradeError as error:
+                    inside.clear()
+                    _draw_error(error)
+            return None
+
+        ui.page(path, title=f"{title} · Masquerade", language="en-US", response_timeout=SLOWEST)(made)
+
+    return register
+
+
+def draw_frame(user: User | None, path: str) -> None:
+    """Head, skip link, navigation; what is drawn next is in the page's main part."""
+    client = ui.context.client
+    ui.add_head_html(f"<style>{_style()}</style>{_THEME}<meta name='robots' content='noindex'>")
+    main = client.content.parent_slot.parent if client.content.parent_slot else client.content
+    main.props["id"], main.props["tabindex"] = "main", "-1"
+    with client.layout:
+        header = tag("header", look="top")
+        header.move(target_index=0)
+    with header:
+        link("Skip to content", "#main", "skip")
+        link("Masquerade", f"{PREFIX}/", "brand")
+        if user is not None:
+            with tag("nav", aria_label="Pages"):
+                for name, place in _PLACES + (_ADMIN_PLACES if user.role is Role.ADMIN else ()):
+                    link(name, PREFIX + place, aria_current="page" if place == path else None)
+        with tag("div", look="who"):
+            if user is not None:
+                tag("span", user.name, "quiet")
+            theme = tag("button", "Theme", "plain", type="button", aria_label="Switch between light and dark")
+            theme.on("click", js_handler="() => nextTheme()")
+            if user is not None:
+                with tag("form", action=f"{PREFIX}/sign-out", method="post"):
+                    tag("button", "Sign out", "plain", type="submit")
+
+
+def draw_failure() -> None:
+    """A mistake of ours: it is in the log, and not on the page."""
+    draw_frame(None, "")
+    tag("h1", "Something went wrong")
+    tag("p", "It is a mistake of the coordinator's, and was written to its log. Please tell whoever runs it.")
+
+
+def _draw_error(error: MasqueradeError) -> None:
+    client = ui.context.client
+    if isinstance(error, NotFound):
+        client.status_code = 404
+        tag("h1", "Not found")
+    elif isinstance(error, NotAllowed):
+        client.status_code = 403
+        tag("h1", "Not allowed")
+    else:
+        client.status_code = 422
+        tag("h1", "This does not work")
+    for problem in error.problems:
+        tag("p", f"{problem[:1].upper()}{problem[1:]}.")
+    link("To your sessions", f"{PREFIX}/sessions")
+
+
+@cache
+def _style() -> str:
+    return chart_style() + resources.files("masquerade.console").joinpath("console.css").read_text("utf-8")

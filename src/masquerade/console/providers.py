@@ -1,0 +1,106 @@
+"""Who contributes what: the schemas that parties published, with a search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from masquerade.console.elements import facts, link, table, tag, text_field
+from masquerade.console.frame import View, page
+from masquerade.console.guard import PREFIX
+from masquerade.console.wording import moment, number, short
+from masquerade.service.card import ColumnCard, SchemaCard
+from masquerade.service.coordinator.directory import Provided
+
+_ROLES = {
+    "attribute": "attribute",
+    "sensitive": "sensitive, released as it is",
+    "class": "class, released as it is",
+}
+
+
+@page("/providers", "Providers")
+async def providers_page(view: View) -> None:
+    """Every party that the user may ask."""
+    found = await view.ask(view.coordinator.providers)
+    tag("h1", "Providers")
+    tag(
+        "p",
+        "The parties whose data you may ask for, and what they published: names and kinds of columns, never values.",
+        "quiet",
+    )
+    if not found:
+        tag("p", "No party lets you ask for anything yet. Their stewards decide who may ask.")
+        return
+
+    def search(words: str) -> None:
+        shown.clear()
+        matching = matches(found, words)
+        with shown:
+            _draw(matching)
+        view.say(f"{len(matching)} of {len(found)} providers")
+
+    text_field("Search", "", search, hint="A party, a dataset, a column, a kind or a root", kind="search")
+    shown = tag("div")
+    with shown:
+        _draw(found)
+
+
+def matches(found: Sequence[Provided], words: str) -> list[Provided]:
+    """Those parties, with those of their datasets, in which every word occurs."""
+    wanted = words.casefold().split()
+    kept = []
+    for each in found:
+        datasets = tuple(
+            card for card in each.datasets if all(word in _searchable(each.party, card) for word in wanted)
+        )
+        if datasets:
+            kept.append(Provided(each.party, datasets, each.last_seen, each.reachable))
+    return kept
+
+
+def tree_of(column: ColumnCard) -> str:
+    """What is told of a column's taxonomy."""
+    taxonomy = column.taxonomy
+    if taxonomy is None:
+        return "–"
+    root = f"{taxonomy.root}, " if taxonomy.root is not None else ""
+    return f"{root}height {taxonomy.height}"
+
+
+def _searchable(party: str, card: SchemaCard) -> str:
+    columns = [f"{each.name} {each.kind} {each.role} {tree_of(each)}" for each in card.columns]
+    return " ".join([party, card.dataset, *columns]).casefold()
+
+
+def _draw(found: Sequence[Provided]) -> None:
+    if not found:
+        tag("p", "Nothing matches.")
+    for each in found:
+        with tag("section"):
+            with tag("h2", f"{each.party} "):
+                tag(
+                    "span",
+                    "reachable" if each.reachable else "not reachable",
+                    f"mark {'good' if each.reachable else 'bad'}",
+                )
+            tag("p", f"Last seen {moment(each.last_seen)}. You may ask.", "quiet small")
+            for card in each.datasets:
+                _draw_dataset(card)
+    if found:
+        link("Ask for a table", f"{PREFIX}/request", "act first")
+
+
+def _draw_dataset(card: SchemaCard) -> None:
+    tag("h3", card.dataset)
+    facts(
+        [
+            ("Records, rounded up", number(card.records) if card.records is not None else "not told"),
+            ("People are identified by", card.identifier),
+            ("Snapshot", short(card.snapshot) if card.snapshot else "not read yet"),
+        ]
+    )
+    table(
+        f"Columns of {card.dataset}",
+        ["Column", "Kind", "Role", "Taxonomy"],
+        [[each.name, each.kind, _ROLES[each.role], tree_of(each)] for each in card.columns],
+    )

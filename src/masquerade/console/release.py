@@ -1,0 +1,121 @@
+"""What a session published: figures, the requirement and whether it holds, cost, downloads, the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from masquerade.console.elements import facts, link, table, tag
+from masquerade.console.frame import View, page
+from masquerade.console.guard import PREFIX
+from masquerade.console.wording import moment, money, number, short
+from masquerade.service.store import Release
+
+
+@page("/sessions/{session_id}/release", "Release")
+async def release_page(view: View) -> None:
+    """The page, for client and recipients."""
+    session_id = view.parameters["session_id"]
+    release = await view.ask(view.coordinator.release, session_id)
+    summary = await view.ask(view.coordinator.summary, session_id)
+    here = f"{PREFIX}/sessions/{session_id}"
+    tag("h1", f"Release of session {short(session_id)}")
+    requirements = summary.get("requirements") or []
+    held = all(each.get("holds") for each in requirements)
+    tag("p", _verdict(held), "told" if held else "problems")
+    cost = summary.get("cost") or {}
+    facts(
+        [
+            ("Rows", number(release.rows)),
+            ("Groups", number(summary.get("groups"))),
+            ("Suppressed rows", number(summary.get("suppressed") or 0)),
+            ("Cost", money(int(cost.get("total") or 0))),
+        ],
+        "figures",
+    )
+    with tag("div", look="row"):
+        link("Download as CSV", f"{here}/table.csv", "act first", download="")
+        link("Download as Parquet", f"{here}/table.parquet", "act", download="")
+        link("Download the report", f"{here}/report.html?keep=1", "act", download="")
+    _draw_requirements(requirements)
+    _draw_metrics(summary)
+    _draw_cost(cost)
+    with tag("section"):
+        tag("h2", "Report")
+        # The frame gets no rights at all; the file's own headers say the same.
+        tag(
+            "iframe",
+            look="sheet",
+            src=f"{here}/report.html",
+            title="Report of the release",
+            **{"^sandbox": ""},
+        )
+    _draw_more(release, here)
+
+
+def _verdict(held: bool) -> str:
+    if held:
+        return "Every requirement was checked again before the table was published, and holds."
+    return "A requirement does not hold."
+
+
+def _draw_requirements(requirements: list[Mapping[str, Any]]) -> None:
+    with tag("section"):
+        tag("h2", "Requirements")
+        table(
+            "Requirements and the worst group of each",
+            ["Model", "Over", "Parameters", "Worst group", "Holds"],
+            [
+                [
+                    each.get("model", "?"),
+                    ", ".join(each.get("qid") or ()),
+                    _parameters(each),
+                    number(each.get("value")),
+                    "yes" if each.get("holds") else "no",
+                ]
+                for each in requirements
+            ],
+            numbers=(3,),
+        )
+
+
+def _parameters(entry: Mapping[str, Any]) -> str:
+    told = ("model", "qid", "holds", "value", "groups")
+    return ", ".join(
+        f"{key} = {value}" for key, value in entry.items() if key not in told and value is not None
+    )
+
+
+def _draw_metrics(summary: Mapping[str, Any]) -> None:
+    metrics = [
+        (name, value)
+        for name, value in (summary.get("metrics") or {}).items()
+        if not isinstance(value, Mapping)
+    ]
+    if metrics:
+        with tag("section"):
+            tag("h2", "What was kept")
+            rows = [[name.replace("_", " "), number(value)] for name, value in metrics]
+            table("Metrics of the release", ["Metric", "Value"], rows, numbers=(1,))
+
+
+def _draw_cost(cost: Mapping[str, Any]) -> None:
+    parties = cost.get("parties") or {}
+    if parties:
+        with tag("section"):
+            tag("h2", "Cost")
+            rows = [[party, money(int(cents))] for party, cents in sorted(parties.items())]
+            table("Cost by party", ["Party", "Charged"], rows, numbers=(1,))
+
+
+def _draw_more(release: Release, here: str) -> None:
+    with tag("section"):
+        tag("h2", "This release")
+        facts(
+            [
+                ("Published", moment(release.published)),
+                ("Kept until", moment(release.expires)),
+                ("SHA-256 of the CSV file", lambda: tag("code", release.sha256)),
+                ("Session", lambda: link(short(release.session), here)),
+            ]
+        )

@@ -1,0 +1,230 @@
+"""A session: where it stands, what was offered and agreed, how far each party is, and what the client can do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from nicegui import ui
+from nicegui.element import Element
+
+from masquerade.console.course import Course
+from masquerade.console.elements import button, facts, link, tag, text_field
+from masquerade.console.frame import View, leave, page, problem_place
+from masquerade.console.guard import PREFIX
+from masquerade.console.session_parts import (
+    draw_contract,
+    draw_lines,
+    draw_offers,
+    draw_progress,
+    draw_request,
+    draw_stepper,
+    draw_trees,
+)
+from masquerade.console.signed_in import SignedOut
+from masquerade.console.wording import STATUS, look_of, moment, share, short
+from masquerade.errors import MasqueradeError
+from masquerade.service.store import Event, Offer, Session, User
+from masquerade.service.store.states import Status
+
+_EVERY = 0.7
+_PAGE = 500  # events at once
+
+
+@page("/sessions/{session_id}", "Session")
+async def session_page(view: View) -> None:
+    """The page; it looks for what is new by itself."""
+    shown = _Shown(view, view.parameters["session_id"])
+    await shown.load()
+    shown.draw()
+    ui.timer(_EVERY, shown.refresh)
+
+
+class _Shown:
+    def __init__(self, view: View, session_id: str) -> None:
+        self._view, self._id = view, session_id
+        self._course = Course()
+        self._places: dict[str, Element] = {}
+        self._busy = False
+        self.session: Session
+        self._offers: list[Offer] = []
+        self._reasons: tuple[str, ...] = ()
+
+    async def load(self) -> None:
+        """The session and all its events so far."""
+        self._take(await self._view.ask(self._look, True))
+
+    def _look(self, user: User, whole: bool) -> tuple[Session, list[Event], list[Offer], tuple[str, ...]]:
+        """What is new, in one go."""
+        coordinator = self._view.coordinator
+        last, events = self._course.last, []
+        while True:
+            new = coordinator.events(user, self._id, last)
+            events += new
+            if len(new) < _PAGE:
+                break
+            last = new[-1].number
+        telling = any(event.kind not in ("progress", "step") for event in events)
+        offers = coordinator.offers(user, self._id) if whole or telling else self._offers
+        session = coordinator.session(user, self._id)  # last, so that it is no older than its events
+        return session, events, offers, coordinator.reasons(session)
+
+    def _take(self, found: tuple[Session, list[Event], list[Offer], tuple[str, ...]]) -> set[str]:
+        self.session, events, self._offers, self._reasons = found
+        return self._course.take(events)
+
+    async def refresh(self) -> None:
+        """Look for what is new, and draw just that."""
+        told = self._course.reached[-1:] == [self.session.status]
+        if self._busy or (self.session.status.final and told):
+            return
+        self._busy = True
+        before = self.session
+        try:
+            changed = self._take(await self._view.look(self._look, False))
+        except SignedOut:
+            leave()
+            return
+        except MasqueradeError:
+            return  # asked again soon
+        finally:
+            self._busy = False
+        for part in changed | ({"status"} if self.session != before else set()):
+            self._draw_part(part)
+        if self.session.status is not before.status:
+            self._view.say(f"The session is {STATUS[self.session.status]}")
+
+    # --- drawing ---
+
+    def draw(self) -> None:
+        """Everything."""
+        session = self.session
+        tag("h1", f"Session {short(session.id)}")
+        self._places["status"] = tag("div")
+        for name, title in (
+            ("progress", "Progress"),
+            ("steps", "Specializations"),
+            ("offers", "Negotiation"),
+            ("request", "What was asked"),
+            ("lines", "What happened"),
+        ):
+            with tag("section") as section:
+                tag("h2", title)
+                self._places[name] = tag("div")
+            self._places[f"{name} section"] = section
+        for part in ("status", "progress", "steps", "offers", "request", "lines"):
+            self._draw_part(part)
+
+    def _draw_part(self, part: str) -> None:
+        place = self._places[part]
+        place.clear()
+        session, course = self.session, self._course
+        with place:
+            match part:
+                case "status":
+                    self._draw_status()
+                case "progress":
+                    draw_progress(course)
+                case "steps":
+                    draw_trees(course)
+                case "offers":
+                    draw_offers(self._offers, course)
+                    draw_contract(session)
+                case "request":
+                    draw_request(session)
+                case "lines":
+                    draw_lines(course)
+        if part == "progress":
+            self._places["progress section"].set_visibility(bool(course.progress))
+        if part == "steps":
+            self._places["steps section"].set_visibility(bool(course.steps))
+
+    def _draw_status(self) -> None:
+        session = self.session
+        draw_stepper(session, self._course)
+        with tag("p"):
+            tag("span", STATUS[session.status], look_of(session.status))
+            tag(
+                "span",
+                f" for {session.purpose}, asked by {session.client} on {moment(session.created)}",
+                "quiet",
+            )
+        if self._reasons and session.status is not Status.PUBLISHED:
+            ended_badly = session.status in (Status.REFUSED, Status.FAILED)
+            with tag("div", look="problems" if ended_badly else "asked"), tag("ul"):
+                for reason in self._reasons:
+                    tag("li", reason)
+        for party in self._course.approvals:
+            if session.status is Status.NEGOTIATING:
+                tag("p", f"A person at {party} has to approve the contract.", "asked")
+        self._problems = problem_place()
+        mine = session.client == self._view.user.name
+        if session.status is Status.AWAITING_CLIENT:
+            self._draw_question(mine)
+        with tag("div", look="row"):
+            if session.status is Status.PUBLISHED and self._view.user.name in (
+                session.client,
+                *session.recipients,
+            ):
+                link("Release and report", f"{PREFIX}/sessions/{session.id}/release", "act first")
+            if not session.status.final:
+                button("Cancel the session", self._does(self._view.coordinator.cancel), "danger")
+        facts(
+            [
+                ("Parties", ", ".join(session.providers)),
+                ("Recipients", ", ".join(session.recipients) or session.client),
+                ("Attempt", f"{session.attempts} of {session.attempt_limit}"),
+                ("Started", moment(session.started)),
+                (
+                    "Finished" if session.status.final else "Waits at most until",
+                    moment(session.finished or session.expires),
+                ),
+            ]
+        )
+
+    def _draw_question(self, mine: bool) -> None:
+        quality = self._course.quality or {}
+        with tag("section", look="asked"):
+            tag("h2", "The wished quality was missed")
+            tag(
+                "p",
+                f"The classification error is {share(quality.get('error', 'larger'))};"
+                f" you wished for at most {share(quality.get('most_error', self.session.request.get('most_error')))}."
+                " Nothing is published before you say so.",
+            )
+            if not mine:
+                tag("p", f"{self.session.client} decides.")
+                return
+            self._relaxed = ""
+            with tag("div", look="row"):
+                button("Accept it as it is", self._does(self._view.coordinator.accept), "first")
+                button("Withdraw", self._does(self._view.coordinator.withdraw))
+            with tag("div", look="cols"):
+                text_field(
+                    "Or relax: largest classification error",
+                    "",
+                    self._relax_to,
+                    hint="Empty: any. The parties are asked anew",
+                    inputmode="decimal",
+                )
+            button("Relax and ask again", self._relax)
+
+    # --- actions ---
+
+    def _relax_to(self, text: str) -> None:
+        self._relaxed = text.strip()
+
+    async def _relax(self) -> None:
+        content = {"most_error": self._relaxed.replace(",", ".") or None}
+        await self._done(
+            self._view.trying(self._view.ask(self._view.coordinator.relax, self._id, content), self._problems)
+        )
+
+    def _does(self, action: Callable[[User, str], Session]) -> Callable[[], object]:
+        async def act() -> None:
+            await self._done(self._view.trying(self._view.ask(action, self._id), self._problems))
+
+        return act
+
+    async def _done(self, doing: Awaitable[Session | None]) -> None:
+        if await doing is not None:
+            await self.refresh()

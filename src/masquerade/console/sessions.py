@@ -1,0 +1,126 @@
+"""The list of sessions, which keeps itself up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nicegui import ui
+from nicegui.element import Element
+
+from masquerade.console.elements import button, choice, link, table, tag, tick
+from masquerade.console.frame import View, leave, page
+from masquerade.console.guard import PREFIX
+from masquerade.console.signed_in import SignedOut
+from masquerade.console.wording import STATUS, look_of, moment, short
+from masquerade.service.store import Role, Session
+from masquerade.service.store.states import Status
+
+_EVERY = 2.0
+_MOST = 50
+
+
+@page("/sessions", "Sessions")
+async def sessions_page(view: View) -> None:
+    """A user's sessions; for admins everybody's, if they like."""
+    listing = _List(view)
+    tag("h1", "Sessions")
+    with tag("div", look="row"):
+        link("New request", f"{PREFIX}/request", "act first")
+    with tag("div", look="cols"):
+        options = {"": "all"} | {status.value: words for status, words in STATUS.items()}
+        choice("Status", options, "", listing.only)
+        if view.user.role is Role.ADMIN:
+            tick("Everybody's sessions", False, listing.everybodys)
+    listing.place = tag("div")
+    await listing.refresh()
+    ui.timer(_EVERY, listing.refresh)
+
+
+class _List:
+    place: Element
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._status: str | None = None
+        self._everyone = False
+        self._after: list[str] = []  # where each page but the first begins
+        self._shown: Sequence[Session] | None = None
+
+    async def only(self, status: str) -> None:
+        """Show those in one state."""
+        self._status, self._after = status or None, []
+        await self.refresh()
+
+    async def everybodys(self, wanted: bool) -> None:
+        """Show everybody's, or one's own."""
+        self._everyone, self._after = wanted, []
+        await self.refresh()
+
+    async def refresh(self) -> None:
+        """Look again; drawn anew only when something changed, so that nobody loses the place."""
+        try:
+            found = await self._view.look(
+                self._view.coordinator.sessions,
+                status=self._status,
+                limit=_MOST,
+                after=self._after[-1] if self._after else None,
+                everyone=self._everyone,
+            )
+        except SignedOut:
+            leave()
+            return
+        if found == self._shown:
+            return
+        self._shown = found
+        self.place.clear()
+        with self.place:
+            self._draw(found)
+
+    def _draw(self, found: Sequence[Session]) -> None:
+        if not found:
+            tag("p", "Nothing yet." if not self._after else "No more.", "quiet")
+        else:
+            rows = [
+                [
+                    _link(each),
+                    each.purpose,
+                    _mark(each.status),
+                    each.client,
+                    moment(each.created),
+                    _parties(each),
+                ]
+                for each in found
+            ]
+            table(
+                "Sessions, the newest first",
+                ["Session", "Purpose", "Status", "Client", "Asked", "Parties"],
+                rows,
+            )
+        with tag("div", look="row"):
+            if self._after:
+                button("Newer", self._newer)
+            if len(found) == _MOST:
+                button("Older", self._older)
+
+    async def _older(self) -> None:
+        if self._shown:
+            self._after.append(self._shown[-1].id)
+        await self.refresh()
+
+    async def _newer(self) -> None:
+        self._after.pop()
+        await self.refresh()
+
+
+def _link(session: Session) -> Callable[[], object]:
+    return lambda: link(
+        short(session.id), f"{PREFIX}/sessions/{session.id}", aria_label=f"Session {short(session.id)}"
+    )
+
+
+def _mark(status: Status) -> Callable[[], object]:
+    return lambda: tag("span", STATUS[status], look_of(status))
+
+
+def _parties(session: Session) -> str:
+    return ", ".join(session.providers)

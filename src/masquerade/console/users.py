@@ -1,0 +1,137 @@
+"""The accounts, for admins: add, disable, unlock, another role or password."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from nicegui.element import Element
+
+from masquerade.console.elements import button, choice, table, tag, text_field
+from masquerade.console.frame import View, page, problem_place
+from masquerade.console.wording import moment
+from masquerade.errors import Conflict
+from masquerade.service.accounts import SHORTEST_PASSWORD, Accounts, require
+from masquerade.service.store import Role, User
+
+_PAGE = 100
+
+
+@page("/users", "Users", admin=True)
+async def users_page(view: View) -> None:
+    """All accounts, and a form for a new one."""
+    shown = _Users(view)
+    tag("h1", "Users")
+    with tag("section"):
+        tag("h2", "Accounts")
+        shown.problems = problem_place()
+        shown.place = tag("div")
+        await shown.refresh()
+    with tag("section"):
+        tag("h2", "New account")
+        with tag("div", look="cols"):
+            text_field("Name", "", shown.set("name"), autocomplete="off", autocapitalize="none")
+            text_field(
+                "Password",
+                "",
+                shown.set("password"),
+                hint=f"At least {SHORTEST_PASSWORD} signs",
+                kind="password",
+                autocomplete="new-password",
+            )
+            choice("Role", {role.value: role.value for role in Role}, Role.ANALYST.value, shown.set("role"))
+        shown.new_problems = problem_place()
+        button("Add the account", shown.add, "first")
+
+
+class _Users:
+    problems: Element
+    new_problems: Element
+    place: Element
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._new = {"name": "", "password": "", "role": Role.ANALYST.value}
+
+    def set(self, key: str) -> Callable[[str], None]:
+        """Take a field of the form."""
+
+        def change(text: str) -> None:
+            self._new[key] = text
+
+        return change
+
+    async def refresh(self) -> None:
+        """The list as it is now."""
+        found = await self._view.ask(self._all)
+        self.place.clear()
+        with self.place:
+            rows = [
+                [
+                    user.name,
+                    user.role.value,
+                    "disabled" if user.disabled else f"locked until {moment(locked)}" if locked else "open",
+                    moment(user.created),
+                    self._actions(user, locked is not None),
+                ]
+                for user, locked in found
+            ]
+            table("Accounts", ["Name", "Role", "State", "Since", "Change"], rows)
+
+    def _all(self, admin: User) -> list[tuple[User, datetime | None]]:
+        accounts = self._allowed(admin)
+        users: list[User] = []
+        while (
+            len(found := self._view.coordinator.store.users.all(_PAGE, users[-1].name if users else "")) > 0
+        ):
+            users += found
+        return [(user, accounts.locked_until(user.name)) for user in users]
+
+    def _actions(self, user: User, locked: bool) -> Callable[[], object]:
+        other = Role.ADMIN if user.role is Role.ANALYST else Role.ANALYST
+
+        def draw() -> None:
+            with tag("div", look="row"):
+                if user.disabled:
+                    self._button("Enable", user, lambda accounts: accounts.enable(user.name))
+                elif user.name != self._view.user.name:
+                    self._button("Disable", user, lambda accounts: accounts.disable(user.name))
+                if locked:
+                    self._button("Unlock", user, lambda accounts: accounts.unlock(user.name))
+                if user.name != self._view.user.name:
+                    self._button(f"Make {other}", user, lambda accounts: accounts.set_role(user.name, other))
+
+        return draw
+
+    def _button(self, text: str, user: User, change: Callable[[Accounts], object]) -> None:
+        def changed(admin: User) -> bool:
+            accounts = self._allowed(admin)
+            if admin.name == user.name:
+                raise Conflict("nobody disables the account or changes the role of which is in use here")
+            change(accounts)
+            return True
+
+        async def act() -> None:
+            if await self._view.trying(self._view.ask(changed), self.problems):
+                await self._view.trying(self.refresh(), self.problems)
+                self._view.say(f"{user.name}: done")
+
+        button(text, act, aria_label=f"{text}: {user.name}")
+
+    async def add(self) -> None:
+        """A new account from the form."""
+
+        def added(admin: User) -> User:
+            new = self._new
+            return self._allowed(admin).create(new["name"].strip(), new["password"], new["role"])
+
+        made = await self._view.trying(self._view.ask(added), self.new_problems)
+        if made is not None:
+            await self._view.trying(self.refresh(), self.problems)
+            with self.new_problems:
+                tag("p", f"{made.name} can sign in now.", "told", role="status")
+
+    def _allowed(self, admin: User) -> Accounts:
+        """The accounts, for whoever is an admin at this moment."""
+        require(admin, Role.ADMIN)
+        return self._view.coordinator.accounts

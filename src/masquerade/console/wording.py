@@ -1,0 +1,96 @@
+"""How the console words states, times, money and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from masquerade.service.store.states import Status
+
+STATUS: Mapping[Status, str] = {
+    Status.REQUESTED: "requested",
+    Status.NEGOTIATING: "negotiating",
+    Status.REFUSED: "refused",
+    Status.AGREED: "agreed",
+    Status.QUEUED: "queued",
+    Status.RUNNING: "running",
+    Status.ASSEMBLING: "assembling",
+    Status.AWAITING_CLIENT: "waits for the client",
+    Status.PUBLISHED: "published",
+    Status.FAILED: "failed",
+    Status.CANCELLED: "cancelled",
+    Status.EXPIRED: "expired",
+}
+
+MODELS: Mapping[str, str] = {
+    "k-anonymity": "at least k records in each group",
+    "l-diversity": "at least ℓ different sensitive values in each group",
+    "entropy-l-diversity": "sensitive values as mixed as ℓ equally frequent ones",
+    "recursive-l-diversity": "the most frequent value is rarer than c times all from the ℓ-th on",
+    "t-closeness": "sensitive values distributed as in the whole table, up to t",
+    "alpha-k-anonymity": "at least k records, and no sensitive value has a share above α",
+    "confidence-bounding": "no sensitive value can be inferred with more confidence",
+    "p-sensitive-k-anonymity": "at least k records and p different sensitive values",
+}
+
+
+def look_of(status: Status) -> str:
+    """The look of a status mark."""
+    if status is Status.PUBLISHED:
+        return "mark good"
+    if status in (Status.REFUSED, Status.FAILED):
+        return "mark bad"
+    if status is Status.AWAITING_CLIENT:
+        return "mark wait"
+    return "mark"
+
+
+def moment(time: datetime | None) -> str:
+    """A time, in UTC."""
+    return "–" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def money(cents: int) -> str:
+    """Cents as a sum."""
+    return f"{'−' if cents < 0 else ''}{abs(cents) // 100}.{abs(cents) % 100:02d}"
+
+
+def size(count: float) -> str:
+    """Bytes, in the unit that keeps the figure short."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return ""
+
+
+def number(value: Any) -> str:
+    """A figure of a summary: whole numbers with their thousands apart, others in a few digits."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "–" if value is None else str(value)
+    return f"{value:,}".replace(",", " ") if isinstance(value, int) else f"{value:.4g}"
+
+
+def share(written: Any) -> str:
+    """A number from 0 to 1 as somebody wrote it, in a few digits."""
+    try:
+        return f"{float(written):.3g}"
+    except (TypeError, ValueError):
+        return str(written)
+
+
+def short(identifier: str | None) -> str:
+    """The first signs of a long identifier."""
+    return "–" if not identifier else identifier[:8]
+
+
+def requirement(written: Mapping[str, Any]) -> str:
+    """A requirement as it is written in an offer, in words."""
+    parameters = ", ".join(
+        f"{key} = {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+        for key, value in written.items()
+        if key not in ("model", "qid") and value is not None
+    )
+    over = ", ".join(map(str, written.get("qid") or ()))
+    return f"{written.get('model', '?')} ({parameters}) over {over}"

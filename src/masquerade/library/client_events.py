@@ -1,0 +1,167 @@
+"""A session's events as they happen: the stream read by hand, and followed over a restart of the coordinator.
+
+`StreamReader` takes bytes in any pieces and gives whole messages (text/event-stream, as HTML's standard has it).
+`Following` knows where we are: after which event to go on, when all is over, and how long to keep trying.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from masquerade.errors import PeerBrokeProtocol, PeerError, PeerUnreachable, one_line
+from masquerade.library.client_core import COORDINATOR, Ask, TooMany
+from masquerade.library.client_results import Event
+
+PATIENCE = 60.0  # seconds without a word from the coordinator, after which we give up
+MOST_BYTES = 8 << 20  # of one message
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_SHORTEST, _LONGEST = 0.2, 2.0  # seconds between attempts
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a stream."""
+
+    id: str
+    kind: str
+    data: str
+
+
+class StreamReader:
+    """Turns bytes into messages; only its own line ends count, whatever a text holds."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._size = 0
+        self._id = ""
+        self._kind = ""
+        self._data: list[str] = []
+        self._begun = False
+
+    def feed(self, chunk: bytes) -> Iterator[Message]:
+        """The messages that are whole now."""
+        text = self._rest + chunk
+        # A carriage return at the end may be half of a line end.
+        held = b"\r" if text.endswith(b"\r") else b""
+        *lines, rest = _LINE_END.split(text[: len(text) - len(held)])
+        self._rest = rest + held
+        if len(self._rest) + self._size > MOST_BYTES:
+            raise PeerBrokeProtocol(COORDINATOR, f"sends an event of more than {MOST_BYTES:,} bytes")
+        for line in lines:
+            message = self._take(line)
+            if message is not None:
+                yield message
+
+    def _take(self, line: bytes) -> Message | None:
+        if not self._begun:
+            self._begun, line = True, line.removeprefix(b"\xef\xbb\xbf")
+        if not line:
+            return self._dispatch()
+        self._size += len(line)
+        name, _, value = line.decode("utf-8", "replace").partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._kind = value
+        elif name == "id" and "\0" not in value:
+            self._id = value
+        return None
+
+    def _dispatch(self) -> Message | None:
+        data, kind = self._data, self._kind
+        self._data, self._kind, self._size = [], "", 0
+        return Message(self._id, kind or "message", "\n".join(data)) if data else None
+
+
+class Following:
+    """Where we are in a session's events."""
+
+    def __init__(
+        self,
+        session: str,
+        after: int = 0,
+        patience: float = PATIENCE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.session, self.last = session, after
+        self._over = False
+        self._patience, self._clock = patience, clock
+        self._heard: float | None = None  # nothing yet: then a coordinator that is not there is no restart
+        self._pause = _SHORTEST
+        self._brought = 0
+        self._reader = StreamReader()
+
+    def is_over(self) -> bool:
+        """Whether no event will follow."""
+        return self._over
+
+    def ask(self) -> Ask:
+        """The request that opens the stream after the last event we saw."""
+        self._reader, self._brought = StreamReader(), 0
+        self._heard = self._clock() if self._heard is None else self._heard
+        return Ask(
+            "GET",
+            f"/sessions/{quote(self.session, safe='')}/events",
+            query={"after": self.last},
+            accept="text/event-stream",
+            headers={"last-event-id": str(self.last), "cache-control": "no-store"},
+        )
+
+    def feed(self, chunk: bytes) -> Iterator[Event]:
+        """The events that are whole now, each once, in order; after the last of all, it is over."""
+        self._heard, self._pause = self._clock(), _SHORTEST
+        for message in self._reader.feed(chunk):
+            event = _event(message)
+            if event is None or event.number <= self.last:
+                continue
+            self.last, self._brought = event.number, self._brought + 1
+            self._over = event.final
+            yield event
+            if self._over:
+                return
+
+    def ended(self, is_final: bool) -> float:
+        """The stream ended without the last event: seconds until the next attempt.
+
+        The session may have been over already, and its events forgotten: then there is nothing to wait for.
+        """
+        self._heard = self._clock()
+        self._over = is_final and not self._brought
+        return 0.0 if self._over else self._next_pause()
+
+    def broke(self, error: PeerError) -> float:
+        """The stream broke off, or did not begin: seconds until the next attempt, or the error when time is over."""
+        over = self._heard is None or self._clock() - self._heard > self._patience
+        if over or not isinstance(error, PeerUnreachable):
+            raise error
+        return max(self._next_pause(), error.seconds if isinstance(error, TooMany) else 0.0)
+
+    def _next_pause(self) -> float:
+        pause, self._pause = self._pause, min(2 * self._pause, _LONGEST)
+        return pause
+
+
+def _event(message: Message) -> Event | None:
+    """The event in a message, or None for one that is only for the connection."""
+    try:
+        told: Any = msgspec.json.decode(message.data)
+        if not isinstance(told, dict):
+            return None
+        if "number" not in told:  # then the message's own fields tell what happened
+            if not message.id.isdigit():
+                return None
+            told = {"number": int(message.id), "kind": message.kind, "data": told}
+        return msgspec.convert(told, Event)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise PeerBrokeProtocol(
+            COORDINATOR, f"sends an event that this version does not understand: {one_line(str(error))}"
+        ) from None

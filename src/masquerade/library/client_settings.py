@@ -1,0 +1,141 @@
+"""A client's configuration: where the coordinator is, what proves who asks, and what is asked for.
+
+    coordinator = "https://coordinator.example:8080"
+    token_file = "token"          # which only its owner may read; without it, MASQUERADE_TOKEN
+    ca = "web.pem"                # optional: the authority or the very certificate that will do
+    [request]
+    purpose = "research"
+    …
+
+Paths are relative to the file. Without a file, MASQUERADE_URL and MASQUERADE_TOKEN say it all.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from masquerade.errors import ParameterError
+from masquerade.library.client_calls import content_of, read_configuration
+from masquerade.library.client_core import Address
+from masquerade.service.sections import Form, key, read_form
+
+DEFAULT = Path("client.toml")
+URL, TOKEN = "MASQUERADE_URL", "MASQUERADE_TOKEN"
+_PREFIX = "mq_"  # of every token (service/accounts.py)
+
+_TEXTS = ("coordinator", "token_file", "ca")
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _File(Form):
+    """The file's own keys."""
+
+    coordinator: Text | None = key(
+        None, description='a coordinator\'s address, such as "https://coordinator.example:8080"'
+    )
+    token_file: Text | None = key(None, description="the name of a file that holds the token")
+    ca: Text | None = key(None, description="the name of a PEM file")
+    request: dict[str, Any] | None = key(None, description="a table, written [request]")
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """Whom to ask and with what; the token is never shown."""
+
+    path: Path | None
+    url: str
+    token: str = field(repr=False)
+    token_file: Path | None = None
+    ca: Path | None = None
+    has_request: bool = False
+
+
+def read_settings(path: Path | None, *, with_request: bool = False) -> ClientSettings:
+    """The settings in a file, or of the environment where there is none; ParameterError with every problem at once."""
+    content = read_configuration(path) if path is not None else {}
+    source, base = (str(path), path.parent) if path is not None else ("", Path())
+    problems: list[str] = []
+    try:
+        file = read_form(_File, content, source)
+    except ParameterError as error:
+        problems += error.problems
+        # What can be read is looked at all the same.
+        file = _File(
+            **{key: content[key] for key in _TEXTS if isinstance(content.get(key), str) and content[key]}
+        )
+    url = file.coordinator or os.environ.get(URL, "").strip()
+    place = f"{source}: coordinator" if file.coordinator else URL
+    if url:
+        try:
+            Address.read(url)
+        except ParameterError as error:
+            problems += [f"{place}: {problem}" for problem in error.problems]
+    elif not problems:
+        problems.append(
+            f"{source}: coordinator: missing; give its address, or set {URL}"
+            if path is not None
+            else f"no coordinator: give --conf FILE, or write {DEFAULT}, or set {URL} and {TOKEN}"
+        )
+    token_file = base / file.token_file if file.token_file is not None else None
+    token = ""
+    try:
+        token = _token(token_file, file.token_file, source)
+    except ParameterError as error:
+        problems += error.problems
+    ca = base / file.ca if file.ca is not None else None
+    if ca is not None and not ca.is_file():
+        problems.append(f"{source}: ca: there is no file {ca}")
+    problems += _about_request(path, content) if with_request else []
+    if problems:
+        raise ParameterError(*dict.fromkeys(problems))
+    return ClientSettings(path, url, token, token_file, ca, "request" in content)
+
+
+def found_settings(conf: Path | None) -> ClientSettings:
+    """The settings in a file that was named, or else in client.toml where there is one, or else of the environment."""
+    return read_settings(conf if conf is not None else DEFAULT if DEFAULT.is_file() else None)
+
+
+def _token(file: Path | None, written: str | None, source: str) -> str:
+    if file is None:
+        token = os.environ.get(TOKEN, "").strip()
+        if not token:
+            where = (
+                f"{source}: token_file: missing; name a file that holds the token, or set"
+                if source
+                else "set"
+            )
+            raise ParameterError(f"{where} {TOKEN}" if source else f"no token: {where} {TOKEN}")
+        return token
+    if written is not None and written.startswith(_PREFIX):  # and it is not repeated
+        raise ParameterError(f"{source}: token_file: holds a token; write it into a file, and its name here")
+    try:
+        mode = stat.S_IMODE(file.stat().st_mode)
+        token = file.read_text("ascii").strip()
+    except OSError as error:
+        raise ParameterError(f"{source}: token_file: {file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ParameterError(f"{source}: token_file: {file} holds no token") from None
+    if mode & 0o007:
+        raise ParameterError(f"{source}: token_file: others may read {file}; chmod 600 it")
+    if not token or len(token.split()) != 1:
+        raise ParameterError(f"{source}: token_file: {file} must hold one token and nothing else")
+    return token
+
+
+def _about_request(path: Path | None, content: Mapping[str, Any]) -> tuple[str, ...]:
+    if path is None or "request" not in content:
+        return (f"{path}: request: missing; write what is asked for as [request]",)
+    try:
+        content_of(path)
+    except ParameterError as error:
+        return error.problems
+    return ()

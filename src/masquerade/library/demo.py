@@ -1,0 +1,155 @@
+"""`demo`: a coordinator and three party nodes as processes on this machine, and one request through the whole path.
+
+Everything is what an installation has: certificates and trust stores, a SQLite database, a Parquet and a CSV file,
+policies with prices, accounts, the HTTP interface. Only the people do not exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from masquerade.errors import AnswerIsNo, ParameterError, PeerUnreachable
+from masquerade.library.async_client import AsyncClient
+from masquerade.library.client_results import AWAITING_CLIENT, Event, Release, Session
+from masquerade.library.demo_folder import COORDINATOR, DemoFolder, demo_folder, write_scene
+from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS
+from masquerade.library.evaluation import OnStage, silent
+from masquerade.library.local_processes import local_processes, start_somewhere
+from masquerade.net.running import run_async
+
+_NEEDED = ("adbc_driver_sqlite", "argon2", "fastapi", "httpx", "nicegui", "sklearn", "sqlalchemy", "uvicorn")
+_LOOK_AGAIN = 0.1  # seconds
+_PUBLISHED_WITHIN = 60.0  # seconds
+
+OnEvent = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A demo that has made its release."""
+
+    folder: DemoFolder
+    session: Session
+    release: Release
+    url: str  # of the coordinator
+
+    @property
+    def console(self) -> str:
+        """Where the console is."""
+        return f"{self.url}/console"
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The JSON summary: a mashup's, with the console's address."""
+        return {
+            **self.release.summary,
+            "session": self.session.id,
+            "table": str(self.folder.table),
+            "report": str(self.folder.report),
+            "console": self.console,
+            "passwords": str(self.folder.passwords_file),
+        }
+
+
+def run_demo(
+    path: Path,
+    people: int = 5000,
+    seed: int = 7,
+    *,
+    on_stage: OnStage = silent,
+    on_event: OnEvent | None = None,
+    on_release: Callable[[Demo], None] | None = None,
+    stay: bool = False,
+) -> Demo:
+    """Run the demo in a folder; `on_release` is called once the release is there. `stay`: until interrupted.
+
+    All processes have ended when this returns or raises.
+    """
+    _check_extras()
+    with demo_folder(path) as folder:
+        on_stage(f"generating {people:,} people, certificates and configurations")
+        write_scene(folder, people, seed)
+        token = _open_accounts(folder)
+        made: list[Demo] = []
+
+        async def whole() -> None:
+            async with local_processes(folder.logs) as processes:
+                on_stage("starting the coordinator and three party nodes")
+                ready = await start_somewhere(processes, folder.commands(), folder.configure)
+                url = str(ready[COORDINATOR]["address"])
+                folder.invite(url, token, people)
+                made.append(await processes.watched(_ask(folder, url, token, on_stage, on_event)))
+                if on_release is not None:
+                    on_release(made[0])
+                if stay:
+                    await processes.watched(asyncio.Event().wait())
+
+        try:
+            run_async(whole())
+        except KeyboardInterrupt:
+            if not (stay and made):  # else it is how a demo is meant to end
+                raise
+        return made[0]
+
+
+def _check_extras() -> None:
+    """Refuse to begin where a library is missing that one of the processes needs."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise ParameterError(f'the demo needs {", ".join(missing)}: pip install "masquerade[all]"')
+
+
+def _open_accounts(folder: DemoFolder) -> str:
+    """Make the accounts; returns a token of the analyst."""
+    from masquerade.service.accounts import Accounts
+    from masquerade.service.store import Role, Store
+
+    state = folder.path / COORDINATOR / "state"
+    state.mkdir(mode=0o700)
+    with Store.open("sqlite:///coordinator.db", base=state) as store:
+        accounts = Accounts(store)
+        accounts.create(ADMIN, folder.passwords[ADMIN], Role.ADMIN)
+        analyst = accounts.create(ANALYST, folder.passwords[ANALYST], Role.ANALYST)
+        return accounts.create_token(analyst, "demo", timedelta(days=1))[0]
+
+
+async def _ask(folder: DemoFolder, url: str, token: str, on_stage: OnStage, on_event: OnEvent | None) -> Demo:
+    async with AsyncClient(url, token) as client:
+        on_stage("waiting for the parties to publish their schemas")
+        await _all_published(client)
+        on_stage("asking for a table")
+        session = await client.request(folder.path / "analyst" / "client.toml")
+        session = await client.wait(session.id, on_event)
+        if session.status == AWAITING_CLIENT:  # with very few people the wished quality is out of reach
+            await client.accept(session.id)
+            session = await client.wait(session.id)
+        if not session.published:
+            raise AnswerIsNo(*session.problems)
+        on_stage("downloading the release and its report")
+        release = await client.download(session.id, folder.table)
+        await client.report(session.id, folder.report)
+    return Demo(folder, session, release, url)
+
+
+async def _all_published(client: AsyncClient) -> None:
+    """Wait until every party has published a dataset whose table it has read."""
+    until = time.monotonic() + _PUBLISHED_WITHIN
+    while True:
+        there = {
+            each.party
+            for each in await client.providers()
+            if each.reachable and any(dataset.snapshot for dataset in each.datasets)
+        }
+        missing = [name for name in HOLDINGS if name not in there]
+        if not missing:
+            return
+        if time.monotonic() > until:
+            raise PeerUnreachable(missing[0], f"has published nothing after {_PUBLISHED_WITHIN:.0f} seconds")
+        await asyncio.sleep(_LOOK_AGAIN)

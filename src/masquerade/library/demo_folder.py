@@ -1,0 +1,180 @@
+"""What the demo writes, and what it may replace when it is run again.
+
+    FOLDER/demo.json                        says that the demo wrote all this
+    FOLDER/passwords.toml                   of the accounts, for their owner's eyes
+    FOLDER/bank, insurer, clinic            a party: identity, trust, table, taxonomies, party.toml, state
+    FOLDER/coordinator                      identity, trust, coordinator.toml, state
+    FOLDER/analyst                          client.toml, token; then release.csv and report.html
+    FOLDER/trusted                          the joined table that nobody has, with a job: for comparison
+    FOLDER/logs                             what each process had to say
+
+A file of these names that the demo did not write is never touched; other files may lie beside them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from masquerade.data.people import (
+    common_people,
+    generate_people,
+    people_taxonomies,
+    split_people,
+)
+from masquerade.data.write import write_table
+from masquerade.errors import ParameterError
+from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS, request, trusted_job
+from masquerade.library.local_configurations import coordinator_configuration, toml_table
+from masquerade.net.trial import AUTHORITY_FILE, TRUST_FOLDER, trial_identities
+from masquerade.net.trust import TrustStore
+
+COORDINATOR = "coordinator"
+_MARK = "demo.json"
+_FOLDERS = (*HOLDINGS, COORDINATOR, "analyst", "trusted", "logs")
+# Every file that the demo and its processes write; a folder that ends with "/" is theirs as a whole.
+_OURS = (
+    *("identity.pem", "key.pem", "trust/", "state/", "taxonomies/", "party.toml", "coordinator.toml"),
+    *(holding.file for holding in HOLDINGS.values()),
+    *("client.toml", "token", "release.csv", "report.html", "people.csv", "job.toml"),
+    *(f"{name}.log" for name in (*HOLDINGS, COORDINATOR)),
+)
+
+
+@dataclass(frozen=True)
+class DemoFolder:
+    """The paths in a demo's folder, and the passwords of its accounts."""
+
+    path: Path
+    passwords: Mapping[str, str] = field(repr=False)
+
+    @property
+    def passwords_file(self) -> Path:
+        """Where the passwords are kept."""
+        return self.path / "passwords.toml"
+
+    @property
+    def table(self) -> Path:
+        """The release."""
+        return self.path / "analyst" / "release.csv"
+
+    @property
+    def report(self) -> Path:
+        """The release's report."""
+        return self.path / "analyst" / "report.html"
+
+    @property
+    def logs(self) -> Path:
+        """What the processes had to say."""
+        return self.path / "logs"
+
+    def commands(self) -> dict[str, tuple[str | Path, ...]]:
+        """How each process is started."""
+        parties: dict[str, tuple[str | Path, ...]] = {
+            name: ("party", "serve", self.path / name / "party.toml") for name in HOLDINGS
+        }
+        own = self.path / COORDINATOR / "coordinator.toml"
+        return {COORDINATOR: ("coordinator", "serve", own), **parties}
+
+    def configure(self, addresses: Mapping[str, str]) -> None:
+        """Write everybody's configuration, with everybody's address."""
+        parties = {name: addresses[name] for name in HOLDINGS}
+        for name, holding in HOLDINGS.items():
+            text = holding.configuration(name, addresses[name], addresses[COORDINATOR])
+            (self.path / name / "party.toml").write_text(text, encoding="utf-8")
+        text = coordinator_configuration(addresses[COORDINATOR], parties)
+        (self.path / COORDINATOR / "coordinator.toml").write_text(text, encoding="utf-8")
+
+    def invite(self, url: str, token: str, people: int) -> None:
+        """Write what the analyst needs to ask for a table."""
+        _write_secret(self.path / "analyst" / "token", token + "\n")
+        text = f'coordinator = "{url}"\ntoken_file = "token"\n\n' + toml_table("request", request(people))
+        (self.path / "analyst" / "client.toml").write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def demo_folder(path: Path) -> Iterator[DemoFolder]:
+    """The folder, emptied of what an earlier demo wrote, for this process alone."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        _claim(path)
+        descriptor = os.open(path / _MARK, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise ParameterError(f"--folder {path}: cannot be made: {error.strerror}") from None
+    with os.fdopen(descriptor, "r+") as mark:
+        try:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ParameterError(f"--folder {path}: another demo is running in it; take another") from None
+        mark.write(json.dumps({"masquerade": "demo"}) + "\n")
+        mark.flush()
+        try:
+            _clear(path)
+            passwords = {name: secrets.token_urlsafe(12) for name in (ANALYST, ADMIN)}
+            folder = DemoFolder(path, passwords)
+            for name in _FOLDERS:
+                (path / name).mkdir(exist_ok=True)
+            _write_secret(folder.passwords_file, "".join(f'{a} = "{b}"\n' for a, b in passwords.items()))
+        except OSError as error:
+            raise ParameterError(f"--folder {path}: {error.filename}: {error.strerror}") from None
+        yield folder
+
+
+def write_scene(folder: DemoFolder, people: int, seed: int) -> None:
+    """Write fresh identities, and generated people shared out over the parties."""
+    names = (COORDINATOR, *HOLDINGS)
+    authority, identities = trial_identities(names)
+    (folder.path / AUTHORITY_FILE).write_bytes(authority)
+    for name, identity in identities.items():
+        identity.save(folder.path / name)
+        pins = {other: who.certificate for other, who in identities.items() if other != name}
+        TrustStore(pins).save(folder.path / name / TRUST_FOLDER)
+    everybody = generate_people(people, seed)
+    tables = split_people(everybody, seed=seed)
+    for name, holding in HOLDINGS.items():
+        holding.write(folder.path / name, tables[name])
+    trusted = folder.path / "trusted"
+    write_table(common_people(everybody, tables), trusted / "people.csv")
+    (trusted / "taxonomies").mkdir()
+    for name, text in people_taxonomies().items():
+        (trusted / "taxonomies" / name).write_text(text, encoding="utf-8")
+    (trusted / "job.toml").write_text(trusted_job(), encoding="utf-8")
+
+
+def _claim(path: Path) -> None:
+    """Refuse a folder in which somebody else has files of our names."""
+    if (path / _MARK).exists():
+        return
+    for name in (*_FOLDERS, AUTHORITY_FILE, "passwords.toml"):
+        if (path / name).exists():
+            raise ParameterError(
+                f"--folder {path}: {name} is there already, and the demo did not write it; take another folder"
+            )
+
+
+def _clear(path: Path) -> None:
+    """Remove what an earlier demo wrote, and nothing else."""
+    for name in (AUTHORITY_FILE, "passwords.toml"):
+        (path / name).unlink(missing_ok=True)
+    for folder in _FOLDERS:
+        for name in _OURS:
+            if name.endswith("/"):
+                if (path / folder / name).is_dir():
+                    shutil.rmtree(path / folder / name)
+            else:
+                (path / folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # it is not there, or somebody's file keeps it
+            (path / folder).rmdir()
+
+
+def _write_secret(path: Path, text: str) -> None:
+    """A file that only its owner may read, from its first byte on."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)

@@ -1,0 +1,102 @@
+"""The demo's story: a bank, an insurer and a clinic, what each gives and insists on, and what an analyst asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from masquerade.data.people import people_taxonomies
+from masquerade.library.local_configurations import Holding, toml_table
+
+ANALYST, ADMIN = "ana", "admin"
+PURPOSE = "research"
+LEAST_K = 10
+
+# How each attribute may be generalised, as [attributes.NAME] of a job or of a party's configuration.
+_ATTRIBUTES = {
+    "birth_date": 'type = "date"\nmin = 1930-01-01\nmax = 2010-01-01',
+    "sex": 'taxonomy = "flat"',
+    "town": 'taxonomy = "taxonomies/town.csv"',
+    "hours": 'type = "continuous"\ntaxonomy = "taxonomies/hours.csv"',
+    "job": 'taxonomy = "taxonomies/job.yaml"',
+    "education": 'taxonomy = "taxonomies/education.csv"',
+    "salary": 'type = "continuous"\nmin = 0\nmax = 1000',
+}
+_QID = ["birth_date", "sex", "town", "job"]
+_L_DIVERSITY = {"model": "l-diversity", "qid": ["birth_date", "sex"], "sensitive": "disease", "l": 3}
+
+_POLICY = f"""\
+access = "private"                       # only these may ask, and be given a release
+users = ["{ANALYST}"]
+purposes = ["{PURPOSE}"]
+least_k = {LEAST_K}                             # no release has smaller groups
+sessions = 4                             # at once
+show_steps = true                        # the coordinator may watch the specializations
+allow_rerelease = true                   # a playground: in earnest, a second release can break the first
+"""
+
+
+def _holding(dataset: str, file: str, names: Sequence[str], policy: str, **more: Any) -> Holding:
+    taxonomies = {name: text for name, text in people_taxonomies().items() if name.partition(".")[0] in names}
+    attributes = {name: _ATTRIBUTES[name] for name in names}
+    return Holding(dataset, file, "ssn", attributes, _POLICY + policy, taxonomies=taxonomies, **more)
+
+
+HOLDINGS: Mapping[str, Holding] = {
+    "bank": _holding(
+        "customers",
+        "bank.db",
+        ["job", "education", "salary"],
+        "share_class = true                       # the others may learn whose loan was approved\n"
+        "\n[price]  # cents\nper_attribute = 500\n",
+        class_name="approved",
+    ),
+    "insurer": _holding(
+        "insured",
+        "insured.parquet",
+        ["town", "hours"],
+        "\n[price]\nper_attribute = 300\nper_record = 1\n",
+    ),
+    "clinic": _holding(
+        "patients",
+        "patients.csv",
+        ["birth_date", "sex"],
+        "\n[price]\nper_attribute = 500\nattributes = { disease = 2000 }\n"
+        "\n[[privacy]]  # whenever the disease is released\n"
+        'model = "l-diversity"\nsensitive = "disease"\nl = 3\n',
+        sensitive=["disease"],
+    ),
+}
+
+
+def request(people: int) -> dict[str, Any]:
+    """What the analyst asks for: attributes of all three, with less privacy than the parties insist on."""
+    return {
+        "purpose": PURPOSE,
+        "attributes": [*_ATTRIBUTES, "disease"],
+        "class": "approved",
+        "score": "info-gain",
+        "most_error": 0.4,
+        "budget": 10_000 + 2 * people,
+        "show_steps": True,
+        "privacy": [{"model": "k-anonymity", "qid": _QID, "k": 5}, _L_DIVERSITY],
+    }
+
+
+def trusted_job() -> str:
+    """A job for the joined table, which nobody has, with what the parties agree on: it makes the same release."""
+    own = [list(holding.attributes) for holding in HOLDINGS.values()]
+    agreed = [{"model": "k-anonymity", "qid": qid, "k": LEAST_K} for qid in (_QID, *own)]
+    lines = [
+        "# What a trusted party with everybody's data would do. The demo's parties make the same release without one.",
+        '[data]\nsource = "people.csv"\n',
+        *(f"[attributes.{name}]\n{text}\n" for name, text in _ATTRIBUTES.items()),
+        toml_table("roles", {"class": "approved", "sensitive": ["disease"], "identifiers": ["ssn", "name"]}),
+        *(
+            toml_table("privacy", each).replace("[privacy]", "[[privacy]]")
+            for each in (*agreed, _L_DIVERSITY)
+        ),
+        '[algorithm]\nscore = "info-gain"\n',
+        '[output]\ntable = "release.csv"\nreport = "report.html"\n',
+    ]
+    return "\n".join(lines)

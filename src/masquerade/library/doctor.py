@@ -1,0 +1,158 @@
+"""`doctor`: looks at a configuration and at all that it names, and says what to do.
+
+It recognises a party's, a coordinator's and a client's configuration by their keys. It changes nothing, and shows no
+secret: no key, no token, no database URL with its password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from masquerade.errors import AnswerIsNo, BadInput, MasqueradeError, ParameterError, PeerUnreachable
+
+Status = Literal["ok", "warning", "error"]
+Kind = Literal["party", "coordinator", "client"]
+OnStage = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at. `code` is the exit code of an error."""
+
+    name: str
+    status: Status
+    detail: str
+    advice: str = ""
+    code: int = AnswerIsNo.exit_code
+
+    @property
+    def line(self) -> str:
+        """What was seen and what to do, on one line."""
+        return f"{self.name}: {self.detail}" + (f"; {self.advice}" if self.advice else "")
+
+
+def fine(name: str, detail: str) -> Check:
+    """All is well."""
+    return Check(name, "ok", detail)
+
+
+def warning(name: str, detail: str, advice: str = "") -> Check:
+    """It works, and will not for ever."""
+    return Check(name, "warning", detail, advice)
+
+
+def error(name: str, detail: str, advice: str = "") -> Check:
+    """It does not work."""
+    return Check(name, "error", detail, advice)
+
+
+def unreachable(name: str, detail: str, advice: str = "") -> Check:
+    """Another one is at fault, or not there."""
+    return Check(name, "error", detail, advice, PeerUnreachable.exit_code)
+
+
+def problems(name: str, caught: MasqueradeError, code: int = AnswerIsNo.exit_code) -> list[Check]:
+    """An error's problems, each a check."""
+    return [Check(name, "error", problem, code=code) for problem in caught.problems]
+
+
+@dataclass(frozen=True)
+class Examination:
+    """All that was looked at."""
+
+    path: Path
+    kind: Kind | None
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong; a warning is nothing wrong."""
+        return not self.errors
+
+    @property
+    def errors(self) -> tuple[Check, ...]:
+        """What is wrong."""
+        return tuple(check for check in self.checks if check.status == "error")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """As JSON has it."""
+        checks = [
+            {"name": each.name, "status": each.status, "detail": each.detail, "advice": each.advice}
+            for each in self.checks
+        ]
+        return {"configuration": str(self.path), "kind": self.kind, "ok": self.ok, "checks": checks}
+
+    def insist(self) -> None:
+        """Raise what is wrong: a bad file before an absent peer, and that before all else."""
+        if self.ok:
+            return
+        lines = [each.line for each in self.errors]
+        codes = {each.code for each in self.errors}
+        if BadInput.exit_code in codes:
+            raise ParameterError(*lines)
+        if PeerUnreachable.exit_code in codes:
+            absent = PeerUnreachable("", "")
+            absent.problems = tuple(lines)
+            raise absent
+        raise AnswerIsNo(*lines)
+
+
+def examine(path: Path, on_stage: OnStage = lambda _stage: None) -> Examination:
+    """Look at a configuration and all that it names."""
+    from masquerade.library.client_calls import read_configuration
+
+    try:
+        content = read_configuration(path)
+    except ParameterError as caught:
+        return Examination(path, None, tuple(problems("configuration", caught, BadInput.exit_code)))
+    kind = recognise(content)
+    if kind is None:
+        told = Check(
+            "configuration",
+            "error",
+            f"{path}: neither a party's ([datasets.NAME]), nor a coordinator's ([parties.NAME]), nor a client's "
+            'configuration (coordinator = "https://…")',
+            code=BadInput.exit_code,
+        )
+        return Examination(path, None, (told,))
+    return Examination(path, kind, tuple(dict.fromkeys(_all(kind, path, content, on_stage))))
+
+
+def recognise(content: dict[str, Any]) -> Kind | None:
+    """Whose configuration it is, by its keys."""
+    if "datasets" in content or isinstance(content.get("coordinator"), dict):
+        return "party"
+    if {"parties", "party_address", "database", "https"} & content.keys():
+        return "coordinator"
+    if {"coordinator", "token_file", "ca", "request"} & content.keys():
+        return "client"
+    return None
+
+
+def _all(kind: Kind, path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[Check]:
+    yield _versions()
+    if kind == "client":
+        from masquerade.library.doctor_client import client_checks
+
+        yield from client_checks(path, on_stage)
+        return
+    try:
+        from masquerade.library.doctor_node import coordinator_checks, party_checks
+    except ModuleNotFoundError as missing:
+        yield error("versions", f"{missing.name} is not installed", 'pip install "masquerade[service]"')
+        return
+    yield from (party_checks if kind == "party" else coordinator_checks)(path, content, on_stage)
+
+
+def _versions() -> Check:
+    import platform
+
+    from masquerade import __version__
+    from masquerade.net.channel import PROTOCOL_VERSION
+
+    detail = f"Masquerade {__version__}, protocol {PROTOCOL_VERSION}, Python {platform.python_version()}"
+    return fine("versions", detail)

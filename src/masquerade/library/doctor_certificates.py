@@ -1,0 +1,124 @@
+"""The doctor's look at certificates and keys: who they are for, until when, and who may read them."""
+
+from __future__ import annotations
+
+import ssl
+import stat
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+
+from masquerade.errors import ParameterError
+from masquerade.library.doctor import Check, error, fine, problems, warning
+from masquerade.net.identity import KEY_FILE, Identity, out_of_date
+from masquerade.net.trust import TrustStore
+
+SOON = timedelta(days=30)
+
+
+def identity_checks(folder: Path, name: str | None) -> tuple[Identity | None, list[Check]]:
+    """Our own certificate and key, and what is to be said of them."""
+    checks = list(mode_checks("key", folder / KEY_FILE))
+    try:
+        identity = Identity.load(folder)
+    except ParameterError as caught:
+        known = {check.detail for check in checks if check.status == "error"}
+        readable = [
+            line for line in problems("identity", caught) if not (known and "others may read" in line.detail)
+        ]
+        return None, [*checks, *readable]
+    if name is not None and identity.name != name:
+        detail = (
+            f'{folder}: the certificate is for "{identity.name}", and the configuration\'s name is "{name}"'
+        )
+        checks.append(error("identity", detail, "correct the name, or take the folder that belongs to it"))
+    else:
+        checks.append(fine("identity", f"{identity.name}, certificate and key belong together"))
+    renew = "make a new one, and send its certificate to every peer"
+    checks.append(_dated(f"certificate of {identity.name}", "our own", identity.certificate, renew))
+    return identity, checks
+
+
+def trust_checks(folder: Path, needed: Iterable[str]) -> tuple[TrustStore | None, list[Check]]:
+    """The certificates that we pinned: all that are needed, and all of them valid."""
+    try:
+        trust = TrustStore.load(folder)
+    except ParameterError as caught:
+        return None, problems("trust", caught)
+    checks = []
+    for name in needed:
+        if name not in trust.names:
+            known = ", ".join(trust.names) or "nobody"
+            checks.append(
+                error(
+                    "trust",
+                    f"{name} is not in {folder}, which knows {known}",
+                    f"put its certificate there as {name}.pem, once you compared the fingerprint with its steward",
+                )
+            )
+    checks += [
+        _dated(f"certificate of {name}", "pinned", trust.pin(name), "get its new one from its steward")
+        for name in trust.names
+    ]
+    if not any(check.name == "trust" for check in checks):
+        checks.insert(0, fine("trust", f"knows {', '.join(trust.names) or 'nobody'}"))
+    return trust, checks
+
+
+def mode_checks(name: str, path: Path) -> Iterator[Check]:
+    """Whether only its owner may read a secret."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return  # whoever needs the file says that it is not there
+    if mode & 0o007:
+        yield error(
+            name, f"{path}: everybody on this machine may read it (mode {mode:04o})", f"chmod 600 {path}"
+        )
+    elif mode & 0o070:
+        yield warning(name, f"{path}: its group may read it (mode {mode:04o})", f"chmod 600 {path}")
+    else:
+        yield fine(name, f"{path.name}: only its owner may read it")
+
+
+def https_checks(certificate: Path, key: Path) -> Iterator[Check]:
+    """The certificate that browsers and clients see."""
+    yield from mode_checks("https", key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(
+            certificate, key, password=""
+        )  # an empty one, so that nobody is asked at a terminal
+    except (ssl.SSLError, OSError) as caught:
+        missing = isinstance(caught, OSError) and not isinstance(caught, ssl.SSLError)
+        reason = caught.strerror if missing else "certificate and key do not belong together, or are no PEM"
+        yield error("https", f"{certificate}, {key}: {reason}", "correct https in the configuration")
+        return
+    try:
+        yield file_dated("https", certificate, "renew it")
+    except ParameterError as caught:
+        yield from problems("https", caught)
+
+
+def file_dated(name: str, path: Path, renew: str) -> Check:
+    """Until when the first certificate of a file is valid."""
+    try:
+        pem = path.read_bytes()
+        x509.load_pem_x509_certificate(pem)
+    except OSError as caught:
+        raise ParameterError(f"{path}: cannot be read: {caught.strerror}") from None
+    except ValueError:
+        raise ParameterError(f"{path}: not a certificate in PEM") from None
+    return _dated(name, path.name, pem, renew)
+
+
+def _dated(name: str, whose: str, pem: bytes, renew: str) -> Check:
+    problem = out_of_date(pem)
+    if problem is not None:
+        return error(name, f"{whose} {problem}", renew)
+    until = x509.load_pem_x509_certificate(pem).not_valid_after_utc
+    left = until - datetime.now(UTC)
+    detail = f"{whose}: valid until {until:%Y-%m-%d} ({left.days} days)"
+    return warning(name, detail, f"{renew} in time") if left < SOON else fine(name, detail)

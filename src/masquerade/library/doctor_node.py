@@ -1,0 +1,153 @@
+"""The doctor's visit to a party's node and to a coordinator. What is wrong in one place does not hide another."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from masquerade.errors import BadInput, MasqueradeError
+from masquerade.library.doctor import Check, OnStage, error, fine, problems
+from masquerade.library.doctor_certificates import https_checks, identity_checks, mode_checks, trust_checks
+from masquerade.library.doctor_peers import peer_checks
+from masquerade.library.doctor_state import database_checks, state_checks
+from masquerade.net.channel import Node
+from masquerade.net.identity import Identity
+from masquerade.net.running import run_async
+from masquerade.net.trust import TrustStore
+
+if TYPE_CHECKING:
+    from masquerade.service.node.settings import DatasetSettings
+
+
+def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[Check]:
+    """A party's node: everything that `party serve` needs."""
+    from masquerade.service.node.settings import read_settings
+
+    try:
+        settings = read_settings(path)
+        yield fine("configuration", f"{path}: party {settings.name}, {len(settings.datasets)} datasets")
+    except MasqueradeError as caught:
+        settings = None
+        yield from problems("configuration", caught, BadInput.exit_code)
+    section = content.get("coordinator")
+    section = section if isinstance(section, dict) else {}
+    coordinator = _text(section, "name", "coordinator")
+    peers = {coordinator: _text(section, "address", "")}
+    identity, trust, checks = _who(path.parent, content, peers)
+    yield from checks
+    state = path.parent / _text(content, "state", "state")
+    on_stage("reading the audit log")
+    yield from state_checks(state, identity)
+    yield from _secrets(state)
+    if settings is not None:
+        for name, dataset in settings.datasets.items():
+            on_stage(f"reading {name}")
+            yield from _dataset(settings.name, dataset)
+    on_stage(f"asking {coordinator}")
+    yield from _peers(peers, identity, trust)
+
+
+def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[Check]:
+    """A coordinator: everything that `coordinator serve` needs."""
+    state = path.parent / _text(content, "state", "state")
+    yield from _coordinator_file(path, content)
+    parties = content.get("parties")
+    parties = parties if isinstance(parties, dict) else {}
+    peers = {
+        str(name): _text(section, "address", "")
+        for name, section in parties.items()
+        if isinstance(section, dict)
+    }
+    identity, trust, checks = _who(path.parent, content, peers)
+    yield from checks
+    on_stage("reading the audit log")
+    yield from state_checks(state, identity)
+    on_stage("asking the database")
+    yield from database_checks(_text(content, "database", "sqlite:///coordinator.db"), state)
+    https = content.get("https")
+    if isinstance(https, dict):
+        files = [path.parent / _text(https, key, "") for key in ("certificate", "key")]
+        yield from https_checks(*files)
+    else:
+        yield fine("https", "plain HTTP, for this machine alone")
+    on_stage(f"asking {', '.join(peers)}")
+    yield from _peers(peers, identity, trust)
+
+
+def _coordinator_file(path: Path, content: dict[str, Any]) -> Iterator[Check]:
+    from masquerade.service.coordinator.settings import Settings
+
+    try:
+        settings = Settings.of(content, path)
+        yield fine("configuration", f"{path}: coordinator {settings.name}, {len(settings.parties)} parties")
+    except MasqueradeError as caught:
+        yield from problems("configuration", caught, BadInput.exit_code)
+
+
+def _who(
+    base: Path, content: Mapping[str, Any], peers: Mapping[str, str]
+) -> tuple[Identity | None, TrustStore | None, list[Check]]:
+    name = content.get("name")
+    folder = base / _text(content, "identity", "identity")
+    identity, checks = identity_checks(folder, name if isinstance(name, str) else None)
+    trust, more = trust_checks(base / _text(content, "trust", "identity/trust"), peers)
+    return identity, trust, checks + more
+
+
+def _peers(peers: Mapping[str, str], identity: Identity | None, trust: TrustStore | None) -> Iterator[Check]:
+    if identity is None or trust is None:
+        return  # what is missing was told, and nobody can be asked without it
+    addresses = {}
+    for name, address in peers.items():
+        try:
+            addresses[name] = Node(name, address).address
+        except MasqueradeError:
+            continue  # a fault of the file, which was told
+    yield from run_async(peer_checks(addresses, identity, trust))
+
+
+def _secrets(state: Path) -> Iterator[Check]:
+    for path in sorted((state / "secrets").glob("*.key")):
+        yield from (check for check in mode_checks("secret", path) if check.status != "ok")
+
+
+def _dataset(party: str, settings: DatasetSettings) -> Iterator[Check]:
+    """Read the table as a session would; its snapshot is taken with a key that is thrown away."""
+    from masquerade.service.node.datasets import Dataset
+
+    name = f"dataset {settings.name}"
+    try:
+        with _without_log():
+            reading = Dataset(party, settings, secrets.token_bytes(32)).check()
+    except MasqueradeError as caught:
+        yield from problems(name, caught)
+        return
+    columns = len(settings.columns)
+    if not len(reading.table):
+        yield error(name, "no record", "correct its source or its query")
+        return
+    yield fine(
+        name, f"{len(reading.table):,} records, {columns} columns, identifiers unique, taxonomies cover it"
+    )
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """What the log would tell, the check tells; and standard output is for the checks."""
+    import structlog
+
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def _text(content: Mapping[str, Any], key: str, default: str) -> str:
+    value = content.get(key)
+    return value if isinstance(value, str) and value else default

@@ -1,0 +1,86 @@
+"""The doctor's look at peers: whether they answer over mutual TLS, what their clocks say, which protocol they speak."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from masquerade import __version__
+from masquerade.errors import MasqueradeError, PeerError
+from masquerade.library.doctor import Check, error, fine, unreachable, warning
+from masquerade.net.channel import PROTOCOL_VERSION, Node
+from masquerade.net.identity import Identity
+from masquerade.net.probe import Finding, explain, probe
+from masquerade.net.trust import TrustStore
+from masquerade.service.control import Health
+from masquerade.service.mutual_tls import PeerHttp
+
+PATIENCE = 5.0  # seconds for one answer
+DIFFERS, TOO_MUCH = 5.0, 60.0  # seconds between two clocks
+
+# What the probe can say better than HTTP can: the others mean that TLS is not what fails.
+_TELLING = (Finding.NO_TLS, Finding.STRANGER, Finding.OUT_OF_DATE, Finding.REFUSES_US, Finding.NOBODY)
+
+
+async def peer_checks(addresses: Mapping[str, str], identity: Identity, trust: TrustStore) -> list[Check]:
+    """What is to be said of each peer at its address; all are asked at once."""
+    known = {name: address for name, address in addresses.items() if name in trust.names}
+    found = await asyncio.gather(*(_peer(name, address, identity, trust) for name, address in known.items()))
+    return [check for checks in found for check in checks]
+
+
+async def _peer(name: str, address: str, identity: Identity, trust: TrustStore) -> list[Check]:
+    try:
+        async with PeerHttp(name, address, identity, trust, timeout=PATIENCE) as peer:
+            before = time.time()
+            health: Health = await peer.call("GET", "/v1/health", answer=Health)
+            return [*_heard(name, address, health, before, time.time())]
+    except PeerError as caught:
+        node = Node(name, address)
+        diagnosis = await probe(node, identity, trust)
+        told = (
+            explain(node, diagnosis, identity, trust, PATIENCE) if diagnosis.finding in _TELLING else caught
+        )
+        line = str(told).removeprefix(f"party {name}: ").replace(f", tried for {PATIENCE:g} s", "")
+        return [unreachable(f"peer {name}", line)]
+    except MasqueradeError as caught:  # it answers, and refuses
+        told_by_it = str(caught).removeprefix(f"party {name}: ")
+        return [unreachable(f"peer {name}", f"at {address}: {told_by_it}", "its log says why")]
+
+
+def _heard(name: str, address: str, health: Health, before: float, after: float) -> list[Check]:
+    checks = []
+    if health.name != name:
+        told = f"at {address}: calls itself {health.name}"
+        return [unreachable(f"peer {name}", told, "correct its address or its name")]
+    checks.append(fine(f"peer {name}", f"answers at {address}, and accepts our certificate"))
+    checks.append(clock_check(name, health.now, before, after))
+    if health.protocol != PROTOCOL_VERSION:
+        older = "we" if health.protocol > PROTOCOL_VERSION else name
+        told = f"{name} speaks protocol {health.protocol}, we speak {PROTOCOL_VERSION}"
+        advice = (
+            "update Masquerade here" if older == "we" else f"ask the steward of {name} to update Masquerade"
+        )
+        checks.append(error(f"version {name}", told, advice))
+    elif health.version != __version__:
+        told = f"{name} has Masquerade {health.version}, we have {__version__}, with the same protocol"
+        checks.append(warning(f"version {name}", told, "update the older one when you can"))
+    else:
+        checks.append(fine(f"version {name}", f"Masquerade {health.version}, protocol {health.protocol}"))
+    return checks
+
+
+def clock_check(name: str, now: float, before: float, after: float, grain: float = 0.0) -> Check:
+    """How far a clock is from ours, at least: it was read between `before` and `after`, and shows steps of `grain`."""
+    ahead = now - after
+    behind = before - now - grain
+    difference = max(ahead, behind, 0.0)
+    side = "ahead of" if ahead > behind else "behind"
+    if difference < DIFFERS:
+        return fine(f"clock {name}", "agrees with ours")
+    told = f"{difference:.0f} s {side} ours"
+    advice = "let both machines take their time from the network (NTP)"
+    if difference < TOO_MUCH:
+        return warning(f"clock {name}", told, advice)
+    return error(f"clock {name}", f"{told}; tokens and certificates are judged by the clock", advice)

@@ -1,0 +1,161 @@
+"""The doctor's look at what is kept: state folder, disk, audit log, database. Nothing is changed by looking."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from masquerade.data.database_url import PostgresUrl, sqlite_path
+from masquerade.errors import MasqueradeError, one_line
+from masquerade.library.doctor import Check, error, fine, problems, warning
+from masquerade.net.identity import Identity
+from masquerade.service.audit_verify import verify
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+LITTLE, TOO_LITTLE = 1 << 30, 100 << 20  # bytes
+
+
+def state_checks(folder: Path, identity: Identity | None) -> Iterator[Check]:
+    """The state folder: there, ours, closed to others, with room; and the audit log in it, whole."""
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not folder.exists():
+        yield warning("state", f"{folder}: is not there yet", "it is made at the first start")
+    elif not folder.is_dir():
+        yield error(
+            "state", f"{folder}: a file, where a folder is expected", "correct state in the configuration"
+        )
+        return
+    elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        yield error(
+            "state", f"{folder}: may not be read and written", "run doctor as the user that runs the service"
+        )
+    elif stat.S_IMODE(folder.stat().st_mode) & 0o007:
+        yield warning("state", f"{folder}: everybody on this machine may look into it", f"chmod 700 {folder}")
+    else:
+        yield fine("state", f"{folder}: only its owner may look into it")
+    yield _room(there)
+    yield from _audit(folder / "audit.jsonl", identity)
+
+
+def _room(folder: Path) -> Check:
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as caught:
+        return error("disk", f"{folder}: {caught.strerror}")
+    detail = f"{free / (1 << 30):.1f} GiB free for {folder}"
+    if free < TOO_LITTLE:
+        return error("disk", detail, "make room: sessions end when the audit log cannot be written")
+    return warning("disk", detail, "make room soon") if free < LITTLE else fine("disk", detail)
+
+
+def _audit(path: Path, identity: Identity | None) -> Iterator[Check]:
+    if not path.exists():
+        yield fine("audit", "the log has not begun")
+        return
+    try:
+        found = verify(path)
+        if not found.whole:
+            yield error(
+                "audit",
+                f"{path}: line {found.first_bad}: {found.problem}",
+                "keep the file as it is, and find out who changed it",
+            )
+            return
+        detail = f"whole: {found.records} records, {found.sessions} sessions"
+        if identity is None or not found.seals:
+            yield fine("audit", f"{detail}; its seals are not checked")
+            return
+        sealed = verify(path, certificates=[identity.certificate])
+    except MasqueradeError as caught:
+        yield from problems("audit", caught)
+        return
+    if sealed.whole:
+        yield fine("audit", f"{detail}, sealed up to record {sealed.sealed_up_to}")
+    else:
+        yield warning(
+            "audit",
+            f"{detail}; with our certificate, line {sealed.first_bad}: {sealed.problem}",
+            "if the certificate was renewed, give all of them to `masquerade audit verify`",
+        )
+
+
+def database_checks(url: str, base: Path) -> Iterator[Check]:
+    """Whether the database answers, and is of this version."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import DBAPIError
+
+    address: PostgresUrl | None = None
+    try:
+        if url.startswith(("postgresql://", "postgres://")):
+            address = PostgresUrl.parse(url)
+            name = address.shown()
+            engine = create_engine("postgresql+psycopg://", creator=_postgres(address))
+        elif not url.startswith("sqlite:"):  # and its rest is not repeated
+            told = f"{url.partition('://')[0]}://…: not a database for the service"
+            yield error(
+                "database", told, "allowed are sqlite:///file.db and postgresql://user:password@host/database"
+            )
+            return
+        else:
+            path = sqlite_path(url, base)
+            name = str(path)
+            if not path.exists():
+                yield warning("database", f"{name}: is not there yet", "it is made at the first start")
+                return
+            engine = create_engine("sqlite://", creator=lambda: _read_only(path))
+    except MasqueradeError as caught:
+        yield from problems("database", caught)
+        return
+    try:
+        with engine.connect() as connection:
+            yield _revision(connection, name)
+    except DBAPIError as caught:
+        reason = str(caught.orig).strip().partition("\n")[0]
+        reason = reason if address is None else address.scrub(reason)
+        yield error(
+            "database", f"{name}: {one_line(reason)}", "start it, or correct database in the configuration"
+        )
+    finally:
+        engine.dispose()
+
+
+def _postgres(address: PostgresUrl) -> Any:
+    import psycopg
+
+    return lambda: psycopg.connect(address.for_driver())
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=10)
+
+
+def _revision(connection: Connection, name: str) -> Check:
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    from masquerade.service.store.database import VERSION_TABLE, alembic_config
+
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    found = set(context.get_current_heads())
+    scripts = ScriptDirectory.from_config(alembic_config(connection))
+    newest = scripts.get_current_head()
+    known = {script.revision for script in scripts.walk_revisions()}
+    if found == {newest}:
+        return fine("database", f"{name}: answers, revision {newest}")
+    if not found:
+        return warning("database", f"{name}: answers, and is empty", "its tables are made at the first start")
+    if found <= known:
+        told = f"{name}: of an older version (revision {', '.join(sorted(found))}, newest is {newest})"
+        return warning("database", told, "back it up; it is brought up to date at the next start")
+    told = f"{name}: of a newer version (revision {', '.join(sorted(found - known))}, we know {newest})"
+    return error("database", told, "update Masquerade, or use another database")

@@ -1,0 +1,91 @@
+"""Who asks. A token comes in the header Authorization and nowhere else: not in an address, not in a cookie.
+
+Nothing that a browser sends by itself opens anything here, so no other page can act for somebody (CSRF).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Path, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from masquerade.errors import NotAllowed, ParameterError
+from masquerade.service.accounts import require
+from masquerade.service.api.limits import RateLimit, address_key
+from masquerade.service.api.problems import Unauthenticated, unknown_parameter
+from masquerade.service.api.surface import known_parameters
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.store import Role, User
+
+_bearer = HTTPBearer(
+    auto_error=False,
+    scheme_name="token",
+    description="An API token, from `POST /sign-in`, `POST /tokens` or `masquerade coordinator token`.",
+)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, and with which token."""
+
+    user: User
+    token: str = field(repr=False)
+
+
+async def _coordinator(request: Request) -> Coordinator:
+    coordinator: Coordinator = request.app.state.coordinator
+    return coordinator
+
+
+async def no_unknown_parameters(request: Request) -> None:
+    """Refuse what cannot be asked, and what is asked twice: a slip must not look like an answer."""
+    known = known_parameters(request)
+    asked = [name for name, _value in request.query_params.multi_items()]
+    problems = [unknown_parameter(name, known) for name in dict.fromkeys(asked) if name not in known]
+    problems += [f"query {name}: given twice" for name in known if asked.count(name) > 1]
+    if problems:
+        raise ParameterError(*problems)
+
+
+def visitor(request: Request) -> None:
+    """Somebody who needs no token: counted by address."""
+    limit: RateLimit = request.app.state.rate_limit
+    request.state.allowance = limit.take(address_key(request.client.host if request.client else None))
+
+
+def _caller(
+    request: Request,
+    coordinator: Service,
+    shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> Caller:
+    if shown is None:
+        visitor(request)
+        raise Unauthenticated("a token is needed, in the header Authorization: Bearer TOKEN")
+    try:
+        user = coordinator.accounts.authenticate(shown.credentials)
+    except NotAllowed as error:
+        visitor(request)
+        raise Unauthenticated(str(error)) from None
+    limit: RateLimit = request.app.state.rate_limit
+    request.state.allowance = limit.take(f"user {user.name}")
+    return Caller(user, shown.credentials)
+
+
+def _user(caller: Annotated[Caller, Depends(_caller)]) -> User:
+    return caller.user
+
+
+def _admin(user: Annotated[User, Depends(_user)]) -> User:
+    return require(user, Role.ADMIN)
+
+
+Service = Annotated[Coordinator, Depends(_coordinator)]
+Asking = Annotated[Caller, Depends(_caller)]
+Someone = Annotated[User, Depends(_user)]
+Admin = Annotated[User, Depends(_admin)]
+SessionId = Annotated[
+    str,
+    Path(pattern="^[0-9a-f]{32}$", description="a session's identifier", examples=["0f" * 16]),
+]

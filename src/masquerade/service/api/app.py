@@ -1,0 +1,107 @@
+"""The coordinator's public app: the API under `/api/v1`, health and metrics beside it. The console joins it later.
+
+The API is an app of its own within: its errors, limits and headers are its alone, whatever else is served here.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from masquerade.service.api import (
+    admin,
+    docs_page,
+    events,
+    health,
+    ledger,
+    providers,
+    releases,
+    sessions,
+    sign_in,
+)
+from masquerade.service.api.access import no_unknown_parameters
+from masquerade.service.api.events import Streams
+from masquerade.service.api.headers import Headers
+from masquerade.service.api.health import Health
+from masquerade.service.api.limits import BodyLimit, RateLimit
+from masquerade.service.api.measure import Measure, Measures
+from masquerade.service.api.problems import LastResort, Problem, handle_errors
+from masquerade.service.coordinator.coordinator import Coordinator
+
+PREFIX = "/api/v1"
+_TITLE = "Masquerade coordinator"
+_DESCRIPTION = (
+    "Ask for a table that several organisations make together without showing each other their data,"
+    " watch it being made, and fetch it.\n\n"
+    "Every request but `POST /sign-in` needs a token in the header `Authorization: Bearer TOKEN`. Every error is"
+    " `application/problem+json` with one line a problem. Lists come in pages: `next` of one is `after` of the"
+    " next. `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` tell how many requests are left; 429"
+    " comes with `Retry-After`."
+)
+
+
+def create_app(coordinator: Coordinator) -> FastAPI:
+    """The app that people and their programs talk to.
+
+    Whoever serves it calls `app.state.streams.close()` to stop: a server waits for what it still answers.
+    """
+    streams = Streams()
+    app = _plain_app()
+    app.state.coordinator = coordinator
+    app.state.streams = streams
+    app.state.measures = Measures(streams)
+    app.state.health = Health(coordinator)
+    app.include_router(health.router)
+    app.mount(PREFIX, _api(coordinator, streams, app.state.measures))
+    return app
+
+
+def document() -> dict[str, Any]:
+    """The API's OpenAPI document, which is the same for every coordinator."""
+    return _routes().openapi()
+
+
+def _api(coordinator: Coordinator, streams: Streams, measures: Measures) -> FastAPI:
+    api = _routes()
+    api.state.coordinator = coordinator
+    api.state.streams = streams
+    api.state.rate_limit = RateLimit(coordinator.settings.requests_per_minute)
+    # The last one added sees a request first.
+    api.add_middleware(BodyLimit)
+    api.add_middleware(LastResort)
+    api.add_middleware(Measure, measures=measures)
+    api.add_middleware(Headers)
+    return api
+
+
+def _routes() -> FastAPI:
+    api = _plain_app(title=_TITLE, version=version("masquerade"), description=_DESCRIPTION)
+    for module in (sign_in, providers, sessions, events, releases, ledger, admin):
+        api.include_router(module.router, dependencies=[Depends(no_unknown_parameters)])
+    api.include_router(docs_page.router)
+    api.openapi = lambda: _document(api)  # type: ignore[method-assign] # as FastAPI's own guide does it
+    return api
+
+
+def _plain_app(**described: Any) -> FastAPI:
+    """An app that tells errors in our way, redirects nobody, and has no page that loads scripts from elsewhere."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, **described)
+    handle_errors(app)
+    return app
+
+
+def _document(api: FastAPI) -> dict[str, Any]:
+    if api.openapi_schema is None:
+        document = get_openapi(
+            title=api.title,
+            version=api.version,
+            description=api.description,
+            routes=api.routes,
+            servers=[{"url": PREFIX}],
+        )
+        document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        api.openapi_schema = document
+    return api.openapi_schema

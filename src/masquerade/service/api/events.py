@@ -1,0 +1,209 @@
+"""What happens in a session: as a list, or as a stream of server-sent events.
+
+A stream that waits holds neither a thread nor a connection of the database: it sleeps in the event loop, and each look
+is a short visit to one of a few threads. It sleeps longer while nothing happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Annotated, Any
+
+import anyio
+import anyio.to_thread
+from fastapi import APIRouter, Header, Query, Request
+from pydantic import Field
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from masquerade.errors import MasqueradeError
+from masquerade.service.api.access import Asking, Caller, Service, SessionId
+from masquerade.service.api.problems import told
+from masquerade.service.api.shapes import Answer, Moment
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.store import Event, Status
+
+MOST_EVENTS = 500
+_LARGEST = 2**31 - 1
+_SHORTEST, _LONGEST, _SLOWER = 0.2, 2.0, 1.5  # seconds between two looks, and by how much they grow
+_HEARTBEAT = 15.0  # seconds; keeps proxies from cutting a quiet stream
+_LOOKS_AT_ONCE = 4
+_MOST_OF_ONE = 250
+
+router = APIRouter(tags=["sessions"])
+
+
+class EventAnswer(Answer):
+    """Something that happened."""
+
+    session: str = Field(description="in which session")
+    number: int = Field(description="counts from 1 without gaps")
+    time: Moment = Field(description="when")
+    kind: str = Field(
+        description="status, offer, counter, approval, contract, progress, step, quality or problem",
+        examples=["status"],
+    )
+    data: dict[str, Any] = Field(
+        description="the details, by kind", examples=[{"from": "queued", "to": "running"}]
+    )
+
+
+class Events(Answer):
+    """Events in their order."""
+
+    items: list[EventAnswer] = Field(description="the events of this page")
+    next: int | None = Field(description="`after` of the next page; null: there is no more yet")
+
+
+class EventStream(StreamingResponse):
+    """A stream that ends as soon as nobody listens, and not only when there is something to say again."""
+
+    media_type = "text/event-stream"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send what comes until it ends, or until the listener goes."""
+
+        async def until_gone(scope_of_all: anyio.CancelScope) -> None:
+            await self.listen_for_disconnect(receive)
+            scope_of_all.cancel()
+
+        with suppress(OSError):  # the listener went while something was sent
+            async with anyio.create_task_group() as group:
+                group.start_soon(until_gone, group.cancel_scope)
+                await self.stream_response(send)
+                group.cancel_scope.cancel()
+
+
+class Streams:
+    """The streams that are open. `close` ends them all, so that a server can stop."""
+
+    def __init__(self) -> None:
+        self.open: Counter[str] = Counter()  # by user
+        self._looks = anyio.CapacityLimiter(_LOOKS_AT_ONCE)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """End all streams; from any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._closing.set)
+        else:
+            self._closing.set()
+
+    async def follow(
+        self, coordinator: Coordinator, caller: Caller, session_id: str, after: int
+    ) -> AsyncIterator[str]:
+        """The events of a session as the stream has them, until its last."""
+        user = caller.user.name
+        self._loop = asyncio.get_running_loop()
+        self.open[user] += 1
+        try:
+            async for text in self._followed(coordinator, caller, session_id, after):
+                yield text
+        except MasqueradeError:
+            return  # the token or the right to see the session is gone: so is the stream
+        finally:
+            self.open[user] -= 1
+
+    async def _followed(
+        self, coordinator: Coordinator, caller: Caller, session_id: str, after: int
+    ) -> AsyncIterator[str]:
+        user = caller.user
+        # What ended before `after` has no last event to come.
+        over = (await self._look(coordinator.session, user, session_id)).status.final
+        yield "retry: 2000\n\n"
+        wait, quiet = _SHORTEST, 0.0
+        while not self._closing.is_set():
+            found = await self._look(coordinator.events, user, session_id, after, MOST_EVENTS)
+            for event in found:
+                after = event.number
+                yield _written(event)
+                if _ends(event):
+                    return
+            if over and not found:
+                return
+            wait = _SHORTEST if found else min(_LONGEST, wait * _SLOWER)
+            quiet = 0.0 if found else quiet + wait
+            if quiet >= _HEARTBEAT:
+                quiet = 0.0
+                user = await self._look(coordinator.accounts.authenticate, caller.token)
+                yield ": still here\n\n"
+            if len(found) < MOST_EVENTS:
+                await self._sleep(wait)
+
+    async def _look(self, work: Any, *arguments: Any) -> Any:
+        return await anyio.to_thread.run_sync(work, *arguments, limiter=self._looks)
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._closing.wait(), seconds)
+        except TimeoutError:
+            return
+
+
+@router.get(
+    "/sessions/{id}/events",
+    response_model=Events,
+    responses={
+        200: {
+            "description": "The events as JSON, or with `Accept: text/event-stream` as a stream that goes on until"
+            " the session has ended: `id` is the event's number, `event` its kind, `data` the event as JSON.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        **told(401, 404, 422, 429, 500, 503),
+    },
+)
+async def events(
+    id: SessionId,
+    request: Request,
+    caller: Asking,
+    coordinator: Service,
+    after: Annotated[int, Query(ge=0, le=_LARGEST, description="only those that follow this number")] = 0,
+    last_event_id: Annotated[
+        int | None,
+        Header(ge=0, le=_LARGEST, description="the same, as a listener tells it that connects again"),
+    ] = None,
+) -> Any:
+    """What happened in a session, and with `Accept: text/event-stream` what happens now."""
+    start = max(after, last_event_id or 0)
+    if "text/event-stream" in request.headers.get("accept", ""):
+        return await _stream(request.app.state.streams, coordinator, caller, id, start)
+    found = await anyio.to_thread.run_sync(coordinator.events, caller.user, id, start, MOST_EVENTS)
+    full = len(found) >= MOST_EVENTS
+    return Events(items=[_answer(each) for each in found], next=found[-1].number if full else None)
+
+
+async def _stream(
+    streams: Streams, coordinator: Coordinator, caller: Caller, session_id: str, after: int
+) -> Response:
+    await anyio.to_thread.run_sync(
+        coordinator.session, caller.user, session_id
+    )  # NotFound is told before it begins
+    if streams.open[caller.user.name] >= _MOST_OF_ONE:
+        raise HTTPException(
+            429, f"at most {_MOST_OF_ONE} streams at once are open to a user", {"Retry-After": "10"}
+        )
+    return EventStream(
+        streams.follow(coordinator, caller, session_id, after),
+        headers={"X-Accel-Buffering": "no"},  # proxies pass it on at once
+    )
+
+
+def _answer(event: Event) -> EventAnswer:
+    return EventAnswer(
+        session=event.session, number=event.number, time=event.time, kind=event.kind, data=dict(event.data)
+    )
+
+
+def _written(event: Event) -> str:
+    data = json.dumps(_answer(event).model_dump(mode="json"))  # ASCII on one line, whatever is in it
+    return f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n"
+
+
+def _ends(event: Event) -> bool:
+    return event.kind == "status" and Status(event.data["to"]).final

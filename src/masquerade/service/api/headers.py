@@ -1,0 +1,50 @@
+"""What every answer tells browsers and proxies: keep nothing, guess nothing, load nothing, show it in no frame."""
+
+from __future__ import annotations
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from masquerade.service.api.limits import Allowance
+
+NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+# A report is one file with its own style and drawings, and no script. `sandbox` keeps it so, whatever is in it.
+REPORT = f"{NOTHING}; style-src 'unsafe-inline'; img-src data:; sandbox"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": NOTHING,
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_SECURE = "max-age=31536000"
+
+
+class Headers:
+    """Adds these headers to all answers, and what is left of the rate limit. What an answer sets itself stays."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                if scope.get("scheme") == "https":
+                    headers.setdefault("Strict-Transport-Security", _SECURE)
+                allowance = state.get("allowance")
+                if isinstance(allowance, Allowance):
+                    for name, value in allowance.headers().items():
+                        headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, sent)

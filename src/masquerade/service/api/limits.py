@@ -1,0 +1,133 @@
+"""How much one may send: a body's size, and requests a minute.
+
+Requests are counted in a bucket for each user, or for each address as long as nobody has shown a token. A bucket
+refills steadily, so that a pause is worth as many requests as it was long.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import anyio
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from masquerade.service.api.problems import TooLarge, problem
+
+MOST_BYTES = 2**20
+_MOST_BUCKETS = 100_000
+_DRAIN_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What is left to somebody: `remaining` requests now, all of them again in `reset` seconds."""
+
+    limit: int
+    remaining: int
+    reset: int
+
+    def headers(self) -> dict[str, str]:
+        """As the answer tells it."""
+        return {
+            "RateLimit-Limit": str(self.limit),
+            "RateLimit-Remaining": str(self.remaining),
+            "RateLimit-Reset": str(self.reset),
+        }
+
+
+class TooMany(HTTPException):
+    """The bucket is empty."""
+
+    def __init__(self, allowance: Allowance, wait: int) -> None:
+        detail = f"too many requests: {allowance.limit} a minute are allowed; try again in {wait} s"
+        super().__init__(429, detail, {"Retry-After": str(wait), **allowance.headers()})
+
+
+class RateLimit:
+    """The buckets of everybody, in memory: a restart forgives all."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = per_minute
+        self._rate = per_minute / 60
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, and when
+        self._lock = threading.Lock()
+
+    def take(self, key: str) -> Allowance:
+        """Count one request; TooMany when none is left."""
+        with self._lock:
+            now = self._clock()
+            left, then = self._buckets.pop(key, (float(self._limit), now))
+            left = min(self._limit, left + (now - then) * self._rate)
+            enough = left >= 1
+            left -= enough
+            self._buckets[key] = (left, now)
+            while len(self._buckets) > _MOST_BUCKETS:
+                self._buckets.popitem(last=False)  # whoever was quiet for longest has a full one anyway
+        allowance = Allowance(self._limit, int(left), math.ceil((self._limit - left) / self._rate))
+        if not enough:
+            raise TooMany(allowance, max(1, math.ceil((1 - left) / self._rate)))
+        return allowance
+
+
+def address_key(host: str | None) -> str:
+    """Whose bucket an address counts for. Of IPv6 the network: a host there has as many addresses as it likes."""
+    try:
+        address = ipaddress.ip_address(host or "")
+    except ValueError:
+        return "address"
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return f"address {address.ipv4_mapped}"
+        return f"address {ipaddress.ip_network((address, 64), strict=False)}"
+    return f"address {address}"
+
+
+class BodyLimit:
+    """Refuses bodies that are too large: by the length that they tell, and by what really comes."""
+
+    def __init__(self, app: ASGIApp, most: int = MOST_BYTES) -> None:
+        self.app = app
+        self.most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, counting."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+        if any(not value.isdigit() or int(value[:20]) > self.most for value in lengths):
+            await _drain(receive, self.most)
+            refusal = TooLarge(self.most)
+            await problem(413, [refusal.detail], refusal.headers)(scope, receive, send)
+            return
+        came = 0
+
+        async def counted() -> Message:
+            nonlocal came
+            message = await receive()
+            came += len(message.get("body", b""))
+            if came > self.most:
+                await _drain(receive, self.most)
+                raise TooLarge(self.most)
+            return message
+
+        await self.app(scope, counted, send)
+
+
+async def _drain(receive: Receive, most: int) -> None:
+    """Let a while of what is still coming go by: who is cut off in the middle of sending often misses the answer."""
+    gone = 0
+    with anyio.move_on_after(_DRAIN_SECONDS):
+        while gone < 8 * most:
+            message = await receive()
+            gone += len(message.get("body", b""))
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return

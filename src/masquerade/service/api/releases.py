@@ -1,0 +1,109 @@
+"""What came of a session: for its client and its recipients alone. Where a file lies, the coordinator says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.responses import FileResponse
+from starlette.types import Receive, Scope, Send
+
+from masquerade.service.api.access import Service, SessionId, Someone
+from masquerade.service.api.headers import REPORT
+from masquerade.service.api.problems import told
+from masquerade.service.api.shapes import Answer, Moment
+
+router = APIRouter(tags=["releases"])
+
+_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+
+
+class ReleaseAnswer(Answer):
+    """A verified table, and all that is told of it."""
+
+    session: str = Field(description="the session that published it")
+    rows: int = Field(description="how many rows it has")
+    sha256: str = Field(description="the digest of the table as CSV")
+    terms_hash: str = Field(description="the digest of what was agreed")
+    created: Moment = Field(description="when it was made")
+    published: Moment | None = Field(description="when it was published")
+    expires: Moment = Field(description="until when it is kept")
+    snapshots: dict[str, str] = Field(
+        description="by party: the commitment to the data that it was made from"
+    )
+    summary: dict[str, Any] = Field(
+        description="rows, groups, requirements, metrics, seconds, cost and more, as the commands print it"
+    )
+
+
+class Download(FileResponse):
+    """A whole file; part of one is not given."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        self.headers["Accept-Ranges"] = "none"
+        whole = [header for header in scope["headers"] if header[0] not in (b"range", b"if-range")]
+        await super().__call__({**scope, "headers": whole}, receive, send)
+
+
+@router.get("/sessions/{id}/release", responses=told(401, 404, 422, 429, 500, 503))
+def release(id: SessionId, user: Someone, coordinator: Service) -> ReleaseAnswer:
+    """What is told of a release; 404 as long as nothing is published."""
+    found = coordinator.release(user, id)
+    return ReleaseAnswer(
+        session=found.session,
+        rows=found.rows,
+        sha256=found.sha256,
+        terms_hash=found.terms_hash,
+        created=found.created,
+        published=found.published,
+        expires=found.expires,
+        snapshots=dict(found.snapshots),
+        summary=coordinator.summary(user, id),
+    )
+
+
+@router.get(
+    "/sessions/{id}/release/table",
+    response_class=Download,
+    responses={
+        200: {
+            "description": "The table",
+            "content": {
+                "text/csv": {"schema": {"type": "string"}},
+                "application/vnd.apache.parquet": _BINARY,
+            },
+        },
+        **told(401, 404, 422, 429, 500, 503),
+    },
+)
+def table(
+    id: SessionId,
+    user: Someone,
+    coordinator: Service,
+    format: Annotated[Literal["csv", "parquet"], Query(description="how the table is written")] = "csv",
+) -> Download:
+    """The table itself."""
+    return _download(coordinator.table(user, id, format), _TYPES[format], f"release-{id}.{format}")
+
+
+@router.get(
+    "/sessions/{id}/release/report",
+    response_class=Download,
+    responses={
+        200: {"description": "One HTML file", "content": {"text/html": {"schema": {"type": "string"}}}},
+        **told(401, 404, 422, 429, 500, 503),
+    },
+)
+def report(id: SessionId, user: Someone, coordinator: Service) -> Download:
+    """The report: one HTML file without script, which needs no network."""
+    made = _download(coordinator.report(user, id), "text/html; charset=utf-8", f"report-{id}.html")
+    made.headers["Content-Security-Policy"] = REPORT
+    return made
+
+
+def _download(path: Path, media_type: str, name: str) -> Download:
+    return Download(path, media_type=media_type, filename=name, content_disposition_type="attachment")

@@ -1,0 +1,136 @@
+"""The body of a request for a table, as the OpenAPI document describes it.
+
+It is read by `service/request.py`, which tells every problem at once. So what FastAPI sees is a JSON object, and this
+schema says what may be in it; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import Body
+from pydantic import AfterValidator, WithJsonSchema
+
+from masquerade.job.model import PrivacyEntry
+from masquerade.privacy.models import MODELS
+from masquerade.service.canonical import MOST_WHOLE
+from masquerade.service.request import MOST_ATTEMPTS, Request
+from masquerade.utility.scores import SCORES
+
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
+_TEXTS = {"type": "array", "items": _TEXT, "maxItems": 1000}
+_DECIMAL = {"type": "string", "pattern": r"^[0-9]{1,9}(\.[0-9]{1,9})?$"}
+
+_TYPES: dict[str, dict[str, Any]] = {
+    "user": {"type": "string"},
+    "purpose": _TEXT,
+    "attributes": _TEXTS | {"minItems": 1, "uniqueItems": True},
+    "class": _TEXT,
+    "most_error": {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _DECIMAL]},
+    "budget": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
+    "recipients": _TEXTS,
+    "providers": {"type": "object", "additionalProperties": _TEXT, "propertyNames": _TEXT},
+    "score": {"enum": list(SCORES)},
+    "adversary": {"enum": ["semi-honest", "malicious"]},
+    "argmax": {"enum": ["secure", "plain"]},
+    "epsilon": {"anyOf": [{"type": "number", "minimum": 0, "maximum": MOST_WHOLE}, _DECIMAL]},
+    "normalize": {"enum": ["none", "strip", "casefold"]},
+    "deadline": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
+    "attempts": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
+    "show_steps": {"type": "boolean"},
+}
+_COUNT = {"type": "integer", "minimum": 1}
+_SHARE = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+_PRIVACY_TYPES: dict[str, dict[str, Any]] = {
+    "model": {"enum": list(MODELS)},
+    "qid": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+    "k": _COUNT,
+    "l": {"type": "number", "minimum": 1},
+    "c": {"type": "number", "exclusiveMinimum": 0},
+    "t": {"type": "number", "minimum": 0, "maximum": 1},
+    "alpha": _SHARE,
+    "p": _COUNT,
+    "confidence": _SHARE,
+    "h": _SHARE,
+    "distance": {"enum": ["equal", "ordered"]},
+    "sensitive": {"type": "string", "minLength": 1},
+    "values": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+}
+_NOT_BELIEVED = "who asks; the token says it, and what is written here is not believed"
+EXAMPLE: dict[str, Any] = {
+    "purpose": "research",
+    "attributes": ["age", "job", "disease"],
+    "class": "income",
+    "privacy": [{"model": "k-anonymity", "qid": ["age", "job"], "k": 10}],
+    "budget": 5000,
+    "most_error": 0.3,
+}
+
+
+def _key(name: str, must_be: str | None) -> dict[str, Any]:
+    """A key's schema. Null is as if the key were not there."""
+    said = _NOT_BELIEVED if name == "user" else must_be or ""
+    kind = _TYPES[name]
+    required = name in ("purpose", "attributes")
+    return {"description": said, **(kind if required else {"anyOf": [kind, {"type": "null"}]})}
+
+
+def _privacy() -> dict[str, Any]:
+    fields = PrivacyEntry.model_fields
+    entry = {
+        "type": "object",
+        "properties": {
+            name: {"description": fields[name].description or "", **kind}
+            for name, kind in _PRIVACY_TYPES.items()
+        },
+        "required": ["model", "qid"],
+        "additionalProperties": False,
+    }
+    said = "the requirement that is wished; the parties' policies may make it stricter"
+    return {"description": said, "anyOf": [{"type": "array", "items": entry}, {"type": "null"}]}
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "title": "Request",
+    "description": "What is asked for: attributes, purpose, wished requirement and quality, budget, protocol.",
+    "properties": {
+        **{
+            field.alias or name: _key(field.alias or name, field.description)
+            for name, field in Request.model_fields.items()
+            if name != "privacy"
+        },
+        "privacy": _privacy(),
+    },
+    "required": ["purpose", "attributes"],
+    "additionalProperties": False,
+    "examples": [EXAMPLE],
+}
+_CHANGE = {key: each for key, each in SCHEMA.items() if key not in ("required", "examples")} | {
+    "title": "RequestChange",
+    "description": "The keys of a request that change; the others stay.",
+    "examples": [{"most_error": 0.4}],
+}
+_DRAFT = {
+    "type": "object",
+    "title": "Draft",
+    "description": "A request, finished or not: whatever is missing or wrong in it is told as a problem.",
+    "properties": {key: {"description": each["description"]} for key, each in SCHEMA["properties"].items()},
+    "examples": [EXAMPLE],
+}
+
+
+def _text_alone(content: dict[str, Any]) -> dict[str, Any]:
+    """JSON can escape halves of signs, which are no text and which nothing can store or send back."""
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("holds signs that are no text") from None
+    return content
+
+
+_Content = Annotated[dict[str, Any], AfterValidator(_text_alone)]
+DraftBody = Annotated[_Content, WithJsonSchema(_DRAFT), Body()]
+RequestBody = Annotated[_Content, WithJsonSchema(SCHEMA), Body()]
+RequestChange = Annotated[_Content, WithJsonSchema(_CHANGE)]

@@ -1,0 +1,173 @@
+"""Signing in and out, and API tokens."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import anyio
+import anyio.to_thread
+from fastapi import APIRouter, Depends, Path, Response
+from pydantic import Field
+
+from masquerade.errors import Conflict, NotAllowed
+from masquerade.service.accounts import LONGEST_PASSWORD
+from masquerade.service.api.access import Asking, Service, Someone, visitor
+from masquerade.service.api.problems import Unauthenticated, told
+from masquerade.service.api.shapes import Answer, Body, Moment
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.store import ApiToken, Role, User
+
+SIGNED_IN_FOR = timedelta(hours=12)
+_MOST_DAYS = 366
+_SIGN_INS_AT_ONCE = 4
+_MOST_TOKENS = 100  # of one user
+_MOST_SIGN_INS = 100
+_SIGN_IN = "sign-in"
+
+router = APIRouter(tags=["sign-in and tokens"])
+# A password takes long to verify, on purpose: sign-ins queue in a line of their own and keep nobody else waiting.
+_line = anyio.CapacityLimiter(_SIGN_INS_AT_ONCE)
+
+
+class Credentials(Body):
+    """Who signs in."""
+
+    user: str = Field(min_length=1, max_length=200, description="the user's name", examples=["ana"])
+    password: str = Field(
+        min_length=1,
+        max_length=LONGEST_PASSWORD,
+        description="the password",
+        json_schema_extra={"format": "password"},
+    )
+
+
+class SignedIn(Answer):
+    """A token for twelve hours."""
+
+    token: str = Field(description="the token; it is shown here and never again", examples=["mq_3q2-…"])
+    expires: Moment = Field(description="until when it opens anything")
+    user: str = Field(description="the user's name", examples=["ana"])
+    role: Role = Field(description="what the user may do")
+
+
+class Me(Answer):
+    """Who asks."""
+
+    name: str = Field(description="the user's name", examples=["ana"])
+    role: Role = Field(description="what the user may do")
+    created: Moment = Field(description="since when there is the account")
+
+
+class TokenAnswer(Answer):
+    """A token's description."""
+
+    id: str = Field(description="names the token, and opens nothing", examples=["5f3a9c0d12e4b678"])
+    name: str = Field(description="what its user calls it", examples=["notebook"])
+    created: Moment = Field(description="when it was made")
+    last_used: Moment | None = Field(description="when it was last used, to a minute; null: never")
+    expires: Moment | None = Field(description="until when it opens anything; null: without end")
+
+
+class Tokens(Answer):
+    """A user's tokens that open something, oldest first."""
+
+    items: list[TokenAnswer] = Field(description="the tokens")
+    next: None = Field(default=None, description="always null: there is one page")
+
+
+class NewToken(Body):
+    """What token is wanted."""
+
+    name: str = Field(min_length=1, max_length=128, description="what you call it", examples=["notebook"])
+    days: int = Field(90, ge=1, le=_MOST_DAYS, description="for how many days")
+
+
+class MadeToken(TokenAnswer):
+    """A new token."""
+
+    token: str = Field(description="the token; it is shown here and never again", examples=["mq_3q2-…"])
+
+
+@router.post("/sign-in", dependencies=[Depends(visitor)], responses=told(401, 413, 422, 429, 500, 503))
+async def sign_in(body: Credentials, coordinator: Service) -> SignedIn:
+    """Sign in with a password: a token for twelve hours.
+
+    A wrong name and a wrong password look the same. After five guesses the name is locked for a minute, then longer.
+    """
+
+    def signed_in() -> SignedIn:
+        user = coordinator.accounts.sign_in(body.user, body.password)
+        _forget_old_sign_ins(coordinator, user)
+        token, made = coordinator.accounts.create_token(user, _SIGN_IN, SIGNED_IN_FOR)
+        assert made.expires is not None
+        return SignedIn(token=token, expires=made.expires, user=user.name, role=user.role)
+
+    try:
+        return await anyio.to_thread.run_sync(signed_in, limiter=_line)
+    except NotAllowed as error:
+        raise Unauthenticated(str(error)) from None
+
+
+@router.delete("/sign-in", status_code=204, responses=told(401, 422, 429, 500, 503))
+def sign_out(caller: Asking, coordinator: Service) -> Response:
+    """Sign out: the token of this request opens nothing from now on."""
+    found = coordinator.store.users.by_token(caller.token)
+    if found is not None:
+        coordinator.accounts.revoke(caller.user, found[0].id)
+    return Response(status_code=204)
+
+
+@router.get("/me", responses=told(401, 422, 429, 500, 503))
+def me(user: Someone) -> Me:
+    """Who asks."""
+    return Me.model_validate(user)
+
+
+@router.get("/tokens", responses=told(401, 422, 429, 500, 503))
+def tokens(user: Someone, coordinator: Service) -> Tokens:
+    """Your tokens that open something: their descriptions, never themselves."""
+    return Tokens(items=[_described(each) for each in _living(coordinator, user)])
+
+
+@router.post("/tokens", status_code=201, responses=told(401, 409, 413, 422, 429, 500, 503))
+def make_token(body: NewToken, user: Someone, coordinator: Service) -> MadeToken:
+    """A new token, for a program."""
+    if len([each for each in _living(coordinator, user) if each.name != _SIGN_IN]) >= _MOST_TOKENS:
+        raise Conflict(f"you have {_MOST_TOKENS} tokens already; revoke one first")
+    token, made = coordinator.accounts.create_token(user, body.name, timedelta(days=body.days))
+    return MadeToken(token=token, **_described(made).model_dump())
+
+
+@router.delete("/tokens/{id}", status_code=204, responses=told(401, 404, 422, 429, 500, 503))
+def revoke(
+    id: Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="the token's id")],
+    user: Someone,
+    coordinator: Service,
+) -> Response:
+    """Make one of your tokens worthless."""
+    coordinator.accounts.revoke(user, id)
+    return Response(status_code=204)
+
+
+def _living(coordinator: Coordinator, user: User) -> list[ApiToken]:
+    now = coordinator.clock()
+    kept = [each for each in coordinator.accounts.tokens(user) if each.revoked is None]
+    return [each for each in kept if each.expires is None or each.expires > now]
+
+
+def _forget_old_sign_ins(coordinator: Coordinator, user: User) -> None:
+    """A program that signs in over and over and never out keeps the youngest of its tokens."""
+    own = [each for each in _living(coordinator, user) if each.name == _SIGN_IN]
+    for old in own[: max(0, len(own) - _MOST_SIGN_INS + 1)]:
+        coordinator.accounts.revoke(user, old.id)
+
+
+def _described(token: ApiToken) -> TokenAnswer:
+    return TokenAnswer(
+        id=token.id,
+        name=token.name,
+        created=token.created,
+        last_used=token.last_used,
+        expires=token.expires,
+    )

@@ -1,0 +1,54 @@
+"""What the OpenAPI document says there is: which methods a path has, and which parameters a question may have."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.routing import compile_path
+
+_METHODS = ("get", "put", "post", "delete", "patch")
+
+
+class Surface:
+    """The paths of an app, as its document has them."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._paths: list[tuple[re.Pattern[str], dict[str, list[str]]]] = []
+        for path, item in document["paths"].items():
+            operations = {
+                method.upper(): [
+                    each["name"] for each in item[method].get("parameters", ()) if each["in"] == "query"
+                ]
+                for method in _METHODS
+                if method in item
+            }
+            self._paths.append((compile_path(path)[0], operations))
+
+    def operations(self, path: str) -> dict[str, list[str]]:
+        """The methods that a path has, and the query parameters of each."""
+        found: dict[str, list[str]] = {}
+        for pattern, operations in self._paths:
+            if pattern.match(path):
+                found |= operations
+        return found
+
+
+def allowed_methods(request: Request) -> str:
+    """What a path allows, as the header Allow has it; empty for a path that the document has not."""
+    return ", ".join(sorted(_operations(request)))
+
+
+def known_parameters(request: Request) -> list[str]:
+    """The query parameters that this operation has."""
+    return _operations(request).get(request.method, [])
+
+
+def _operations(request: Request) -> dict[str, list[str]]:
+    app: FastAPI = request.app
+    surface = getattr(app.state, "surface", None)
+    if surface is None:
+        surface = app.state.surface = Surface(app.openapi())
+    path: str = request.scope["path"]
+    return surface.operations(path.removeprefix(request.scope.get("root_path", "")))

@@ -1,0 +1,208 @@
+"""The coordinator's work in the background: everything that happens without anybody waiting for an answer.
+
+One loop looks at the store and gives each session what it needs next; it is woken when something happened, and looks by
+itself every second. What it knows is in the store: after a restart it goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+
+from masquerade.errors import Conflict, MasqueradeError, PeerError
+from masquerade.service.audit import AuditLog
+from masquerade.service.coordinator import housekeeping, metrics
+from masquerade.service.coordinator.bargaining import Bargaining
+from masquerade.service.coordinator.cache import serve_from_cache
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.party_server import party_app
+from masquerade.service.coordinator.runs import Runs
+from masquerade.service.mutual_tls import serve
+from masquerade.service.store import COMPUTING, WAITING, Session, Status
+
+log = structlog.get_logger("masquerade.coordinator")
+
+LOOK_EVERY = 1.0  # seconds
+_NEGOTIATIONS = 64  # at once
+_BARGAINED = (Status.REQUESTED, Status.NEGOTIATING, Status.AGREED)
+_KEEP_HOUSE_EVERY = 30.0
+_LAST_CALLS = 3.0  # seconds for calls that are under way when we are stopped
+
+
+class Background:
+    """Everything that runs beside the public server."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self._settings, self._store, self._wake = coordinator.settings, coordinator.store, coordinator.wake
+        self._bargaining: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._pulling: set[asyncio.Task[None]] = set()
+        self._held: dict[str, float] = {}  # parties that are left alone until then
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with self.running():
+            await asyncio.Event().wait()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """As long as the block runs."""
+        own, coordinator = self._settings, self._coordinator
+        audit = AuditLog(own.audit, own.identity)
+        links = Links(own, coordinator.directory)
+        self._wake.attach()
+        try:
+            await asyncio.to_thread(housekeeping.after_restart, coordinator)
+            app = party_app(own, coordinator.directory, self._wake)
+            async with links, serve(app, own.party_address, own.identity, own.trust) as address:
+                coordinator.party_address = address
+                self._bargains = Bargaining(coordinator, links, audit)
+                self._runs = Runs(coordinator, links, audit, self._hold)
+                loops = [
+                    asyncio.create_task(
+                        self._again_and_again(self._look, lambda: self._wake.wait(LOOK_EVERY))
+                    ),
+                    asyncio.create_task(
+                        self._again_and_again(
+                            lambda: self._refresh(links), lambda: asyncio.sleep(own.refresh_every)
+                        )
+                    ),
+                    asyncio.create_task(
+                        self._again_and_again(self._keep_house, lambda: asyncio.sleep(_KEEP_HOUSE_EVERY))
+                    ),
+                ]
+                try:
+                    yield
+                finally:
+                    tasks = [*loops, *self._bargaining.values(), *self._running.values()]
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
+                    if self._pulling:  # a connection that is cut off while it is made would be left open
+                        await asyncio.wait(self._pulling, timeout=_LAST_CALLS)
+                    self._runs.close()
+        finally:
+            self._wake.detach()
+            audit.close()
+
+    # --- loops ---
+
+    async def _again_and_again(
+        self, work: Callable[[], Awaitable[None]], pause: Callable[[], Awaitable[None]]
+    ) -> None:
+        """A loop that nothing ends: what goes wrong once is logged, and tried again."""
+        while True:
+            try:
+                await work()
+            except Exception as error:
+                log.error("background", problem=type(error).__name__, detail=_told(error))
+                await asyncio.sleep(LOOK_EVERY)
+            await pause()
+
+    async def _look(self) -> None:
+        """Give each session what it needs next."""
+        self._bargaining = {name: task for name, task in self._bargaining.items() if not task.done()}
+        self._running = {name: task for name, task in self._running.items() if not task.done()}
+        open_sessions = await asyncio.to_thread(self._store.sessions.in_states, *WAITING, *COMPUTING)
+        states = {session.id: session.status for session in open_sessions}
+        gone = [name for name in (*self._bargaining, *self._running) if name not in states]
+        for name in await asyncio.to_thread(self._called_off, gone):
+            for tasks in (self._bargaining, self._running):
+                if name in tasks:
+                    tasks[name].cancel()
+        for session in open_sessions:
+            idle = session.id not in self._bargaining and len(self._bargaining) < _NEGOTIATIONS
+            if session.status in _BARGAINED and idle:
+                self._bargaining[session.id] = self._task(session, self._bargains.carry(session))
+        waiting = [session for session in open_sessions if session.status is Status.QUEUED]
+        metrics.queue_length.set(len(waiting))
+        await self._serve(waiting)
+        if waiting:
+            await self._claim()
+        metrics.running.set(len(self._running))
+
+    async def _serve(self, waiting: list[Session]) -> None:
+        """What was published meanwhile serves those who wait for the same."""
+        released, self._runs.released = self._runs.released, set()
+        for session in waiting:
+            if session.terms_hash in released:
+                try:
+                    await asyncio.to_thread(serve_from_cache, self._coordinator, session)
+                except Conflict as moved:  # its client has cancelled it
+                    log.info("moved by others", session=session.id, problem=str(moved))
+
+    def _called_off(self, names: list[str]) -> list[str]:
+        """Those that ended, but not because their own work is done."""
+        done = (Status.PUBLISHED, Status.REFUSED)
+        return [name for name in names if self._store.sessions.get(name).status not in done]
+
+    async def _claim(self) -> None:
+        while len(self._running) < self._settings.sessions_at_once:
+            free = await asyncio.to_thread(self._free)
+            session = await asyncio.to_thread(self._store.sessions.claim, free)
+            if session is None:
+                return
+            self._running[session.id] = self._task(session, self._runs.run(session))
+
+    def _free(self) -> dict[str, int]:
+        """How many more sessions each party can take; none while it is left alone."""
+        busy, now = self._store.sessions.busy(), time.monotonic()
+        return {
+            party: 0 if self._held.get(party, now) > now else slots - busy.get(party, 0)
+            for party, slots in self._coordinator.directory.slots().items()
+        }
+
+    def _hold(self, party: str, seconds: float) -> None:
+        """Leave a party alone for a while, and look again when that is over."""
+        until = time.monotonic() + seconds
+        self._held[party] = max(self._held.get(party, 0.0), until)
+        asyncio.get_running_loop().call_later(seconds + 0.01, self._wake.ring)
+
+    def _task(self, session: Session, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._guarded(session, work))
+        task.add_done_callback(lambda _task: self._wake.ring())
+        return task
+
+    async def _guarded(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Conflict as moved:  # somebody has cancelled it, or it has expired
+            log.info("moved by others", session=session.id, problem=str(moved))
+        except Exception as error:
+            log.error("a bug", session=session.id, problem=type(error).__name__, detail=_told(error))
+            await asyncio.to_thread(housekeeping.give_up, self._store, session.id, type(error).__name__)
+
+    async def _refresh(self, links: Links) -> None:
+        """Pull what every party publishes; it also tells who is there."""
+
+        async def pull(party: str) -> None:
+            try:
+                await links.health(party)
+                published = await links.datasets(party)
+                await asyncio.to_thread(self._coordinator.directory.take_in, published, party)
+            except PeerError as error:
+                log.debug("not pulled", party=party, problem=str(error))
+            except Exception as error:
+                log.error("not pulled", party=party, problem=type(error).__name__, detail=_told(error))
+
+        for party in self._settings.parties:
+            task = asyncio.create_task(pull(party))
+            self._pulling.add(task)
+            task.add_done_callback(self._pulling.discard)
+        await asyncio.wait(set(self._pulling))
+        self._wake.ring()
+
+    async def _keep_house(self) -> None:
+        await asyncio.to_thread(housekeeping.retire, self._coordinator)
+
+
+def _told(error: Exception) -> str | None:
+    """The text of an error that is ours; others may quote what should not be in a log."""
+    return str(error) if isinstance(error, MasqueradeError) else None

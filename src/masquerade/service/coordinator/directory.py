@@ -1,0 +1,157 @@
+"""What the parties have published, kept in the store: taken in, and looked up for a user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+import structlog
+
+from masquerade.errors import PeerRefused
+from masquerade.service.card import SchemaCard
+from masquerade.service.control import Published, PublishedDataset
+from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.discovery import open_to
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.store import Provider, Store
+
+log = structlog.get_logger("masquerade.coordinator")
+
+
+@dataclass(frozen=True)
+class Provided:
+    """A party, and the datasets of its that a user may ask for."""
+
+    party: str
+    datasets: tuple[SchemaCard, ...]
+    last_seen: datetime | None
+    reachable: bool
+
+
+class Directory:
+    """The parties of the configuration, and what they published."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._settings, self._store = settings, store
+        self._answered: dict[str, bool] = {}  # by party, since this process started
+        for party, address in settings.parties.items():
+            known = {each.party: each for each in store.providers.all()}.get(party)
+            public, allowed = (known.public, known.allowed) if known is not None else (False, ())
+            fingerprint = settings.trust.fingerprint(party)
+            store.providers.register(party, address, fingerprint, public=public, allowed=allowed)
+
+    # --- from the parties ---
+
+    def take_in(self, published: Published, sender: str) -> None:
+        """What a party publishes, known by its certificate. Snapshots that are gone leave the cache."""
+        for name in {published.party, *(each.card.party for each in published.datasets)} - {sender}:
+            raise PeerRefused(sender, f"publishes in the name of {name}")
+        if sender not in self._settings.parties:
+            raise PeerRefused(sender, "is not among the parties of this coordinator")
+        names = [each.card.dataset for each in published.datasets]
+        if len(set(names)) < len(names):
+            raise PeerRefused(sender, "publishes two datasets of one name")
+        before = self.published(sender)
+        self._store.providers.publish_schema(
+            sender,
+            self._settings.trust.fingerprint(sender),
+            msgspec.to_builtins(published),
+            public=any(each.public for each in published.datasets),
+            allowed=[user for each in published.datasets for user in each.users],
+        )
+        now = {each.card.snapshot for each in published.datasets}
+        gone = {each.card.snapshot for each in before.datasets} - now if before is not None else set()
+        for commitment in sorted({*published.replaced, *filter(None, gone)} - now):
+            served = self._store.releases.invalidate_snapshot(sender, commitment)
+            log.info("snapshot replaced", party=sender, releases=served)
+        self.answered(sender, True)
+
+    def answered(self, party: str, did: bool) -> None:
+        """Whether a party answered when it was last asked something."""
+        if self._answered.get(party) is not did:
+            log.info("party reachable" if did else "party unreachable", party=party)
+        self._answered[party] = did
+        metrics.party_reachable.labels(party).set(did)
+        if did:
+            self._store.providers.seen(party, self._settings.trust.fingerprint(party))
+
+    # --- for whoever asks ---
+
+    def published(self, party: str) -> Published | None:
+        """What a party published last."""
+        return _read(self._store.providers.get(party))
+
+    def offered(self, user: str) -> dict[str, tuple[PublishedDataset, ...]]:
+        """The datasets that a user may ask for, by party."""
+        return {party: datasets for party, datasets in self._offered(user) if datasets}
+
+    def provided(self, user: str) -> list[Provided]:
+        """The parties that a user may ask."""
+        known = self._known()
+        return [
+            Provided(
+                party,
+                tuple(each.card for each in datasets),
+                known[party].last_seen,
+                self.reachable(known[party]),
+            )
+            for party, datasets in self._offered(user)
+            if datasets
+        ]
+
+    def admit(self, user: str, parties: Mapping[str, str]) -> None:
+        """Let the store know that a user may ask these parties: an account may be younger than the cards."""
+        known = self._known()
+        for party in parties:
+            published = _read(known[party])
+            if published is None or known[party].public or user in known[party].allowed:
+                continue
+            self._store.providers.publish_schema(
+                party,
+                known[party].fingerprint,
+                msgspec.to_builtins(published),
+                allowed=[name for each in published.datasets for name in each.users],
+            )
+
+    def slots(self) -> dict[str, int]:
+        """How many sessions each party computes at once."""
+        found = {}
+        for party, provider in self._known().items():
+            published = _read(provider)
+            if published is not None and published.datasets:
+                found[party] = min(each.sessions for each in published.datasets)
+        return found
+
+    def sights(self) -> dict[str, tuple[datetime | None, bool]]:
+        """When each party was last seen, and whether it is reachable."""
+        return {party: (each.last_seen, self.reachable(each)) for party, each in self._known().items()}
+
+    def reachable(self, provider: Provider) -> bool:
+        """Whether a party answered when it was last asked; before anybody asked, whether it was seen lately."""
+        if provider.party in self._answered:
+            return self._answered[provider.party]
+        lately = timedelta(seconds=3 * self._settings.refresh_every)
+        return provider.last_seen is not None and self._store.clock() - provider.last_seen < lately
+
+    def _known(self) -> dict[str, Provider]:
+        return {
+            each.party: each for each in self._store.providers.all() if each.party in self._settings.parties
+        }
+
+    def _offered(self, user: str) -> list[tuple[str, tuple[PublishedDataset, ...]]]:
+        found = []
+        for party, provider in sorted(self._known().items()):
+            published = _read(provider)
+            found.append((party, open_to(published, user) if published is not None else ()))
+        return found
+
+
+def _read(provider: Provider) -> Published | None:
+    if provider.schema is None:
+        return None
+    try:
+        return msgspec.convert(provider.schema, Published)
+    except msgspec.ValidationError:  # stored by another version; the party publishes again
+        return None

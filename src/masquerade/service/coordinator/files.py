@@ -1,0 +1,123 @@
+"""Releases on the disk: `releases/SESSION/` with release.csv, release.parquet, report.html and summary.json.
+
+The folder is written under a hidden name and gets its own when everything in it is whole and on the disk; only then is
+its row stored. What has no row was never published, and is swept away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from masquerade.anonymize.release import Release
+from masquerade.data.write import write_table, write_text_atomically
+from masquerade.errors import NotFound, ParameterError, shown
+from masquerade.report.html import render_report
+
+Format = Literal["csv", "parquet"]
+FORMATS: tuple[Format, ...] = ("csv", "parquet")
+CSV, PARQUET, REPORT, SUMMARY = "release.csv", "release.parquet", "report.html", "summary.json"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A release on the disk; paths are relative to the folder of all releases."""
+
+    table: str
+    report: str
+    sha256: str
+
+
+class Files:
+    """The folder of all releases."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, session: str, release: Release, summary: Mapping[str, Any]) -> Written:
+        """Write a release as a whole; an older one of the same session, which was discarded, makes room."""
+        hidden = self.folder / f".{session}.{secrets.token_hex(8)}"
+        final = self.folder / session
+        try:
+            hidden.mkdir(mode=0o700)
+            write_table(release.table, hidden / CSV)
+            write_table(release.table, hidden / PARQUET)
+            write_text_atomically(hidden / REPORT, render_report(release))
+            write_text_atomically(hidden / SUMMARY, json.dumps(_plain(summary), allow_nan=False))
+            sha256 = _sha256(hidden / CSV)
+            _sync(hidden)
+            shutil.rmtree(final, ignore_errors=True)
+            hidden.rename(final)
+            _sync(self.folder)
+        except OSError as error:
+            raise ParameterError(f"{final}: cannot be written: {error.strerror or error}") from None
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
+        return Written(f"{session}/{CSV}", f"{session}/{REPORT}", sha256)
+
+    def table(self, path: str, format: str) -> Path:
+        """A release's table in one of the formats, given the path that is stored."""
+        if format not in FORMATS:
+            raise ParameterError(f"format: must be one of {', '.join(FORMATS)}; got {shown(format)}")
+        return self.whole(str(Path(path).with_name(CSV if format == "csv" else PARQUET)))
+
+    def summary(self, path: str) -> dict[str, Any]:
+        """What is told of a release, given the path of its table."""
+        content: dict[str, Any] = json.loads(self.whole(str(Path(path).with_name(SUMMARY))).read_bytes())
+        return content
+
+    def whole(self, path: str) -> Path:
+        """The file at a stored path, which lies in the folder of all releases."""
+        file = (self.folder / path).resolve()
+        if not file.is_relative_to(self.folder.resolve()) or not file.is_file():
+            raise NotFound("the release's files are no longer kept")
+        return file
+
+    def remove(self, path: str) -> None:
+        """Delete the folder of a stored path, whole."""
+        folder = (self.folder / path).resolve().parent
+        if folder.parent == self.folder.resolve():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def sweep(self, kept: Collection[str]) -> list[str]:
+        """Delete every folder that no stored path lies in; their names."""
+        needed = {Path(path).parts[0] for path in kept}
+        orphans = [each for each in sorted(self.folder.iterdir()) if each.name not in needed]
+        for orphan in orphans:
+            if orphan.is_dir():
+                shutil.rmtree(orphan, ignore_errors=True)
+            else:
+                orphan.unlink(missing_ok=True)
+        return [orphan.name for orphan in orphans]
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can say it: numbers of numpy are numbers, infinities are null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,147 @@
+"""The control calls to the parties' nodes, over mutual TLS. What they answer is checked before it is used.
+
+Every failure is a PeerError that names the party: also when a node tells an error of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from masquerade.errors import AnswerIsNo, BadInput, PeerError, PeerRefused, PeerUnreachable
+from masquerade.service.answering import Offer, Refusal
+from masquerade.service.control import (
+    AskOffer,
+    AskSignature,
+    Health,
+    Pending,
+    Prepare,
+    Progress,
+    Published,
+    Ready,
+    Signature,
+    Start,
+)
+from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.mutual_tls import PeerHttp
+from masquerade.service.signing import SignedContract
+
+_NOTED_EVERY = 10.0  # seconds: that a party was seen is not worth a write for every call
+
+
+class Links:
+    """One line to each party."""
+
+    def __init__(self, settings: Settings, directory: Directory) -> None:
+        self._settings, self._directory = settings, directory
+        self._lines: Mapping[str, PeerHttp] = {}
+        self._noted: dict[str, float] = {}
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        own = self._settings
+        self._lines = {
+            party: await self._stack.enter_async_context(
+                PeerHttp(party, address, own.identity, own.trust, timeout=own.answer_within)
+            )
+            for party, address in own.parties.items()
+        }
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def health(self, party: str) -> Health:
+        """Who is there; the name must be the party's."""
+        found: Health = await self._call(party, "GET", "/v1/health", answer=Health)
+        if found.name != party:
+            raise PeerRefused(party, f"says that it is {found.name}")
+        return found
+
+    async def datasets(self, party: str) -> Published:
+        """What a party publishes."""
+        found: Published = await self._call(party, "GET", "/v1/datasets", answer=Published)
+        return found
+
+    async def offer(self, party: str, asked: AskOffer) -> Offer | Refusal:
+        """A party's answer to a request; it answers for itself and for the dataset that it was asked for."""
+        said: Offer | Refusal = await self._call(party, "POST", "/v1/offers", asked, answer=Offer | Refusal)
+        if said.party != party:
+            raise PeerRefused(party, f"answers in the name of {said.party}")
+        if isinstance(said, Offer) and said.provision.dataset != asked.dataset:
+            raise PeerRefused(party, f"offers {said.provision.dataset}; it was asked for {asked.dataset}")
+        return said
+
+    async def sign(self, party: str, session: str, contract: SignedContract) -> Signature | Pending | Refusal:
+        """A party's signature, which is not verified here; or why there is none (yet)."""
+        asked = AskSignature(session, contract)
+        answer = Signature | Pending | Refusal
+        said: Signature | Pending | Refusal = await self._call(
+            party, "POST", "/v1/contracts", asked, answer=answer
+        )
+        if isinstance(said, Refusal) and said.party != party:
+            raise PeerRefused(party, f"answers in the name of {said.party}")
+        return said
+
+    async def prepare(self, party: str, said: Prepare) -> Ready | Refusal:
+        """Let a party read its table and listen, which takes as long as its table is large."""
+        within = self._settings.prepare_within
+        answer: Ready | Refusal = await self._call(
+            party, "POST", "/v1/sessions", said, answer=Ready | Refusal, timeout=within
+        )
+        return answer
+
+    async def start(self, party: str, contract: str, said: Start) -> Progress:
+        """Let a party begin."""
+        answer: Progress = await self._call(
+            party, "POST", f"/v1/sessions/{contract}/start", said, answer=Progress
+        )
+        return answer
+
+    async def progress(self, party: str, contract: str) -> Progress:
+        """How far a party is."""
+        answer: Progress = await self._call(party, "GET", f"/v1/sessions/{contract}", answer=Progress)
+        return answer
+
+    async def stop(self, party: str, contract: str) -> Progress:
+        """Let a party end a session."""
+        answer: Progress = await self._call(
+            party, "DELETE", f"/v1/sessions/{contract}", answer=Progress, timeout=5.0
+        )
+        return answer
+
+    async def _call(self, party: str, method: str, path: str, said: Any = None, **more: Any) -> Any:
+        line = self._lines.get(party)
+        if line is None:
+            raise PeerRefused(party, "is not among the parties of this coordinator any more")
+        try:
+            answer = await line.call(method, path, said, **more)
+        except (AnswerIsNo, BadInput) as error:  # the node's own words
+            told = "; ".join(line.removeprefix(f"party {party}: ") for line in error.problems)
+            raise PeerRefused(party, told) from None
+        except PeerError as error:
+            metrics.failures.labels(party, type(error).__name__).inc()
+            if isinstance(error, PeerUnreachable):
+                await self._note(party, False)
+            raise
+        await self._note(party, True)
+        return answer
+
+    async def _note(self, party: str, answered: bool) -> None:
+        now = time.monotonic()
+        last = self._noted.get(party)
+        if not answered:
+            self._noted.pop(party, None)
+        elif last is not None and now - last < _NOTED_EVERY:
+            return
+        else:
+            self._noted[party] = now
+        await asyncio.to_thread(self._directory.answered, party, answered)

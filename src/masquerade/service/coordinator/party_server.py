@@ -1,0 +1,75 @@
+"""Where the parties' nodes reach the coordinator: they push what they publish. Mutual TLS tells who calls."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+import structlog
+from cryptography import x509
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from masquerade.errors import MasqueradeError, NotAllowed, ParameterError, PeerRefused
+from masquerade.net.identity import Identity
+from masquerade.service.control import Health, Problem, Published, read_said
+from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.wake import Wake
+from masquerade.service.mutual_tls import MOST_BYTES, caller
+
+log = structlog.get_logger("masquerade.coordinator")
+
+
+def party_app(settings: Settings, directory: Directory, wake: Wake) -> Starlette:
+    """The application behind the party server."""
+
+    async def health(_request: Request) -> Response:
+        return _said(health_of(settings.identity))
+
+    async def datasets(request: Request) -> Response:
+        sender = caller(request.scope)
+        try:
+            if sender not in settings.parties:
+                raise NotAllowed(f"{sender} is not among the parties of this coordinator")
+            published = read_said(await _body(request), Published, f"what {sender} publishes")
+            await asyncio.to_thread(directory.take_in, published, sender)
+        except MasqueradeError as error:
+            log.warning("publication refused", party=sender, problem=str(error))
+            return _problem(error)
+        log.info("published", party=sender, datasets=len(published.datasets))
+        wake.ring()
+        return Response(status_code=204)
+
+    routes = [Route("/v1/health", health), Route("/v1/datasets", datasets, methods=["POST"])]
+    return Starlette(routes=routes)
+
+
+def health_of(identity: Identity) -> Health:
+    """Who we are, and what our clock says."""
+    until = x509.load_pem_x509_certificate(identity.certificate).not_valid_after_utc
+    return Health(identity.name, version("masquerade"), datetime.now(UTC).timestamp(), int(until.timestamp()))
+
+
+async def _body(request: Request) -> bytes:
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > MOST_BYTES:
+            raise ParameterError(f"at most {MOST_BYTES:,} bytes are taken")
+    return bytes(data)
+
+
+def _said(content: Any) -> Response:
+    return Response(msgspec.json.encode(content), media_type="application/json")
+
+
+def _problem(error: MasqueradeError) -> Response:
+    status = 403 if isinstance(error, NotAllowed | PeerRefused) else 422
+    said = Problem("not taken in", status, error.problems[0], problems=error.problems)
+    return Response(msgspec.json.encode(said), status, media_type="application/problem+json")

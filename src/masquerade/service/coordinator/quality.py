@@ -1,0 +1,73 @@
+"""What a release is worth to somebody who classifies: a decision tree learns from a part of its rows and is judged on
+the others, several times. Only the release is looked at: the coordinator has nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+
+from masquerade.data.encode import distinct, texts
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.table import Origin, Table
+from masquerade.utility.classification import Classification
+
+SPLITS = 3  # seeded, so that the same release is judged the same
+HELD_OUT = 1 / 3
+MOST_ROWS = 50_000  # as many tell enough
+_FEWEST_ROWS = 6
+_INTERVAL = re.compile(r"\[(-inf|[^\s,]+), ([^\s,]+)\)")
+
+
+def classification_error(release: pa.Table, class_name: str) -> float | None:
+    """The share of held-out rows whose class is misjudged; None when there are too few rows to tell."""
+    if release.num_rows < _FEWEST_ROWS:
+        return None
+    if release.num_rows > MOST_ROWS:  # the rows are in no order
+        release = release.slice(0, MOST_ROWS)
+    table = _prepared(release, class_name)
+    errors = []
+    for seed in range(SPLITS):
+        train = np.random.default_rng(seed).random(len(table)) >= HELD_OUT
+        if train.all() or not train.any():
+            continue
+        task = Classification(table, class_name, train=train, seed=seed)
+        errors.append(task.base_error)
+    return float(np.mean(errors)) if errors else None
+
+
+def _prepared(release: pa.Table, class_name: str) -> Table:
+    """Intervals as numbers in their order, numbers as numbers, all else as categories."""
+    cells = {name: _ordered(release.column(name)) for name in release.column_names if name != class_name}
+    kinds = [
+        Attribute(name, "continuous" if _numbers(cell) else "categorical") for name, cell in cells.items()
+    ]
+    whole = pa.table({**cells, class_name: release.column(class_name)})
+    return Table(whole, Schema(kinds), origin=Origin("the release"))
+
+
+def _numbers(column: pa.ChunkedArray) -> bool:
+    kind = column.type
+    return not column.null_count and bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _ordered(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    codes, values = distinct(column)
+    labels = texts(values).to_pylist()
+    matches = [_INTERVAL.fullmatch(label) if label is not None else None for label in labels]
+    if not labels or not all(matches):
+        return column
+    rank = {
+        each: number for number, each in enumerate(sorted({_key(m[1]) for m in matches if m is not None}))
+    }
+    places = np.array([rank[_key(m[1])] for m in matches if m is not None], np.int64)
+    return pa.chunked_array([pa.array(places[codes])])
+
+
+def _key(start: str) -> tuple[float, str]:
+    """Numbers by their value, dates by their text; minus infinity before all."""
+    try:
+        return float(start), ""
+    except ValueError:
+        return 0.0, start

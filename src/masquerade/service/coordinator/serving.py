@@ -1,0 +1,93 @@
+"""The public server, for people: the HTTP API and the console. Beside it, in the same loop, the background work."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+
+from masquerade.errors import ParameterError
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.coordinator.settings import Settings
+
+
+@asynccontextmanager
+async def serving(coordinator: Coordinator, app: Any) -> AsyncIterator[str]:
+    """Serve an ASGI application to people, and do the background work; the address with its real port."""
+    listening = _bound(coordinator.settings.address)
+    try:
+        async with coordinator.running(), _public(coordinator.settings, app, listening):
+            host = coordinator.settings.address.rpartition(":")[0]
+            yield f"{host}:{listening.getsockname()[1]}"
+    finally:
+        listening.close()
+
+
+@asynccontextmanager
+async def _public(settings: Settings, app: Any, listening: socket.socket) -> AsyncIterator[None]:
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+        timeout_graceful_shutdown=3,
+        timeout_keep_alive=75,  # clients let go of an idle connection first, or a request meets one that closes
+    )
+    try:
+        config.load()
+    except (ssl.SSLError, OSError) as error:
+        raise ParameterError(
+            f"{settings.path}: https: {settings.certificate} and {settings.key} are no certificate in PEM with its key"
+            f" ({type(error).__name__})"
+        ) from None
+    server = _Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        while not server.started:
+            if task.done():
+                task.result()
+                raise ParameterError(f"{settings.address}: the public server did not start")
+            await asyncio.sleep(0.01)
+        yield
+    finally:
+        streams = getattr(app.state, "streams", None)
+        if streams is not None:  # otherwise the server would wait for whoever watches a session
+            streams.close()
+        server.should_exit = True
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs the process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        yield
+
+
+def _bound(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_STREAM
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(place)
+        except BaseException:
+            listening.close()
+            raise
+    except OSError:
+        raise ParameterError(
+            f"{address}: cannot listen here; is the port taken, or the address another machine's?"
+        ) from None
+    return listening

@@ -1,0 +1,100 @@
+"""Watches the parties while they work: what they tell of their progress goes to whoever watches the session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from masquerade.errors import PeerError
+from masquerade.service.control import Progress
+from masquerade.service.coordinator.links import Links
+from masquerade.service.store import Store
+
+LOOK_EVERY = 0.5  # seconds
+_SETTLED = ("done", "failed", "cancelled")
+
+
+class Watch:
+    """The parties of one attempt, as they told last."""
+
+    def __init__(
+        self, links: Links, store: Store, session: str, contract: str, parties: tuple[str, ...]
+    ) -> None:
+        self._links, self._store, self._session, self._contract = links, store, session, contract
+        self._parties = parties
+        self.told: dict[str, Progress | PeerError] = {}
+        self._shown: dict[str, Any] = {}
+        self._steps: dict[str, int] = {}
+
+    async def until_one_fails(self, show_steps: bool) -> None:
+        """Look again and again, and tell; ends when a party has failed, or has gone."""
+        while True:
+            await self.look(show_steps)
+            if any(_has_failed(each) for each in self.told.values()):
+                return
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def until_settled(self, show_steps: bool, at_most: float) -> None:
+        """Look until every party is done, has failed or has gone, or so many seconds have passed."""
+        deadline = asyncio.get_running_loop().time() + at_most
+        while True:
+            await self.look(show_steps)
+            if all(not isinstance(each, Progress) or each.state in _SETTLED for each in self.told.values()):
+                return
+            if asyncio.get_running_loop().time() >= deadline:
+                return
+            await asyncio.sleep(0.1)
+
+    async def look(self, show_steps: bool) -> Mapping[str, Progress | PeerError]:
+        """Ask every party once."""
+        found = await asyncio.gather(*map(self._asked, self._parties))
+        self.told = dict(zip(self._parties, found, strict=True))
+        await self._tell(show_steps)
+        return self.told
+
+    async def _asked(self, party: str) -> Progress | PeerError:
+        try:
+            return await self._links.progress(party, self._contract)
+        except PeerError as error:
+            return error
+
+    async def _tell(self, show_steps: bool) -> None:
+        known = {party: each for party, each in self.told.items() if isinstance(each, Progress)}
+        news: list[tuple[str, dict[str, Any]]] = []
+        if show_steps:
+            steps = [
+                (step, party)
+                for party, each in known.items()
+                for step in each.steps[self._steps.get(party, 0) :]
+            ]
+            for step, party in sorted(steps, key=lambda each: each[0].round):
+                data = {"party": party, "round": step.round, "attribute": step.attribute, "value": step.value}
+                news.append(("step", data | {"children": list(step.children)}))
+            self._steps |= {party: len(each.steps) for party, each in known.items()}
+        shown = {
+            party: {
+                "stage": each.stage or each.state,
+                "round": each.round,
+                "bytes_sent": each.bytes_sent,
+                "messages": each.messages,
+                "seconds": each.seconds,
+            }
+            for party, each in known.items()
+        }
+        if _moving(shown) != _moving(self._shown):
+            self._shown = shown
+            news.append(("progress", {"parties": shown}))
+        if news:
+            await asyncio.to_thread(self._store.events.extend, self._session, news)
+
+
+def _has_failed(told: Progress | PeerError) -> bool:
+    return isinstance(told, PeerError) or told.state in ("failed", "cancelled")
+
+
+def _moving(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """Without the clock, which always moves."""
+    return {
+        party: tuple(each[key] for key in ("stage", "round", "messages")) for party, each in shown.items()
+    }

@@ -1,0 +1,128 @@
+"""Contracts that wait for a person, and what the person said.
+
+An approval is for a deal: who gets what from which snapshot, for what and at what price. The same deal in another
+contract, after a failed attempt or because the first one expired, needs no new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from masquerade.errors import NotFound, ParameterError
+from masquerade.service.node.state import State, write_whole
+from masquerade.service.signing import SignedContract
+from masquerade.service.terms import Deal
+
+LEAST_PREFIX = 4
+_KEPT = 7 * 86_400  # seconds after which a contract that nobody looked at is forgotten
+
+
+class Word(msgspec.Struct, frozen=True):
+    """What a person said, and when."""
+
+    time: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A contract that waits for a person."""
+
+    deal: str
+    contract: SignedContract
+
+
+def deal_id(deal: Deal) -> str:
+    """The deal's digest, by which people know it."""
+    return hashlib.sha256(deal.canonical()).hexdigest()
+
+
+class Approvals:
+    """The three folders."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def approved(self, deal: str) -> bool:
+        """Whether a person has approved it."""
+        return (self._state.approved / deal).exists()
+
+    def refused(self, deal: str) -> str | None:
+        """Why a person has refused it, if one has."""
+        path = self._state.refused / deal
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Word).reason
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError):
+            raise ParameterError(f"{path}: cannot be read") from None
+
+    def ask(self, contract: SignedContract) -> bool:
+        """Let a contract wait; the latest one of a deal is kept. Whether its deal has not waited before."""
+        path, written = self._state.pending / f"{deal_id(contract.deal)}.json", contract.canonical()
+        is_new = not path.exists()
+        if is_new or path.read_bytes() != written:
+            write_whole(path, written)
+        return is_new
+
+    def waiting(self) -> tuple[Waiting, ...]:
+        """All that waits, by the deals' names."""
+        found = []
+        for path in sorted(self._state.pending.glob("[0-9a-f]*.json")):
+            try:
+                found.append(Waiting(path.stem, SignedContract.read(path.read_bytes())))
+            except FileNotFoundError:  # somebody has just decided
+                continue
+            except ParameterError as error:
+                raise ParameterError(f"{path}: {error}") from None
+        return tuple(found)
+
+    def find(self, prefix: str) -> Waiting:
+        """What waits under this name, or under the only one that begins so."""
+        waiting = {each.deal: each for each in self.waiting()}
+        return waiting[_the_one(prefix, waiting, "waits for approval")]
+
+    def known(self, prefix: str) -> str:
+        """The deal of this name that waits, or that was decided before: a person may think again."""
+        decided = [
+            path.name for folder in (self._state.approved, self._state.refused) for path in folder.glob("*")
+        ]
+        return _the_one(prefix, [*(each.deal for each in self.waiting()), *decided], "is known here")
+
+    def approve(self, deal: str, now: int) -> None:
+        """A person says yes."""
+        self._decide(self._state.approved, self._state.refused, deal, Word(now))
+
+    def refuse(self, deal: str, now: int, reason: str) -> None:
+        """A person says no."""
+        self._decide(self._state.refused, self._state.approved, deal, Word(now, reason))
+
+    def tidy(self, now: int) -> None:
+        """Forget what nobody asks for any more."""
+        for each in self.waiting():
+            if each.contract.expiry + _KEPT < now:
+                (self._state.pending / f"{each.deal}.json").unlink(missing_ok=True)
+
+    def _decide(self, said: Path, unsaid: Path, deal: str, word: Word) -> None:
+        write_whole(said / deal, msgspec.json.encode(word))
+        (unsaid / deal).unlink(missing_ok=True)
+        (self._state.pending / f"{deal}.json").unlink(missing_ok=True)
+
+
+def _the_one(prefix: str, deals: Iterable[str], there: str) -> str:
+    """The only name that begins so."""
+    known = sorted(set(deals))
+    if len(prefix) < LEAST_PREFIX:
+        raise ParameterError(f'"{prefix}": give at least {LEAST_PREFIX} signs of the deal\'s name')
+    fitting = [deal for deal in known if deal.startswith(prefix.lower())]
+    if not fitting:
+        listed = ", ".join(deal[:12] for deal in known) or "none"
+        raise NotFound(f'no deal "{prefix}" {there}; there are: {listed}')
+    if len(fitting) > 1:
+        raise ParameterError(f'"{prefix}": {len(fitting)} deals begin so; give more signs')
+    return fitting[0]

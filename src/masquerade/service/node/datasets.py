@@ -1,0 +1,208 @@
+"""A dataset at its party: its table as it was read last, and what is published of it.
+
+A file is read again when it has changed (its time, size or number on the disk). A database does not show that it has
+changed: it is read again when the last reading is older than a few seconds, and always for a session.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from masquerade.data.database_url import sqlite_path
+from masquerade.data.source import database_scheme
+from masquerade.data.table import Table
+from masquerade.errors import BadInput, DataError
+from masquerade.job.tables import read_section
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.identifiers import identifiers
+from masquerade.service.card import SchemaCard, card_of
+from masquerade.service.control import PublishedDataset
+from masquerade.service.node.logs import log
+from masquerade.service.node.settings import DatasetSettings
+from masquerade.service.policy import Policy, check_policy
+from masquerade.service.snapshot import take_snapshot
+
+FRESH = 5.0  # seconds for which a database's reading is good enough for an offer
+
+Stamp = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A table as it was at one moment, and the card with its commitment."""
+
+    table: Table
+    card: SchemaCard
+    stamp: Stamp
+    moment: float
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """A reading that failed: nobody tries again before something has changed."""
+
+    error: BadInput
+    stamp: Stamp
+    moment: float
+
+
+class Dataset:
+    """One dataset. May be asked by several threads; one of them reads."""
+
+    def __init__(self, party: str, settings: DatasetSettings, secret: bytes) -> None:
+        self.party, self.settings = party, settings
+        self._secret = secret
+        self._lock = threading.Lock()
+        self._last: Reading | None = None
+        self._failed: _Failed | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.settings.name
+
+    @property
+    def policy(self) -> Policy:
+        """What is agreed to."""
+        return self.settings.policy
+
+    @property
+    def snapshot(self) -> str | None:
+        """The commitment to the table as it was read last."""
+        last = self._last
+        return last.card.snapshot if last is not None else None
+
+    def reading(self, *, for_session: bool = False) -> Reading:
+        """The table as it is now; errors name the file, and may show a cell, to nobody but the steward."""
+        with self._lock:
+            stamp = self._stamp()
+            last = self._last
+            if last is not None and last.stamp == stamp and not self._is_stale(last.moment, for_session):
+                return last
+            failed = self._failed
+            if (
+                failed is not None
+                and failed.stamp == stamp
+                and not self._is_stale(failed.moment, for_session)
+            ):
+                raise type(failed.error)(*failed.error.problems)
+            self._last = None  # what cannot be read is not published
+            moment = time.monotonic()
+            try:
+                self._last = self._read(stamp, moment)
+            except BadInput as error:
+                self._failed = _Failed(error, stamp, moment)
+                if failed is None:  # its text may show a cell: its kind is told, its text is not
+                    kind = type(error).__name__
+                    log().warning(
+                        "a table cannot be read; `party card` shows why", dataset=self.name, kind=kind
+                    )
+                raise
+            if failed is not None:
+                self._failed = None
+                log().info("a table can be read again", dataset=self.name)
+            return self._last
+
+    def latest(self) -> Reading:
+        """The table as far as a look at its file tells; PostgreSQL, which has none, is not bothered."""
+        last = self._last
+        return last if last is not None and last.stamp == self._stamp() else self.reading()
+
+    def published(self, *, asked: bool) -> PublishedDataset:
+        """What others may know; without a snapshot when the table cannot be read. `asked`: somebody waits for it."""
+        try:
+            card = (self.reading() if asked else self.latest()).card
+        except BadInput:
+            card = self._card(None, None)
+        policy = self.policy
+        return PublishedDataset(
+            card=card,
+            public=policy.access == "public",
+            users=policy.users,
+            purposes=policy.purposes,
+            sessions=policy.sessions,
+        )
+
+    def table_for(self, reading: Reading, contract: Contract) -> tuple[Table, list[bytes]]:
+        """This party's rows without missing cells, and their identifiers, as a contract asks for them."""
+        needed = contract.columns_needed(self.party)
+        used = [*dict.fromkeys((*needed, self.settings.identifier))]
+        whole = reading.table
+        table = Table(whole.arrow.select(used), whole.schema, origin=whole.origin)
+        table = table.complete(used, self.settings.section.missing)
+        if not len(table):
+            raise DataError(f"{whole.origin.name}: no complete row is left")
+        # Wrong cells are told before anybody else is bothered.
+        table.columns(column.name for column in contract.qid_columns if column.holder == self.party)
+        return table, identifiers(table, self.settings.identifier, contract.normalize)
+
+    def check(self) -> Reading:
+        """Read the table and everything that a contract could ask of it; the steward sees what is wrong."""
+        reading, settings = self.reading(), self.settings
+        check_policy(self.policy, reading.card, f"{settings.place}.policy")
+        errors = [error for name in settings.schema.names if (error := self._wrong(reading.table, [name]))]
+        if gathered := DataError.gather(errors):
+            raise gathered
+        table = reading.table.complete(settings.columns, settings.section.missing)
+        identifiers(table, settings.identifier, "none")
+        return reading
+
+    def _wrong(self, table: Table, names: Sequence[str]) -> BadInput | None:
+        try:
+            table.complete(names, self.settings.section.missing).columns(names)
+        except BadInput as error:
+            return error
+        return None
+
+    def _is_stale(self, moment: float, for_session: bool) -> bool:
+        if not self.settings.is_database:
+            return False
+        return for_session or time.monotonic() - moment > FRESH
+
+    def _read(self, stamp: Stamp, moment: float) -> Reading:
+        settings = self.settings
+        columns = settings.columns
+        coded = [name for name in columns if name != settings.identifier]
+        source = read_section(settings.section, settings.base, columns, coded)
+        table = Table(source.table, settings.schema, origin=source.origin)
+        snapshot = take_snapshot(table, self._secret).commitment.root
+        return Reading(table, self._card(len(table), snapshot), stamp, moment)
+
+    def _card(self, records: int | None, snapshot: str | None) -> SchemaCard:
+        settings = self.settings
+        return card_of(
+            self.party,
+            settings.name,
+            settings.schema,
+            identifier=settings.identifier,
+            key=self._secret,
+            sensitive=settings.sensitive,
+            classes=[settings.class_name] if settings.class_name is not None else [],
+            records=records if settings.policy.publish_records else None,
+            snapshot=snapshot,
+        )
+
+    def _stamp(self) -> Stamp:
+        found = []
+        for path in self._files():
+            try:
+                status = path.stat()
+            except OSError:
+                found.append((0, 0, 0))
+            else:
+                found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+        return tuple(found)
+
+    def _files(self) -> tuple[Path, ...]:
+        source, base = self.settings.section.source, self.settings.base
+        scheme = database_scheme(source)
+        if scheme is None:
+            return (base / source,)
+        if scheme == "sqlite":
+            path = sqlite_path(source, base)
+            return path, path.with_name(path.name + "-wal")  # where changes stand first
+        return ()

@@ -1,0 +1,322 @@
+"""The party node: what it answers to the coordinator, and what it does around that.
+
+Whatever the coordinator brings is held against this party's own policy, ledger, trust store and table, at every step
+anew. Refusals and signed contracts go into the audit log. Reading, hashing and writing happen in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from cryptography import x509
+
+from masquerade.errors import (
+    BadInput,
+    Conflict,
+    MasqueradeError,
+    NotAllowed,
+    ParameterError,
+    PeerRefused,
+    one_line,
+)
+from masquerade.net.identity import Identity
+from masquerade.service.answering import Load, Offer, Refusal, accepts, answer
+from masquerade.service.audit import AuditLog
+from masquerade.service.control import (
+    AskOffer,
+    AskSignature,
+    Health,
+    Pending,
+    Prepare,
+    Progress,
+    Published,
+    Ready,
+    Signature,
+    Start,
+)
+from masquerade.service.ledger import Ledger, append, record_of
+from masquerade.service.node.approvals import Approvals, deal_id
+from masquerade.service.node.contracts import faults
+from masquerade.service.node.datasets import Dataset, Reading
+from masquerade.service.node.logs import log
+from masquerade.service.node.session import Part, Session
+from masquerade.service.node.sessions import Sessions
+from masquerade.service.node.settings import Settings
+from masquerade.service.node.state import State
+from masquerade.service.request import read_request
+from masquerade.service.session_tokens import Nonces, TokenVerifier
+from masquerade.service.signing import SignedContract, sign, verify_signatures
+
+_MOST_SIGNED = 1000
+_KEEP_RUN = 86_400  # seconds beyond a contract's expiry, in case a clock is set back
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A contract that everything speaks for, with the table that it is about."""
+
+    dataset: Dataset
+    reading: Reading
+
+
+class PartyNode:
+    """Answers the coordinator. `datasets` may be replaced while it runs, when the configuration has changed."""
+
+    def __init__(
+        self, settings: Settings, state: State, audit: AuditLog, datasets: Mapping[str, Dataset]
+    ) -> None:
+        self.settings, self.state, self.audit = settings, state, audit
+        self.datasets = dict(datasets)
+        self.sessions = Sessions(state)
+        self.approvals = Approvals(state)
+        self.changed = asyncio.Event()  # something to publish
+        self._loop = asyncio.get_running_loop()
+        self._signed: dict[str, str] = {}
+        self._releasing = threading.Lock()
+        self._signing = threading.Lock()
+        self._noting = threading.Lock()
+        pinned = settings.trust.pin(settings.coordinator.name)
+        self._tokens = TokenVerifier(pinned, Nonces())
+
+    # --- what is published ---
+
+    def health(self) -> Health:
+        """Who is here."""
+        return Health(
+            name=self.settings.name,
+            version=version("masquerade"),
+            now=time.time(),
+            certificate_until=_until(self.settings.identity),
+        )
+
+    def published(self, *, asked: bool = True) -> Published:
+        """All that others may know of the datasets."""
+        datasets = tuple(dataset.published(asked=asked) for dataset in self.datasets.values())
+        cards = [each.card for each in datasets]
+        current = {card.dataset: card.snapshot for card in cards if card.snapshot is not None}
+        with self._noting:
+            before = self.state.snapshots
+            now = before.with_current(current, self.datasets)
+            if now != before:
+                self.state.note_snapshots(now)
+        return Published(self.settings.name, datasets, now.replaced)
+
+    # --- offers and contracts ---
+
+    def offer(self, ask: AskOffer) -> Offer | Refusal:
+        """What the policy says to a request. The load is not looked at: sessions queue at the coordinator."""
+        request = read_request(ask.request)
+        dataset = self.datasets.get(ask.dataset)
+        if dataset is None:
+            return self._refuse(request.user, [self._no_dataset(ask.dataset)], ask.session)
+        reading = self._reading(dataset)
+        if reading is None:
+            return self._refuse(request.user, [_unreadable(ask.dataset)], ask.session)
+        given = answer(dataset.policy, request, reading.card, self._ledger(), Load(0, _now()))
+        if isinstance(given, Refusal):
+            return self._refuse(request.user, given.reasons, ask.session)
+        return given
+
+    def signature(self, ask: AskSignature) -> Signature | Pending | Refusal:
+        """Sign a contract that the policy accepts and, where it asks for that, a person has approved."""
+        contract = ask.contract
+        name, deal = contract.hash.hex(), deal_id(contract.deal)
+        reasons, judged = self._judge(contract)
+        if judged is None:
+            return self._refuse(contract.deal.user, reasons, ask.session)
+        if judged.dataset.policy.needs_approval and not self.approvals.approved(deal):
+            said = self.approvals.refused(deal)
+            if said is not None:
+                reason = f"a person has refused it{f': {said}' if said else ''}"
+                return self._refuse(contract.deal.user, [reason], ask.session)
+            if self.approvals.ask(contract):  # it is asked for again and again
+                log().info("a contract waits for approval", deal=deal, session=ask.session)
+            return Pending(f"deal {deal[:12]} waits for a person's approval")
+        with self._signing:
+            if name not in self._signed:
+                self.audit.contract(contract.canonical())
+                self._signed[name] = sign(self.settings.identity, contract.hash).hex()
+                log().info("contract signed", contract=name, deal=deal, session=ask.session)
+            while len(self._signed) > _MOST_SIGNED:
+                self._signed.pop(next(iter(self._signed)))
+            return Signature(self._signed[name])
+
+    # --- sessions ---
+
+    async def prepare(self, ask: Prepare) -> Ready | Refusal:
+        """All have signed: check everything once more, read the table, and listen."""
+        contract = ask.contract
+        name = contract.hash.hex()
+        provision = contract.deal.terms.provision(self.settings.name)
+        dataset = self.datasets.get(provision.dataset) if provision is not None else None
+        user = contract.deal.user
+        try:
+            verify_signatures(contract, self.settings.trust, own=self.settings.identity)
+        except PeerRefused as error:
+            return await asyncio.to_thread(self._refuse, user, error.problems, ask.session)
+        if dataset is None:
+            wanted = provision.dataset if provision is not None else ""
+            return await asyncio.to_thread(self._refuse, user, [self._no_dataset(wanted)], ask.session)
+        most = dataset.policy.sessions
+        try:
+            if not await self.sessions.expect(name, dataset.name, most):
+                reason = f"{most} sessions are running, and no more are allowed"
+                return await self._busy(user, reason, ask.session)
+        except Conflict as error:
+            return await asyncio.to_thread(self._refuse, user, error.problems, ask.session)
+        try:
+            self._tokens.verify(ask.token, audience=self.settings.name, contract_hash=name)
+            part = await asyncio.to_thread(self._part, contract)
+        except NotAllowed as error:
+            return await asyncio.to_thread(self._refuse, user, error.problems, ask.session)
+        except BadInput as error:
+            kind = type(error).__name__
+            log().warning("a session cannot be prepared", session=name, dataset=dataset.name, kind=kind)
+            reasons = [_unreadable(dataset.name)]
+            return await asyncio.to_thread(self._refuse, user, reasons, ask.session)
+        else:
+            session = Session(self.settings, self.audit, part)
+            self.sessions.add(session)
+        finally:
+            self.sessions.forget(name)
+        try:
+            address = await session.address()
+        except MasqueradeError:
+            return await self._busy(user, "no port is free for one more session", ask.session)
+        log().info("session prepared", session=name, dataset=dataset.name, address=address)
+        return Ready(address)
+
+    async def _busy(self, user: str, reason: str, session: str) -> Refusal:
+        refusal = await asyncio.to_thread(self._refuse, user, [reason], session)
+        return Refusal(refusal.party, refusal.reasons, busy=True)
+
+    def start(self, contract: str, said: Start) -> Progress:
+        """The protocol begins."""
+        progress = self.sessions.start(contract, said.addresses, _now())
+        log().info("session started", session=contract)
+        return progress
+
+    def tidy(self) -> None:
+        """Forget what nobody will ask for."""
+        self.sessions.tidy()
+        self.state.tidy(_now(), _KEEP_RUN)
+        self.approvals.tidy(_now())
+
+    # --- in threads ---
+
+    def refuse_caller(self, caller: str, what: str) -> NotAllowed:
+        """Somebody who is no coordinator wants to be one."""
+        reason = f"{what}: only {self.settings.coordinator.name} may ask for this"
+        self._refuse(caller, [reason], None)
+        return NotAllowed(reason)
+
+    def _part(self, contract: SignedContract) -> Part:
+        """What this party brings; NotAllowed with every reason against it."""
+        reasons, judged = self._judge(contract, for_session=True)
+        if judged is None:
+            raise NotAllowed(*reasons)
+        dataset = judged.dataset
+        table, ids = dataset.table_for(judged.reading, contract.contract)
+
+        def may_hand_in() -> None:
+            self._release(contract, dataset.name, judged.reading)
+
+        return Part(contract, dataset.name, table, ids, may_hand_in)
+
+    def _judge(
+        self, contract: SignedContract, *, for_session: bool = False
+    ) -> tuple[tuple[str, ...], _Judged | None]:
+        """Every reason against a contract, or the table that it is about."""
+        wrong = tuple(faults(contract, self.settings, _now()))
+        provision = contract.deal.terms.provision(self.settings.name)
+        if provision is None:
+            return wrong, None
+        dataset = self.datasets.get(provision.dataset)
+        if dataset is None:
+            return (*wrong, self._no_dataset(provision.dataset)), None
+        reading = self._reading(dataset, for_session=for_session)
+        if reading is None:
+            return (*wrong, _unreadable(provision.dataset)), None
+        if reading.card.snapshot != provision.snapshot:
+            wrong += (f"{provision.dataset} has changed: the contract is about another snapshot of it",)
+        reasons = wrong + accepts(
+            dataset.policy, contract.deal, reading.card, self._ledger(), Load(0, _now())
+        )
+        return reasons, None if reasons else _Judged(dataset, reading)
+
+    def _release(self, contract: SignedContract, dataset: str, reading: Reading) -> None:
+        """The last look, with the ledger of this moment: then the release is noted, and may leave."""
+        deal = contract.deal
+        with self._releasing:
+            current = self.datasets.get(dataset)
+            reasons = (
+                accepts(current.policy, deal, reading.card, self._ledger(), Load(0, _now()))
+                if current is not None
+                else (self._no_dataset(dataset),)
+            )
+            if reasons:
+                self._refuse(deal.user, reasons, contract.hash.hex())
+                raise NotAllowed(*reasons)
+            append(self.state.ledger, record_of(deal, self.settings.name, _now()))
+
+    def _reading(self, dataset: Dataset, *, for_session: bool = False) -> Reading | None:
+        before = dataset.snapshot
+        try:
+            reading = dataset.reading(for_session=for_session)
+        except BadInput:
+            return None
+        finally:
+            if dataset.snapshot != before:
+                self._tell_changed()
+        return reading
+
+    def _tell_changed(self) -> None:
+        """Wake whoever publishes, from whatever thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.changed.set)
+
+    def _ledger(self) -> Ledger:
+        return Ledger.load(self.state.ledger)
+
+    def _refuse(self, asker: str, reasons: tuple[str, ...] | list[str], session: str | None) -> Refusal:
+        told = tuple(map(one_line, reasons))
+        self.audit.refusal(asker, told, session)
+        log().info("refused", asker=asker, reasons=list(told), session=session)
+        return Refusal(self.settings.name, told)
+
+    def _no_dataset(self, name: str) -> str:
+        return f'there is no dataset "{name}"; there are {", ".join(self.datasets)}'
+
+
+def open_datasets(settings: Settings, state: State) -> dict[str, Dataset]:
+    """All datasets, read and checked; what is wrong with any of them is told at once."""
+    datasets = {
+        name: Dataset(settings.name, each, state.secret(name)) for name, each in settings.datasets.items()
+    }
+    errors: list[MasqueradeError] = []
+    for dataset in datasets.values():
+        try:
+            dataset.check()
+        except BadInput as error:
+            errors.append(error)
+    if gathered := ParameterError.gather(errors):
+        raise gathered
+    return datasets
+
+
+def _unreadable(dataset: str) -> str:
+    return f"{dataset} cannot be read now; its steward can see why"
+
+
+def _now() -> int:
+    return int(datetime.now(UTC).timestamp())
+
+
+def _until(identity: Identity) -> int:
+    return int(x509.load_pem_x509_certificate(identity.certificate).not_valid_after_utc.timestamp())

@@ -1,0 +1,259 @@
+"""One session at a party: it listens, waits for the word to start, runs its script, and tells how far it is.
+
+ready ──start──> running ──> done
+  │                 └──────> failed       (with the kind of the error, and the party at fault)
+  └──(nobody starts it, or it is cancelled)──> cancelled
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from masquerade.data.table import Table
+from masquerade.errors import (
+    BadInput,
+    Bug,
+    Conflict,
+    MasqueradeError,
+    NotAllowed,
+    ParameterError,
+    PeerError,
+    RequirementUnreachable,
+    one_line,
+)
+from masquerade.net.channel import Agreement, Channel, Node
+from masquerade.net.connect import Listener, listen
+from masquerade.net.session import run_script
+from masquerade.protocol.columns import Told
+from masquerade.protocol.party import ASSEMBLER, party
+from masquerade.service.audit import AuditLog
+from masquerade.service.control import Progress, SeenStep, State
+from masquerade.service.node.logs import log
+from masquerade.service.node.settings import Settings
+from masquerade.service.signing import SignedContract
+
+_ROUND = "round "
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a party brings to a session."""
+
+    contract: SignedContract
+    dataset: str
+    table: Table = field(repr=False)
+    identifiers: Sequence[bytes] = field(repr=False)
+    may_hand_in: Callable[[], None]  # raises when it may not, and has noted the release when it may
+
+
+class Session:
+    """One contract that is carried out."""
+
+    def __init__(self, settings: Settings, audit: AuditLog, part: Part) -> None:
+        self.contract, self.dataset = part.contract, part.dataset
+        self.name = part.contract.hash.hex()
+        self._part: Part | None = part
+        self._sent = (0, 0)  # bytes and messages, once the channels are closed
+        self.ended: float | None = None
+        self._settings, self._audit = settings, audit
+        self._state: State = "ready"
+        self._stage, self._round = "", 0
+        self._steps: list[SeenStep] = []
+        self._channels: dict[str, Channel] = {}
+        self._begun: float | None = None
+        self._error: MasqueradeError | None = None
+        loop = asyncio.get_running_loop()
+        self._address: asyncio.Future[str] = loop.create_future()
+        self._book: asyncio.Future[Mapping[str, str]] = loop.create_future()
+        self._task = asyncio.create_task(self._live())
+
+    @property
+    def state(self) -> State:
+        """Where it stands."""
+        return self._state
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes a place among the sessions of its dataset."""
+        return self._state in ("ready", "running")
+
+    async def address(self) -> str:
+        """Where the peers reach it, once it listens."""
+        either: set[asyncio.Future[Any]] = {self._task, self._address}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not self._address.done():
+            raise self._error or ParameterError("the session ended before it began")
+        return self._address.result()
+
+    def start(self, addresses: Mapping[str, str]) -> None:
+        """Everybody is ready; the protocol begins."""
+        self._state, self._begun = "running", time.monotonic()
+        self._book.set_result(addresses)
+
+    def peers(self, addresses: Mapping[str, str]) -> list[Node]:
+        """Everybody else with its address; ParameterError when somebody's is missing."""
+        names = [name for name in self.contract.parties if name != self._settings.name]
+        names.append(self._settings.coordinator.name)
+        lacking = [name for name in names if name not in addresses]
+        if lacking:
+            raise ParameterError(f"start: no address of {', '.join(lacking)}")
+        return [Node(name, addresses[name]) for name in names]
+
+    async def cancel(self, within: float = 4.0) -> None:
+        """End it, and tell the peers that we were stopped, for which they have so many seconds."""
+        if not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=within)
+
+    def progress(self) -> Progress:
+        """How far it is."""
+        error = self._error
+        until = self.ended if self.ended is not None else time.monotonic()
+        sent = self._figures() if self._channels else self._sent
+        return Progress(
+            state=self._state,
+            stage=self._stage,
+            round=self._round,
+            bytes_sent=sent[0],
+            messages=sent[1],
+            seconds=round(until - self._begun, 3) if self._begun is not None else 0.0,
+            steps=tuple(self._steps),
+            problems=tuple(map(one_line, self._told(error))) if error is not None else (),
+            kind=type(error).__name__ if error is not None else None,
+            culprit=self._culprit(error),
+        )
+
+    async def _live(self) -> None:
+        end: State = "failed"
+        try:
+            async with self._listening() as listener:
+                if await self._started():
+                    await self._take_part(listener)
+                    end = "done"
+                else:
+                    within = self._settings.start_within
+                    self._error = Conflict(f"nobody started the session within {within:.0f} seconds")
+                    end = "cancelled"
+        except asyncio.CancelledError:
+            end = "cancelled"
+        except MasqueradeError as error:
+            self._error = error
+        except Exception as error:  # its text may hold a person's data: its kind is told, its text is not
+            self._error = Bug(f"a bug of ours ({type(error).__name__})")
+        self._state, self.ended = end, time.monotonic()
+        # An ended session can be asked about for a while; nobody needs its table for that.
+        self._sent, self._channels, self._part = self._figures(), {}, None
+        self._tell_log()
+
+    def _figures(self) -> tuple[int, int]:
+        channels = self._channels.values()
+        return sum(each.bytes_sent for each in channels), sum(each.messages_sent for each in channels)
+
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[Listener]:
+        settings = self._settings
+        first, last = settings.session_ports or (0, 0)
+        for port in range(first, last + 1):
+            opening = listen(settings.identity, settings.trust, f"{settings.session_host}:{port}")
+            try:
+                listener = await opening.__aenter__()
+            except ParameterError:
+                if port == last:
+                    raise
+                continue
+            try:
+                found = listener.address.rpartition(":")[2]
+                self._address.set_result(f"{settings.session_told}:{found}")
+                yield listener
+            finally:
+                await opening.__aexit__(None, None, None)
+            return
+
+    async def _started(self) -> bool:
+        """Wait for the word to start; False when it does not come, and then it comes too late."""
+        try:
+            await asyncio.wait({self._book}, timeout=self._settings.start_within)
+        finally:
+            if not self._book.done():
+                self._state = "cancelled"
+        return self._book.done()
+
+    async def _take_part(self, listener: Listener) -> None:
+        part, settings = self._part, self._settings
+        assert part is not None
+        nodes = self.peers(self._book.result())
+        contract = part.contract.contract
+        agreement = Agreement(part.contract.hash, contract.version)
+        names = [name for name in part.contract.parties if name != settings.name]
+        shows = part.contract.deal.show_steps
+        with self._audit.session(self.name, [*names, ASSEMBLER]) as transcript:
+            self._stage = "connecting"
+            async with listener.connect(nodes, agreement, settings.timings) as channels:
+                # In the protocol the coordinator is the assembler, whatever its certificate calls it.
+                self._channels = {
+                    ASSEMBLER if name == settings.coordinator.name else name: channel
+                    for name, channel in channels.items()
+                }
+                script = party(
+                    settings.name,
+                    contract,
+                    part.table,
+                    part.identifiers,
+                    tell_steps=shows,
+                    on_stage=self._on_stage,
+                    on_step=self._on_step if shows else None,
+                    before_handing_in=lambda: self._may_hand_in(part),
+                )
+                await run_script(script, self._channels, transcript=transcript)
+
+    # These three are called in the script's own thread.
+
+    def _on_stage(self, stage: str) -> None:
+        self._stage = stage
+        number = stage.partition(_ROUND)[2]
+        if number.isdecimal():
+            self._round = int(number)
+
+    def _on_step(self, step: Told) -> None:
+        self._steps.append(SeenStep(step.round, step.attribute, step.value, step.children))
+
+    def _may_hand_in(self, part: Part) -> None:
+        if self._state != "running" or self._task.cancelling():  # nobody waits for the columns any more
+            raise NotAllowed("the session was cancelled")
+        part.may_hand_in()
+
+    def _told(self, error: MasqueradeError) -> tuple[str, ...]:
+        """What the coordinator is told: nothing of the table, not even a figure of it."""
+        if isinstance(error, RequirementUnreachable):
+            required = " & ".join(map(str, self.contract.deal.terms.parts))
+            return (f"{required} cannot be reached: even the group of all common records violates it",)
+        if isinstance(error, BadInput):
+            return (f"its own input stands against it ({type(error).__name__}); its log says more",)
+        return error.problems
+
+    def _culprit(self, error: MasqueradeError | None) -> str | None:
+        if not isinstance(error, PeerError):
+            return None
+        return self._settings.coordinator.name if error.peer == ASSEMBLER else error.peer
+
+    def _tell_log(self) -> None:
+        progress = self.progress()
+        told = {"session": self.name, "dataset": self.dataset, "state": progress.state}
+        figures = {"rounds": progress.round, "bytes_sent": progress.bytes_sent, "seconds": progress.seconds}
+        if self._error is None:
+            log().info("session ended", **told, **figures)
+        else:
+            log().warning(
+                "session ended",
+                **told,
+                **figures,
+                kind=progress.kind,
+                culprit=progress.culprit,
+                # Within a session errors speak of counts and parties, never of cells.
+                problems=[one_line(line) for line in self._error.problems],
+            )

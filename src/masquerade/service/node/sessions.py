@@ -1,0 +1,97 @@
+"""The sessions of a party: so many of a dataset at once, each contract once, each kept a while for questions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from masquerade.errors import Conflict, NotFound
+from masquerade.service.control import Progress
+from masquerade.service.node.session import Session
+from masquerade.service.node.state import State
+
+_FAREWELL = 15.0  # seconds that a node which ends gives its sessions
+_KEPT = 3600.0  # seconds for which an ended session can be asked about
+
+
+class Sessions:
+    """All sessions, by the hash of their contract. Used in the event loop alone."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._sessions: dict[str, Session] = {}
+        self._is_ending = False
+        self._coming: dict[str, str] = {}  # contracts whose table is being read, with their dataset
+
+    def running(self, dataset: str) -> int:
+        """How many sessions of a dataset are open."""
+        sessions = sum(each.is_open and each.dataset == dataset for each in self._sessions.values())
+        return sessions + sum(each == dataset for each in self._coming.values())
+
+    async def expect(self, contract: str, dataset: str, most: int) -> bool:
+        """Keep a place for a contract's session; False when there is none. One that was prepared before is dropped."""
+        earlier = self._sessions.get(contract)
+        if earlier is not None and earlier.state == "ready":
+            await earlier.cancel()
+        if self._is_ending:
+            raise Conflict("the node is about to end")
+        if contract in self._coming:
+            raise Conflict("this contract's session is being prepared")
+        if self._state.has_run(contract):
+            raise Conflict("this contract has run before; a contract runs once")
+        if self.running(dataset) >= most:
+            return False
+        self._coming[contract] = dataset
+        return True
+
+    def forget(self, contract: str) -> None:
+        """Give the place back."""
+        self._coming.pop(contract, None)
+
+    def add(self, session: Session) -> None:
+        """The session takes its place."""
+        self.forget(session.name)
+        self._sessions[session.name] = session
+
+    def start(self, contract: str, addresses: Mapping[str, str], now: int) -> Progress:
+        """Begin; once only."""
+        session = self._find(contract)
+        if session.state != "ready":
+            raise Conflict(f"the session is {session.state}; only one that is ready can start")
+        signed = session.contract
+        if signed.expiry <= now:
+            raise Conflict("the contract has expired; ask for a new one")
+        session.peers(addresses)
+        if not self._state.runs_now(contract, signed.expiry):
+            raise Conflict("this contract has run before; a contract runs once")
+        session.start(addresses)
+        return session.progress()
+
+    def progress(self, contract: str) -> Progress:
+        """How far a session is."""
+        return self._find(contract).progress()
+
+    async def cancel(self, contract: str) -> Progress:
+        """End a session, wherever it is."""
+        session = self._find(contract)
+        await session.cancel()
+        return session.progress()
+
+    async def end(self) -> None:
+        """End all of them, and take no more."""
+        self._is_ending = True
+        await asyncio.gather(*(session.cancel(_FAREWELL) for session in self._sessions.values()))
+
+    def tidy(self) -> None:
+        """Forget those that ended long ago."""
+        until = time.monotonic() - _KEPT
+        kept = {
+            name: each for name, each in self._sessions.items() if each.ended is None or each.ended > until
+        }
+        self._sessions = kept
+
+    def _find(self, contract: str) -> Session:
+        if contract not in self._sessions:
+            raise NotFound("there is no such session here")
+        return self._sessions[contract]

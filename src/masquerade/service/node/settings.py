@@ -1,0 +1,267 @@
+"""A node's configuration: one TOML file, whose problems are all told at once, each with its file and key.
+
+    name = "bank"                              [coordinator]
+    address = "127.0.0.1:7001"                 name = "coordinator"
+    identity = "identity"                      address = "127.0.0.1:7000"
+    trust = "identity/trust"                   [datasets.customers]
+    state = "state"                            source = "customers.csv" …
+
+Paths are relative to the file. A dataset has the keys of a job's table, `[attributes.NAME]` as a job has them, and a
+`policy`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from masquerade.data.schema import Schema
+from masquerade.data.source import database_scheme
+from masquerade.errors import JobError, MasqueradeError, ParameterError, one_line
+from masquerade.job.attributes import schema_of
+from masquerade.job.load import read_toml, understand
+from masquerade.job.model import TableSection
+from masquerade.job.problems import Key, Problems, written
+from masquerade.net.channel import Node, Timings
+from masquerade.net.identity import Identity, check_name, out_of_date
+from masquerade.net.trust import TrustStore
+from masquerade.protocol.party import ASSEMBLER
+from masquerade.service.node.forms import CoordinatorForm, DatasetForm, TimingsForm, TopForm
+from masquerade.service.policy import Policy, read_policy
+from masquerade.service.sections import Form, read_form
+
+_DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)  # it becomes a file's name
+
+Read = TypeVar("Read", bound=Form)
+
+
+@dataclass(frozen=True)
+class DatasetSettings:
+    """One dataset: where its table is, what its columns mean, and what is agreed to."""
+
+    name: str
+    section: TableSection
+    base: Path
+    identifier: str
+    schema: Schema
+    sensitive: tuple[str, ...]
+    class_name: str | None
+    policy: Policy
+    place: str  # where it is written, for errors
+    files: tuple[Path, ...]  # of its taxonomies
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are read, the identifier first."""
+        classes = (self.class_name,) if self.class_name is not None else ()
+        return tuple(dict.fromkeys((self.identifier, *self.schema.names, *self.sensitive, *classes)))
+
+    @property
+    def is_database(self) -> bool:
+        """Whether it comes from a database, whose changes cannot be seen from outside."""
+        return database_scheme(self.section.source) is not None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that a node needs to know."""
+
+    path: Path
+    name: str
+    address: str
+    public_address: str
+    session_host: str  # where sessions listen
+    session_ports: tuple[int, int] | None  # None: any free one
+    session_told: str  # the host that peers are told
+    identity: Identity
+    trust: TrustStore
+    state: Path
+    coordinator: Node
+    timings: Timings
+    start_within: float  # seconds until a session that was prepared, and is not started, is dropped
+    watch_every: float
+    datasets: Mapping[str, DatasetSettings]
+
+
+class _Inside(Problems):
+    """Problems of a table inside the file."""
+
+    def __init__(self, source: str, prefix: Key) -> None:
+        super().__init__(source)
+        self.prefix = prefix
+
+    def _tell(self, key: Key, problem: str) -> None:
+        super()._tell((*self.prefix, *key), problem)
+
+
+def read_settings(path: Path) -> Settings:
+    """The settings in a file; ParameterError with every problem at once."""
+    try:
+        content = read_toml(path)
+    except JobError as error:
+        raise ParameterError(
+            *(line.replace("job file", "configuration") for line in error.problems)
+        ) from None
+    reader = _Reader(path)
+    settings = reader.read(content)
+    if reader.lines or settings is None:
+        raise ParameterError(*dict.fromkeys(map(one_line, reader.lines)))
+    return settings
+
+
+class _Reader:
+    """Gathers what is wrong with one file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.base = path, path.parent
+        self.lines: list[str] = []
+
+    def read(self, content: dict[str, Any]) -> Settings | None:
+        top = self._form(TopForm, content, ())
+        # What is wrong with the file's own keys does not hide what is wrong with its tables.
+        tables = {name: _table(content.get(name)) for name in ("coordinator", "timings", "datasets")}
+        coordinator = self._form(CoordinatorForm, tables["coordinator"], ("coordinator",))
+        timings = self._form(TimingsForm, tables["timings"], ("timings",))
+        datasets = [
+            self._dataset(name, each) for name, each in tables["datasets"].items() if isinstance(each, dict)
+        ]
+        self._alike(tables["datasets"])
+        if top is None:
+            return None
+        identity = self._identity(top)
+        trust = self._trust(top, coordinator)
+        if self.lines or coordinator is None or timings is None or identity is None or trust is None:
+            return None
+        assert top.name is not None
+        assert top.address is not None
+        assert coordinator.address is not None
+        here = top.address.rpartition(":")[0]
+        host, _, port = (top.session_address or f"{here}:0").rpartition(":")
+        ports = (top.session_ports[0], top.session_ports[1]) if top.session_ports is not None else None
+        return Settings(
+            path=self.path,
+            name=top.name,
+            address=top.address,
+            public_address=top.public_address or top.address,
+            session_host=host,
+            session_ports=ports or ((int(port), int(port)) if int(port) else None),
+            session_told=top.session_host or (top.public_address or f"{host}:0").rpartition(":")[0],
+            identity=identity,
+            trust=trust,
+            state=self.base / top.state,
+            coordinator=Node(coordinator.name, coordinator.address),
+            timings=Timings(timings.connect, timings.silence, timings.patience),
+            start_within=timings.start,
+            watch_every=timings.watch,
+            datasets={each.name: each for each in datasets if each is not None},
+        )
+
+    def _form(self, form: type[Read], content: dict[str, Any], prefix: Key) -> Read | None:
+        """A table; its problems are told with the whole key."""
+        try:
+            return read_form(form, content, "")
+        except ParameterError as error:
+            self._tell(error, prefix)
+            return None
+
+    def _tell(self, error: MasqueradeError, prefix: Key) -> None:
+        where = f"{written(prefix)}." if prefix else ""
+        self.lines += [f"{self.path}: {where}{line.removeprefix(': ')}" for line in error.problems]
+
+    def _add(self, prefix: Key, problem: str) -> None:
+        self.lines.append(f"{self.path}: {written(prefix)}: {problem}")
+
+    def _alike(self, datasets: Mapping[str, Any]) -> None:
+        seen: dict[str, str] = {}
+        for name in datasets:
+            other = seen.setdefault(name.casefold(), name)
+            if other != name:
+                self._add(("datasets", name), f'published under the same name as "{other}"; take another')
+
+    def _dataset(self, name: str, content: dict[str, Any]) -> DatasetSettings | None:
+        here: Key = ("datasets", name)
+        before = len(self.lines)
+        if not _DATASET.fullmatch(name):
+            self._add(
+                here, "cannot name a dataset: letters, digits, _ and - are allowed, at most 63, first no sign"
+            )
+        form = self._form(DatasetForm, content, here)
+        problems = _Inside(str(self.path), here)
+        job = understand({"attributes": _table(content.get("attributes"))}, problems)
+        schema = schema_of(job, job.attributes, self.base, problems)
+        self.lines += problems.lines
+        policy = None
+        try:
+            policy = read_policy(_table(content.get("policy")), "")
+        except ParameterError as error:
+            self._tell(error, (*here, "policy"))
+        if form is None or policy is None or len(self.lines) > before:
+            return None
+        assert form.source is not None
+        assert form.id is not None
+        files = [each.taxonomy for each in job.attributes.values() if each.taxonomy not in (None, "flat")]
+        return DatasetSettings(
+            name=name,
+            section=TableSection(
+                source=form.source,
+                query=form.query,
+                missing=form.missing,
+                separator=form.separator,
+                encoding=form.encoding,
+            ),
+            base=self.base,
+            identifier=form.id,
+            schema=schema,
+            sensitive=form.sensitive,
+            class_name=form.class_name,
+            policy=policy,
+            place=f"{self.path}: {written(here)}",
+            files=tuple(self.base / str(file) for file in files),
+        )
+
+    def _identity(self, top: TopForm) -> Identity | None:
+        try:
+            identity = Identity.load(self.base / top.identity)
+            identity.check_dates()
+        except ParameterError as error:
+            for line in error.problems:
+                self._add(("identity",), line)
+            return None
+        if top.name is not None and top.name != identity.name:
+            self._add(
+                ("name",), f'"{top.name}", but the certificate in {top.identity} is of "{identity.name}"'
+            )
+        if identity.name == ASSEMBLER:
+            self._add(("name",), f'"{ASSEMBLER}" is the name of the one who joins the columns; take another')
+        return identity
+
+    def _trust(self, top: TopForm, coordinator: CoordinatorForm | None) -> TrustStore | None:
+        try:
+            trust = TrustStore.load(self.base / top.trust)
+        except ParameterError as error:
+            for line in error.problems:
+                self._add(("trust",), line)
+            return None
+        if coordinator is None:
+            return trust
+        here: Key = ("coordinator", "name")
+        try:
+            check_name(coordinator.name)
+        except ParameterError as error:
+            self._add(here, str(error))
+            return trust
+        if coordinator.name == top.name:
+            self._add(here, f'"{top.name}" is this party itself; the coordinator is none of the parties')
+        elif coordinator.name not in trust.names:
+            known = ", ".join(trust.names) or "nobody"
+            self._add(here, f'"{coordinator.name}" is not in {top.trust}, which knows {known}')
+        elif (problem := out_of_date(trust.pin(coordinator.name))) is not None:
+            self._add(here, f"its certificate in {top.trust} {problem}; get its new one")
+        return trust
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

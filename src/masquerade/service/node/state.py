@@ -1,0 +1,150 @@
+"""A node's state folder, which only its owner may read.
+
+audit.jsonl         all that was agreed, refused, said and heard
+ledger.jsonl        what was released from which snapshot
+secrets/NAME.key    each dataset's secret, from which its commitments are made
+pending/DEAL.json   contracts that wait for a person; DEAL is the deal's digest
+approved/DEAL       deals that a person has approved; refused/DEAL those that one has refused
+ran/CONTRACT        contracts whose session has begun: each runs once
+snapshots.json      what is published now, and which commitments it has replaced
+lock                held by the one node that uses the folder
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from masquerade.errors import ParameterError
+from masquerade.net.identity import write_new
+from masquerade.service.canonical import canonical
+from masquerade.service.snapshot import KEY_BYTES, make_secret
+
+_MOST_REPLACED = 1000
+_FOLDERS = ("secrets", "pending", "approved", "refused", "ran")
+
+
+class Snapshots(msgspec.Struct, frozen=True):
+    """The commitments that are published, by dataset, and those that they replaced, the latest last."""
+
+    current: dict[str, str] = {}
+    replaced: tuple[str, ...] = ()
+
+    def with_current(self, current: Mapping[str, str], datasets: Collection[str]) -> Snapshots:
+        """These are published now. A dataset that cannot be read keeps its last one; one that is gone does not."""
+        now = {name: old for name, old in self.current.items() if name in datasets} | dict(current)
+        gone = [*self.replaced, *(old for name, old in self.current.items() if now.get(name) != old)]
+        kept = [root for root in dict.fromkeys(gone) if root not in now.values()]
+        return Snapshots(now, tuple(kept[-_MOST_REPLACED:]))
+
+
+class State:
+    """The folder's files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.audit = folder / "audit.jsonl"
+        self.ledger = folder / "ledger.jsonl"
+        self.pending = folder / "pending"
+        self.approved = folder / "approved"
+        self.refused = folder / "refused"
+        self._snapshots = folder / "snapshots.json"
+
+    def make(self) -> None:
+        """The folder, where there is none yet."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in _FOLDERS:
+                (self.folder / name).mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise ParameterError(f"{self.folder}: cannot be made: {error.strerror}") from None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One node at a time: two would each release what the other one does not know of."""
+        path = self.folder / "lock"
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise ParameterError(
+                f"{self.folder}: another node uses this state folder; stop it first"
+            ) from None
+        finally:
+            os.close(file)
+
+    def secret(self, dataset: str) -> bytes:
+        """A dataset's secret, which is made at the first time."""
+        path = self.folder / "secrets" / f"{dataset}.key"
+        if not path.exists():
+            write_new(path, make_secret(), 0o600)
+        try:
+            if stat.S_IMODE(path.stat().st_mode) & 0o077:
+                raise ParameterError(f"{path}: others may read this secret; chmod 600 it")
+            secret = path.read_bytes()
+        except OSError as error:
+            raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+        if len(secret) != KEY_BYTES:
+            raise ParameterError(f"{path}: a dataset's secret has {KEY_BYTES} bytes; got {len(secret)}")
+        return secret
+
+    def runs_now(self, contract: str, expiry: int) -> bool:
+        """Note that a contract's session begins; False when it has begun before."""
+        path = self.folder / "ran" / contract
+        if path.exists():
+            return False
+        write_new(path, str(expiry).encode(), 0o600)
+        return True
+
+    def has_run(self, contract: str) -> bool:
+        """Whether a contract's session has begun."""
+        return (self.folder / "ran" / contract).exists()
+
+    def tidy(self, now: int, keep: int) -> None:
+        """Forget contracts that expired more than `keep` seconds ago: nobody can run them any more."""
+        for path in (self.folder / "ran").iterdir():
+            text = path.read_text()
+            if text.isdecimal() and int(text) + keep < now:
+                path.unlink(missing_ok=True)
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """What was published last."""
+        try:
+            return msgspec.json.decode(self._snapshots.read_bytes(), type=Snapshots)
+        except FileNotFoundError:
+            return Snapshots()
+        except (OSError, msgspec.MsgspecError):
+            raise ParameterError(f"{self._snapshots}: cannot be read; remove it to begin anew") from None
+
+    def note_snapshots(self, snapshots: Snapshots) -> None:
+        """What is published now."""
+        write_whole(self._snapshots, canonical(snapshots))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file (mode 0600) in one step: it is there with all of its content, or as it was."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,304 @@
+"""`request`, `sessions`, `download`, `cancel`, `decide` against a coordinator's real API."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.command import MASQUERADE, Answer, files, here, process
+from library.live_api import TABLE, LiveApi, eventually, live_api
+from masquerade.service.store import Status
+
+Capture = pytest.CaptureFixture[str]
+
+REQUEST = """
+[request]
+purpose = "research"
+attributes = ["age", "job"]
+[[request.privacy]]
+model = "k-anonymity"
+qid = ["age", "job"]
+k = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveApi]:
+    with live_api(tmp_path_factory.mktemp("api"), requests_per_minute=100_000) as server:
+        yield server
+
+
+@pytest.fixture
+def conf(api: LiveApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("MASQUERADE_URL", "MASQUERADE_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "token").touch(mode=0o600)
+    (tmp_path / "token").write_text(f"{api.token}\n")
+    path = tmp_path / "client.toml"
+    path.write_text(f'coordinator = "{api.url}"\ntoken_file = "token"\n{REQUEST}')
+    return path
+
+
+class Playing:
+    """Plays the parties' part for the next session that is asked for."""
+
+    def __init__(self, api: LiveApi, ending: str) -> None:
+        self._known = {each.id for each in api.coordinator.store.sessions.recent()}
+        self._api, self._ending = api, ending
+        self.session = ""
+        self._thread = threading.Thread(target=self._play)
+
+    def _play(self) -> None:
+        store = self._api.coordinator.store
+        eventually(lambda: {each.id for each in store.sessions.recent()} > self._known)
+        (self.session,) = {each.id for each in store.sessions.recent()} - self._known
+        if self._ending == "refused":
+            self._api.move(self.session, Status.NEGOTIATING)
+            session = store.sessions.get(self.session)
+            reasons = ["bank: least k is 5", "bank: only for audits", "shop: no more today"]
+            store.sessions.advance(session, Status.REFUSED, "; ".join(reasons), {"reasons": reasons})
+        elif self._ending == "failed":
+            self._api.move(self.session, Status.FAILED, cause="party bank: vanished")
+        elif self._ending == "held":
+            self._api.hold(self.session)
+        else:
+            self._api.tell(self.session, "progress", {"parties": {"bank": {"stage": "mashup", "round": 3}}})
+            self._api.publish(self.session)
+
+    def __enter__(self) -> Playing:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._thread.join(60)
+
+
+def test_a_request_to_its_end(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    with Playing(api, "published") as played:
+        answer = here(capsys, "request", conf, "--output", "release.csv", "--report", "report.html")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines() == [
+        f"session {played.session}: published, 4 rows",
+        "table: release.csv",
+        "report: report.html",
+    ]
+    assert len(Path("release.csv").read_text().splitlines()) == len(TABLE) + 1
+    assert files(conf.parent) == {"client.toml", "token", "release.csv", "report.html"}
+
+
+def test_a_request_as_json(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    with Playing(api, "published") as played:
+        answer = here(capsys, "request", conf, "--output", "release.parquet", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    told = answer.json
+    assert (told["id"], told["status"], told["rows"]) == (played.session, "published", 4)
+    assert told["table"] == "release.parquet"
+    assert told["request"]["privacy"] == [{"model": "k-anonymity", "qid": ["age", "job"], "k": 2}]
+    with Playing(api, "published") as played:
+        answer = here(capsys, "request", conf)
+    assert f"take it: masquerade download {played.session} --conf {conf}" in answer.out
+
+
+@pytest.mark.parametrize("json_too", [False, True])
+def test_a_refusal_tells_every_reason(api: LiveApi, conf: Path, capsys: Capture, json_too: bool) -> None:
+    with Playing(api, "refused"):
+        answer = here(capsys, "request", conf, "--output", "release.csv", *(["--json"] if json_too else []))
+    assert answer.code == 1
+    assert answer.problems == ["bank: least k is 5", "bank: only for audits", "shop: no more today"]
+    assert answer.json["status"] == "refused" if json_too else answer.out == ""
+    assert not Path("release.csv").exists()
+
+
+def test_a_failure_names_its_cause(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    with Playing(api, "failed"):
+        answer = here(capsys, "request", conf)
+    assert answer.code == 1
+    (problem,) = answer.problems
+    assert "party bank: vanished" in problem
+
+
+def test_what_misses_the_quality_waits_for_a_word(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    def held() -> str:
+        with Playing(api, "held") as played:
+            answer = here(capsys, "request", conf, "--output", "release.csv")
+        assert answer.code == 1
+        (problem,) = answer.problems
+        assert f"masquerade decide {played.session} --conf {conf}" in problem
+        assert "0.4" in problem
+        assert "0.1" in problem
+        assert not Path("release.csv").exists()
+        return played.session
+
+    session = held()
+    assert here(capsys, "download", session).code == 1
+    answer = here(capsys, "decide", session, "accept")
+    assert (answer.code, answer.err) == (0, "")
+    assert f"masquerade download {session}" in answer.out
+    assert here(capsys, "download", session, "--json").json["table"] == f"{session}.csv"
+    session = held()
+    assert here(capsys, "decide", session, "withdraw", "--json").json["status"] == "cancelled"
+    session = held()
+    assert here(capsys, "decide", session, "relax").code == 2
+    assert here(capsys, "decide", session, "accept", "--most-error", "0.5").code == 2
+    Path("less.toml").write_text("attempts = 2\n")
+    answer = here(capsys, "decide", session, "relax", "--request", "less.toml", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    assert (answer.json["status"], answer.json["request"]["attempts"]) == ("negotiating", 2)
+    answer = here(capsys, "decide", session, "accept")
+    assert answer.code == 1  # it waits no longer
+    assert here(capsys, "decide", session, "perhaps").code == 2
+
+
+def test_begin_look_and_end(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    answer = here(capsys, "request", conf, "--no-wait")
+    assert (answer.code, answer.err) == (0, "")
+    session = answer.out.split()[1]
+    assert f"masquerade sessions {session} --watch --conf {conf}" in answer.out
+    assert here(capsys, "request", conf, "--no-wait", "--output", "x.csv").code == 2
+    head, first, *_ = here(capsys, "sessions").out.splitlines()  # client.toml is found by itself
+    assert head.split() == ["SESSION", "STATUS", "CREATED", "PARTIES", "PURPOSE", "CAUSE"]
+    assert first.split()[:2] == [session, "requested"]
+    assert head.index("STATUS") == first.index("requested")
+    told = here(capsys, "sessions", "--limit", "1", "--json").json
+    assert [each["id"] for each in told["sessions"]] == [session]
+    assert here(capsys, "sessions", session).out.startswith(f"session {session}: requested\n")
+    assert here(capsys, "sessions", session, "--json").json["providers"] == ["bank", "shop"]
+    assert here(capsys, "cancel", session, "--json").json["status"] == "cancelled"
+    again = here(capsys, "cancel", session)
+    assert again.code == 1
+    assert len(again.problems) == 1
+    watched = here(capsys, "sessions", session, "--watch")
+    assert watched.code == 1
+    assert "cancelled" in watched.problems[0]
+    assert here(capsys, "sessions", "--watch").code == 2
+    assert here(capsys, "sessions", "--status", "asleep").code == 2
+    assert here(capsys, "sessions", "00" * 16).code == 1
+    assert here(capsys, "download", session).code == 1
+    assert files(conf.parent) == {"client.toml", "token"}
+
+
+def test_what_others_wrote_does_not_steer_the_terminal(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    conf.write_text(conf.read_text().replace('"research"', '"red \\u001b[31m [/b] ink"'))
+    session = here(capsys, "request", conf, "--no-wait", "--json").json["id"]
+    api.tell(session, "problem", {"party": "bank\x1b[1m", "text": "[/b]\x1b]0;title\x07"})
+    api.move(session, Status.FAILED, cause="bank: \x1b[2J gone\nreally")
+    for words in (["sessions"], ["sessions", session], ["sessions", session, "--watch"]):
+        answer = here(capsys, *words)
+        assert "\x1b" not in answer.out + answer.err
+        assert "\\x1b[31m [/b] ink" in answer.out
+    assert answer.problems == ["bank: \\x1b[2J gone\\nreally"]
+
+
+def test_no_sessions(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    assert here(capsys, "sessions", "--status", "expired").out == "no sessions\n"
+
+
+def test_the_environment_is_enough(
+    api: LiveApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MASQUERADE_URL", raising=False)
+    answer = here(capsys, "sessions")
+    assert answer.code == 2
+    monkeypatch.setenv("MASQUERADE_URL", api.url)
+    monkeypatch.delenv("MASQUERADE_TOKEN", raising=False)
+    assert "MASQUERADE_TOKEN" in here(capsys, "sessions").problems[0]
+    monkeypatch.setenv("MASQUERADE_TOKEN", api.token)
+    assert here(capsys, "sessions", "--json").code == 0
+
+
+def test_every_problem_of_a_configuration_at_once(conf: Path, api: LiveApi, capsys: Capture) -> None:
+    secret = "mq_do-not-print-me"
+    conf.write_text(
+        f'coordinator = "http://far.example"\ntoken = "{secret}"\ntoken_file = "{secret}"\nca = "no.pem"\n'
+        "[request]\nattributes = []\n"
+    )
+    answer = here(capsys, "request", conf)
+    assert answer.code == 2
+    told = "\n".join(answer.problems)
+    for part in (
+        "token: unknown key",
+        "plain http",
+        "token_file: holds a token",
+        "no.pem",
+        "request.purpose",
+    ):
+        assert part in told, part
+    assert all(problem.startswith(str(conf)) for problem in answer.problems)
+    assert secret not in answer.err + answer.out
+    conf.write_text(f'coordinator = "{api.url}"\ntoken_file = "token"\n')
+    assert "request: missing" in here(capsys, "request", conf).problems[0]
+    (conf.parent / "token").chmod(0o644)
+    assert "chmod 600" in here(capsys, "sessions").problems[0]
+    assert here(capsys, "request", "nothing.toml").code == 2
+
+
+def test_a_token_that_opens_nothing(conf: Path, capsys: Capture) -> None:
+    (conf.parent / "token").write_text("mq_wrong-and-secret")
+    answer = here(capsys, "sessions")
+    assert answer.code == 1
+    assert "mq_wrong" not in answer.err
+
+
+def test_nobody_there(conf: Path, api: LiveApi, capsys: Capture) -> None:
+    conf.write_text(conf.read_text().replace(api.url, "http://127.0.0.1:1"))
+    for words in (
+        ["sessions"],
+        ["request", conf],
+        ["download", "5e"],
+        ["cancel", "5e"],
+        ["decide", "5e", "accept"],
+    ):
+        answer = here(capsys, *words)
+        assert answer.code == 3, words
+        (problem,) = answer.problems
+        assert "nobody answers at http://127.0.0.1:1" in problem
+
+
+@pytest.mark.parametrize("name", ["request", "sessions", "download", "cancel", "decide"])
+def test_help_with_an_example(name: str, capsys: Capture) -> None:
+    told = here(capsys, name, "--help").out
+    assert f"Example: masquerade {name} " in " ".join(told.split())
+    assert "--json" in told
+
+
+def test_an_interrupt_leaves_the_session_running(api: LiveApi, conf: Path) -> None:
+    known = {each.id for each in api.coordinator.store.sessions.recent()}
+    with subprocess.Popen(
+        [MASQUERADE, "request", str(conf), "--output", "release.csv"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ},
+        text=True,
+    ) as waiting:
+        store = api.coordinator.store
+        eventually(lambda: {each.id for each in store.sessions.recent()} > known)
+        (session,) = {each.id for each in store.sessions.recent()} - known
+        eventually(lambda: api._streams.open["ana"] > 0)  # it watches
+        waiting.send_signal(signal.SIGINT)
+        out, err = waiting.communicate(timeout=60)
+    assert waiting.returncode == 130
+    assert out == ""
+    assert f"masquerade sessions {session} --watch --conf {conf}" in err
+    assert f"masquerade cancel {session} --conf {conf}" in err
+    assert err.splitlines()[-1] == "error: interrupted"
+    assert "Traceback" not in err
+    assert api.coordinator.store.sessions.get(session).status is Status.REQUESTED
+
+
+def test_in_a_process_of_its_own(api: LiveApi, conf: Path) -> None:
+    with Playing(api, "published") as played:
+        answer = process("request", conf, "--json")
+    assert answer.code == 0, answer.err
+    assert json.loads(answer.out)["id"] == played.session
+    done: Answer = process("download", played.session, "--output", "t.csv", "--conf", conf, cwd=conf.parent)
+    assert done.code == 0, done.err
+    assert Path("t.csv").exists()

@@ -1,0 +1,81 @@
+"""The commands of a client through the whole house: real nodes, a real coordinator, a real release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.csv
+import pytest
+
+import masquerade as mq
+from cli.command import here
+from masquerade.service.accounts import Accounts
+from service_house import House, wait_until
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, str, str]]:
+    """A running house, its address, and a token."""
+    policies = {party: {"purposes": ["research"]} for party in ("bank", "clinic")}
+    with House(tmp_path_factory.mktemp("house"), policies=policies) as built:
+        built.start_nodes()
+        url = built.serve().ready["address"]
+        user = built.user("ana")
+        with built.store() as store:
+            token = Accounts(store).create_token(user, "tests")[0]
+        with mq.Client(url, token) as client:
+            wait_until(lambda: len(client.providers()) == 2, "both parties have published")
+        yield built, url, token
+
+
+@pytest.fixture
+def conf(house: tuple[House, str, str], tmp_path: Path) -> Path:
+    built, url, token = house
+    (tmp_path / "token").touch(0o600)
+    (tmp_path / "token").write_text(token)
+    wish = built.request()
+    (privacy,) = wish.pop("privacy")
+    lines = [f'coordinator = "{url}"', 'token_file = "token"', "[request]"]
+    lines += [f"{key} = {json.dumps(value)}" for key, value in wish.items()]
+    lines += ["[[request.privacy]]", *(f"{key} = {json.dumps(value)}" for key, value in privacy.items())]
+    (tmp_path / "client.toml").write_text("\n".join(lines) + "\n")
+    return tmp_path / "client.toml"
+
+
+def test_a_table_is_asked_for_and_comes(conf: Path, capsys: Capture) -> None:
+    table, report = conf.with_name("release.csv"), conf.with_name("report.html")
+    answer = here(capsys, "request", conf, "--output", table, "--report", report, "--json")
+    assert answer.code == 0, answer.err
+    told = answer.json
+    assert told["status"] == "published"
+    frame = pyarrow.csv.read_csv(table)
+    assert frame.num_rows == told["rows"] > 100
+    assert frame.column_names == ["age", "job", "salary", "town", "income"]
+    assert "<html" in report.read_text()
+    groups = frame.group_by(["age", "job"]).aggregate([([], "count_all")])
+    assert min(groups["count_all"].to_pylist()) >= 4
+
+
+def test_the_quality_is_missed_and_a_word_is_given(conf: Path, capsys: Capture) -> None:
+    conf.write_text(conf.read_text().replace("[request]", "[request]\nmost_error = 0.0\n"))
+    answer = here(capsys, "request", conf)
+    assert answer.code == 1
+    assert "masquerade decide" in answer.problems[-1]
+    session = answer.problems[-1].split()[1].rstrip(":")
+    relaxed = here(capsys, "decide", session, "relax", "--most-error", "1", "--conf", conf, "--json")
+    assert relaxed.code == 0, relaxed.err
+    watched = here(capsys, "sessions", session, "--watch", "--conf", conf, "--json")
+    assert watched.json["status"] == "published", watched.err
+
+
+def test_a_refusal_has_every_partys_reason(conf: Path, capsys: Capture) -> None:
+    conf.write_text(conf.read_text().replace('"research"', '"marketing"'))
+    answer = here(capsys, "request", conf)
+    assert answer.code == 1
+    assert len(answer.problems) == 2
+    assert [problem.count("marketing") for problem in answer.problems] == [1, 1]
+    assert {"bank", "clinic"} == {party for party in ("bank", "clinic") if party in answer.err}

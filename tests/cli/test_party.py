@@ -1,0 +1,221 @@
+"""`party …`: what a steward sees before and after a contract is signed, and the decision in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.command import MASQUERADE, Answer, here
+from masquerade.service.audit_verify import verify
+from masquerade.service.control import Pending, Signature
+from masquerade.service.node.approvals import deal_id
+from masquerade.service.signing import SignedContract
+from service.party_nodes import COMMON, JOBS, PEOPLE, TOWNS, Folder, run, wish, world
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def pending(folder: Folder, **changes: object) -> SignedContract:
+    """A contract that waits for a person at both parties."""
+    for name in ("bank", "clinic"):
+        folder.write_conf(name, needs_approval=True)
+
+    async def part() -> SignedContract:
+        async with world(folder) as both:
+            contract = both.coordinator.draw_up(await both.coordinator.deal(wish(**changes)))
+            for party in contract.parties:
+                assert isinstance(await both.coordinator.ask_signature(party, contract), Pending)
+            return contract
+
+    return run(part())
+
+
+def party(capsys: Capture, folder: Folder, command: str, name: str, *words: str) -> Answer:
+    return here(capsys, "party", command, folder.conf(name), *words)
+
+
+def test_the_card(folder: Folder, capsys: Capture) -> None:
+    answer = party(capsys, folder, "card", "clinic")
+    assert (answer.code, answer.err) == (0, "")
+    assert "patients: 100 records at most, identified by ssn" in answer.out
+    assert "disease: categorical, sensitive" in answer.out
+    assert "town: categorical, attribute, taxonomy of height 1 below AnyTown" in answer.out
+    told = party(capsys, folder, "card", "clinic", "--json").json
+    assert [column["name"] for column in told["datasets"][0]["card"]["columns"]] == ["age", "town", "disease"]
+    assert not any(value in answer.out + json.dumps(told) for value in (*JOBS, *TOWNS))
+    table = folder.path / "clinic" / "patients.csv"
+    table.write_text(table.read_text().replace("1000,", "1001,"))
+    wrong = party(capsys, folder, "card", "clinic")
+    assert wrong.code == 2
+    assert "the same identifier as row" in wrong.problems[0]
+
+
+def test_a_bad_configuration(folder: Folder, capsys: Capture) -> None:
+    conf = folder.conf("bank")
+    conf.write_text(conf.read_text().replace("least_k", "lest_k").replace('id = "ssn"', ""))
+    for command, words in (
+        ("serve", ()),
+        ("card", ()),
+        ("preview", ()),
+        ("ledger", ()),
+        ("approve", ("abcd",)),
+    ):
+        answer = party(capsys, folder, command, "bank", *words)
+        assert (answer.code, answer.out) == (2, "")
+        assert (
+            answer.problems[0]
+            == f"{conf}: datasets.customers.id: missing; name the column of the identifiers"
+        )
+        assert answer.problems[1].startswith(f"{conf}: datasets.customers.policy.lest_k: unknown key")
+
+
+def test_what_waits_and_what_it_lets_leave(folder: Folder, capsys: Capture) -> None:
+    empty = party(capsys, folder, "preview", "bank")
+    assert (empty.code, empty.out) == (0, "nothing waits for approval\n")
+    contract = pending(folder)
+    deal = deal_id(contract.deal)
+    listed = party(capsys, folder, "preview", "bank")
+    assert listed.out.splitlines() == [f"{deal[:12]}  ana, for research: job, salary  (parties bank, clinic)"]
+    assert party(capsys, folder, "preview", "bank", "--json").json["waiting"][0]["deal"] == deal
+
+    shown = party(capsys, folder, "preview", "bank", deal[:8], "--json").json
+    assert (shown["party"], shown["user"], shown["purpose"], shown["recipients"]) == (
+        "bank",
+        "ana",
+        "research",
+        ["ana"],
+    )
+    assert (shown["dataset"], shown["snapshot"]) == (
+        "customers",
+        contract.deal.terms.provisions[0].snapshot,
+    )
+    assert [(each["name"], each["form"]) for each in shown["columns"]] == [
+        ("job", "generalised"),
+        ("salary", "generalised"),
+    ]
+    job = shown["columns"][0]
+    assert job["coarse_enough_for"] == [
+        "k-anonymity (k = 3) over job, salary",
+        "k-anonymity (k = 4) over age, job",
+    ]
+    assert set(job["shown_to"]) == {"other parties", "coordinator", "recipients"}
+    assert shown["class"]["name"] == "income"
+    assert shown["class"]["shown_to"]["other parties"] == "the raw class of each common record"
+    assert shown["protocol"]["argmax"] == "secure"
+    assert not any("best score and its attribute" in line for line in shown["peers_learn"])
+    assert any("in each round whether bank has the best score" in line for line in shown["peers_learn"])
+    assert shown["figures"]["steps"] == "not told"
+    assert shown["price"]["fixed"] == 0
+    assert any("which of their own people all parties have" in line for line in shown["peers_learn"])
+
+    clinic = party(capsys, folder, "preview", "clinic", deal, "--json").json
+    disease = next(each for each in clinic["columns"] if each["name"] == "disease")
+    assert disease["form"] == "as it is"
+    assert set(disease["shown_to"]) == {"coordinator", "recipients"}
+    assert clinic["class"] is None  # the bank shares it
+
+    text = party(capsys, folder, "preview", "clinic", deal[:8]).out
+    for line in (
+        f"deal {deal}",
+        "asked by ana, for research; the release goes to ana",
+        "  disease: as it is; the raw cell of each common record, byte for byte",
+        "    coarse enough for k-anonymity (k = 3) over age, town",
+        "Protocol: adversary semi-honest, argmax secure, score gain-ratio, normalize strip, version 1",
+    ):
+        assert line in text.splitlines(), text
+
+
+def test_a_contract_in_a_file(folder: Folder, capsys: Capture, tmp_path: Path) -> None:
+    for name in ("bank", "clinic"):
+        folder.write_conf(name, show_steps=True)
+    contract = pending(folder, show_steps=True, adversary="malicious", argmax="plain")
+    path = tmp_path / "contract.json"
+    path.write_bytes(contract.canonical())
+    shown = party(capsys, folder, "preview", "bank", str(path), "--json").json
+    assert shown["contract"] == contract.hash.hex()
+    assert "as it is made" in shown["figures"]["steps"]
+    assert (shown["protocol"]["adversary"], shown["protocol"]["epsilon"]) == ("malicious", "0.01")
+    assert shown["protocol"]["argmax"] == "plain"
+    assert any("bank's best score and its attribute" in line for line in shown["peers_learn"])
+    path.write_text('{"deal": 3}')
+    wrong = party(capsys, folder, "preview", "bank", str(path))
+    assert wrong.code == 2
+    assert wrong.problems[0].startswith(f"{path}: contract: ")
+    path.unlink()
+    gone = party(capsys, folder, "preview", "bank", str(path))
+    assert (gone.code, gone.problems) == (2, [f"{path}: there is no such file"])
+    nothing = party(capsys, folder, "preview", "bank", "0123456789")
+    assert nothing.code == 1
+    assert 'no deal "0123456789" waits' in nothing.problems[0]
+
+
+def test_a_person_decides(folder: Folder, capsys: Capture) -> None:
+    contract = pending(folder)
+    deal = deal_id(contract.deal)
+    approved = party(capsys, folder, "approve", "bank", deal[:10])
+    assert (approved.code, approved.out) == (0, f"approved: {deal}\n")
+    refused = party(capsys, folder, "refuse", "clinic", deal, "--reason", "ask me first", "--json")
+    assert refused.json == {"deal": deal, "approved": False}
+    assert party(capsys, folder, "preview", "bank").out == "nothing waits for approval\n"
+    assert party(capsys, folder, "approve", "bank", "0" * 8).code == 1
+
+    async def part() -> None:
+        async with world(folder) as both:
+            assert isinstance(await both.coordinator.ask_signature("bank", contract), Signature)
+            answer = await both.coordinator.ask_signature("clinic", contract)
+            assert "a person has refused it: ask me first" in str(answer)
+            assert party(capsys, folder, "approve", "clinic", deal[:6]).code == 0  # on second thoughts
+            assert isinstance(await both.coordinator.ask_signature("clinic", contract), Signature)
+
+    run(part())
+    for name, event in (("bank", "approval"), ("clinic", "disapproval")):
+        log = folder.state(name) / "audit.jsonl"
+        events = [json.loads(line) for line in log.read_text().splitlines()]
+        assert [line["fields"]["deal"] for line in events if line["event"] == event] == [deal]
+        verify(log, certificates=[PEOPLE[name].certificate]).insist()
+
+
+def test_the_ledger(folder: Folder, capsys: Capture) -> None:
+    assert party(capsys, folder, "ledger", "bank").out == "nothing was released yet\n"
+
+    async def part() -> None:
+        async with world(folder) as both:
+            release = await both.coordinator.release(await both.coordinator.signed())
+            assert release.rows == COMMON
+
+    run(part())
+    (released,) = party(capsys, folder, "ledger", "bank", "--json").json["releases"]
+    assert released["columns"] == ["age", "job", "salary", "town", "disease"]
+    text = party(capsys, folder, "ledger", "bank").out
+    assert "age, job, salary, town, disease  for ana  with bank, clinic" in text
+    assert "  k-anonymity (k = 4) over age, job" in text
+
+
+def test_serve_says_where_it_listens(folder: Folder) -> None:
+    process = subprocess.Popen(
+        [MASQUERADE, "party", "serve", str(folder.conf("bank"))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        assert line.startswith("party bank listens on https://127.0.0.1:"), line
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, out) == (0, b"")
+    assert [json.loads(each)["event"] for each in err.splitlines()][-1] == "ended"

@@ -1,0 +1,125 @@
+"""A served console, a real Chromium, and visitors who note every complaint and every request to elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, Route, sync_playwright
+
+from console.world import PASSWORD, World, served
+from masquerade.console.signed_in import COOKIE
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+]
+PATIENCE = 60_000  # milliseconds: on a loaded machine things take their time
+
+
+@dataclass
+class Site:
+    """The console's address, and the coordinator behind it."""
+
+    address: str
+    world: World
+    cookies: dict[str, str] = field(default_factory=dict, repr=False)  # by user
+
+    def console(self, path: str = "") -> str:
+        return f"{self.address}/console{path}"
+
+    def cookie(self, user: str) -> str:
+        """The cookie of a browser in which somebody has signed in."""
+        if user not in self.cookies:
+            form, headers = {"user": user, "password": PASSWORD}, {"Origin": self.address}
+            answer = httpx.post(self.console("/sign-in"), data=form, headers=headers, timeout=60)
+            self.cookies[user] = answer.cookies[COOKIE]
+        return self.cookies[user]
+
+
+Visit = Callable[..., AbstractContextManager[Page]]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    world = World(tmp_path_factory.mktemp("coordinator"))
+    with served(world.configuration) as address:
+        yield Site(address, world)
+    world.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed: `make test` adds it")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def visit(site: Site, browser: Browser) -> Visit:
+    """`with visit("ana") as page`: a browser of its own, signed in; it must not complain or reach elsewhere."""
+
+    @contextmanager
+    def visiting(
+        user: str | None = "ana",
+        *,
+        width: int = 1100,
+        theme: str = "light",
+        complaints: tuple[str, ...] = (),
+    ) -> Iterator[Page]:
+        noted: list[str] = []
+
+        def ours(route: Route) -> None:
+            if route.request.url.startswith((site.address, "data:")):
+                route.continue_()
+            else:
+                noted.append(f"asks elsewhere: {route.request.url}")
+                route.abort()
+
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)  # type: ignore[arg-type]
+        context.set_default_timeout(PATIENCE)
+        context.route("**/*", ours)
+        page = context.new_page()
+        page.on(
+            "console", lambda said: noted.append(said.text) if said.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: noted.append(str(error)))
+        try:
+            if user is not None:
+                path = {"domain": "127.0.0.1", "path": "/console"}
+                context.add_cookies([{"name": COOKIE, "value": site.cookie(user), **path}])  # type: ignore[typeddict-item]
+                page.goto(site.console("/"))
+                page.get_by_role("heading", name="Sessions").wait_for()
+            yield page
+            assert [line for line in noted if not any(each in line for each in complaints)] == []
+        finally:
+            context.close()
+
+    return visiting
+
+
+def sign_in(page: Page, user: str, password: str = PASSWORD) -> None:
+    page.get_by_label("Name", exact=True).fill(user)
+    page.get_by_label("Password", exact=True).fill(password)
+    page.get_by_role("button", name="Sign in").click()
+
+
+@pytest.fixture(scope="session")
+def artefacts() -> Path:
+    """Where screenshots are kept."""
+    folder = Path(__file__).parents[2] / "build" / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,69 @@
+"""Makes the pictures of docs/howto/console.md anew: `PYTHONPATH=tests .venv/bin/python tests/console/pictures.py`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import structlog
+from playwright.sync_api import Page, sync_playwright
+
+from console.conftest import CHROMIUM, FLAGS, PATIENCE, Site, sign_in
+from console.world import World, served
+
+FOLDER = Path(__file__).parents[2] / "docs" / "images"
+
+
+def main() -> None:
+    """Sign in, fill the form, look at a running session and at a release, and keep a picture of each."""
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        world = World(Path(folder))
+        running = world.running(world.asked(show_steps=True))
+        world.progress(running, 5)
+        world.steps(running, 4)
+        world.refused()
+        published = world.published()
+        with served(world.configuration) as address:
+            site = Site(address, world)
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            page = browser.new_page(viewport={"width": 1100, "height": 1000})
+            page.set_default_timeout(PATIENCE)
+            page.goto(site.console("/request"))
+            sign_in(page, "ana")
+            _fill(page)
+            _keep(page, "request")
+            page.goto(site.console(f"/sessions/{running.id}"))
+            page.locator(".tree").first.wait_for()
+            page.emulate_media(color_scheme="dark")
+            _keep(page, "session")
+            page.emulate_media(color_scheme="light")
+            page.goto(site.console(f"/sessions/{published.id}/release"))
+            page.get_by_role("heading", level=1).wait_for()
+            _keep(page, "release")
+            page.set_viewport_size({"width": 360, "height": 720})
+            page.goto(site.console("/sessions"))
+            page.get_by_role("table").wait_for()
+            _keep(page, "phone")
+            browser.close()
+        world.close()
+
+
+def _fill(page: Page) -> None:
+    page.get_by_role("checkbox", name="job").first.check()
+    page.get_by_role("checkbox", name="age").first.check()
+    page.get_by_label("Purpose").fill("research")
+    page.get_by_label("Class", exact=True).select_option("income")
+    page.get_by_text("This can be sent.").wait_for()
+    page.get_by_text("As TOML").click()
+    page.evaluate("() => { document.activeElement.blur(); scrollTo(0, 0); }")
+
+
+def _keep(page: Page, name: str) -> None:
+    path = FOLDER / f"console-{name}.png"
+    page.screenshot(path=path)
+    assert path.stat().st_size < 200_000, path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""What the events of a session come to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.console.course import MOST_ROWS, Course, step_tree
+from masquerade.service.store import Event
+from masquerade.service.store.states import Status
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def events(*told: tuple[str, dict[str, Any]]) -> list[Event]:
+    return [Event("s", number, NOW, kind, data) for number, (kind, data) in enumerate(told, start=1)]
+
+
+def moved(to: str, cause: str | None = None) -> tuple[str, dict[str, Any]]:
+    return "status", {"from": None, "to": to, "cause": cause}
+
+
+def step(value: str, *children: str, attribute: str = "job") -> tuple[str, dict[str, Any]]:
+    return "step", {"party": "bank", "attribute": attribute, "value": value, "children": list(children)}
+
+
+def test_a_second_attempt_starts_with_nothing() -> None:
+    course = Course()
+    progress = ("progress", {"parties": {"bank": {"stage": "aligning"}}})
+    course.take(events(moved("running"), progress, step("Any", "A", "B")))
+    assert course.progress
+    assert course.steps
+    changed = course.take([Event("s", 4, NOW, *moved("queued", "bank: fell silent"))])
+    assert (course.progress, course.steps) == ({}, {})
+    assert changed >= {"status", "lines", "progress", "steps"}
+    assert course.last == 4
+    assert course.lines[-1][1] == "queued: bank: fell silent"
+
+
+def test_only_what_changed_is_drawn_anew() -> None:
+    course = Course()
+    assert course.take(events(("progress", {"parties": {"bank": {"round": 1}}}))) == {"progress"}
+    assert course.take(events(step("Any", "A", "B"))) == {"steps"}
+    assert course.take([]) == set()
+    assert "status" in course.take(events(moved("agreed")))
+
+
+def test_waiting_for_a_person_ends_with_the_contract() -> None:
+    course = Course()
+    course.take(
+        events(moved("negotiating"), ("approval", {"party": "clinic"}), ("approval", {"party": "clinic"}))
+    )
+    assert course.approvals == ["clinic"]
+    course.take(events(("contract", {"terms_hash": "a", "contract_hash": "b", "attempt": 1})))
+    assert course.approvals == []
+
+
+def test_an_event_of_a_later_version_is_named_and_nothing_breaks() -> None:
+    course = Course()
+    course.take(events(("riddle", {"odd": 1}), moved("published")))
+    assert [words for _, words in course.lines] == ["riddle", "published"]
+    assert course.reached == [Status.PUBLISHED]
+
+
+def test_the_cut_moves_down_with_each_step() -> None:
+    first = step_tree([("Any", ("A", "B"))])
+    assert [(node.label, node.parent, node.place) for node in first] == [
+        ("Any", -1, "above"),
+        ("A", 0, "cut"),
+        ("B", 0, "cut"),
+    ]
+    second = step_tree([("Any", ("A", "B")), ("B", ("B1", "B2"))])
+    assert [(node.label, node.parent) for node in second if node.place == "cut"] == [
+        ("A", 0),
+        ("B1", 2),
+        ("B2", 2),
+    ]
+
+
+def test_a_wide_cut_is_counted_and_not_drawn() -> None:
+    nodes = step_tree([("Any", tuple(map(str, range(MOST_ROWS + 5))))])
+    assert sum(node.place == "cut" and not node.note for node in nodes) == MOST_ROWS
+    assert nodes[-1].label == "… and 5 more values"
+
+
+names = st.sampled_from("abcdef")
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(names, st.lists(names, max_size=4).map(tuple)), max_size=8))
+def test_whatever_a_party_tells_is_drawn_as_a_tree(steps: list[tuple[str, tuple[str, ...]]]) -> None:
+    nodes = step_tree(steps)
+    assert all(node.parent < place for place, node in enumerate(nodes))
+    assert [place for place, node in enumerate(nodes) if node.parent == -1] == ([0] if nodes else [])

@@ -1,0 +1,110 @@
+"""The request that a form builds, and how it reads as TOML and JSON."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.console.draft import Column, Draft, Wish, as_json, as_toml, needs_sensitive, parameters_of
+from masquerade.console.wording import MODELS as WORDS
+from masquerade.errors import ParameterError
+from masquerade.privacy.models import MODELS
+from masquerade.service.request import read_request
+
+JOB = Column("bank", "customers", "job", "attribute")
+AGE = Column("clinic", "patients", "age", "attribute")
+SHOP_AGE = Column("shop", "club", "age", "attribute")
+DISEASE = Column("clinic", "patients", "disease", "sensitive")
+INCOME = Column("bank", "customers", "income", "class")
+ALL = [JOB, AGE, SHOP_AGE, DISEASE, INCOME]
+
+
+def filled(*columns: Column) -> Draft:
+    draft = Draft(ALL, purpose="research")
+    for column in columns:
+        draft.choose(column, True)
+    return draft
+
+
+def test_an_empty_form_is_a_request_with_everything_missing() -> None:
+    with pytest.raises(ParameterError) as error:
+        read_request(Draft(ALL).content())
+    assert {problem.split(": ")[1] for problem in error.value.problems} >= {"purpose", "attributes"}
+
+
+def test_a_column_of_two_parties_names_the_one_that_was_ticked() -> None:
+    draft = filled(JOB, AGE)
+    assert draft.content()["providers"] == {"age": "clinic"}
+    draft.choose(SHOP_AGE, True)
+    assert draft.content()["attributes"] == ["job", "age"]
+    assert draft.content()["providers"] == {"age": "shop"}
+
+
+def test_the_first_requirement_follows_the_columns_and_the_others_are_kept_in_step() -> None:
+    draft = filled(JOB, AGE, DISEASE)
+    assert draft.wishes[0].qid == ["job", "age"]  # what is released as it is cannot be in a QID
+    draft.wishes.append(Wish("l-diversity", ["age"], {}, "disease"))
+    draft.choose(AGE, False)
+    draft.choose(DISEASE, False)
+    assert draft.wishes[0].qid == ["job"]
+    assert (draft.wishes[1].qid, draft.wishes[1].sensitive) == ([], "")
+
+
+def test_the_class_is_not_asked_for_twice() -> None:
+    draft = filled(JOB)
+    assert draft.classes == ["disease", "income"]
+    draft.class_name = "disease"
+    draft.choose(DISEASE, True)
+    assert draft.class_name == ""
+    assert draft.classes == ["income"]
+
+
+def test_numbers_are_read_as_people_write_them() -> None:
+    draft = filled(JOB, AGE)
+    draft.class_name, draft.most_error, draft.budget, draft.recipients = "income", "0,25", "12.50", "ben, cem"
+    draft.wishes[0].numbers["k"] = " 7 "
+    request = read_request(draft.content())
+    assert (request.most_error, request.budget, request.recipients) == ("0.25", 1250, ("ben", "cem"))
+    assert request.privacy[0].parameters() == {"k": 7}
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [("budget", "a lot"), ("budget", "1.234"), ("most_error", "nan"), ("most_error", "inf")]
+)
+def test_what_is_no_number_is_told_by_the_coordinator(key: str, text: str) -> None:
+    draft = filled(JOB, AGE)
+    draft.class_name = "income"
+    setattr(draft, key, text)
+    with pytest.raises(ParameterError, match=f"request: {key}: must be"):
+        read_request(draft.content())
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_can_be_wished_for_as_it_stands(model: str) -> None:
+    draft = filled(JOB, AGE, DISEASE)
+    draft.wishes = [Wish(model, ["age"], sensitive="disease" if needs_sensitive(model) else "")]
+    (part,) = read_request(draft.content()).privacy
+    assert part.model == model
+    assert set(parameters_of(model)) <= set(part.parameters())
+    assert model in WORDS
+
+
+words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(words, min_size=1, max_size=4, unique=True), words, st.booleans(), st.integers(1, 10**6))
+def test_toml_and_json_say_the_same(names: list[str], purpose: str, show: bool, k: int) -> None:
+    columns = [Column("bank", "customers", name, "attribute") for name in names]
+    columns += [Column("shop", "club", names[0], "attribute")]
+    draft = Draft(columns, purpose=purpose, show_steps=show)
+    for column in columns[: len(names)]:
+        draft.choose(column, True)
+    draft.wishes[0].numbers["k"] = str(k)
+    content = draft.content()
+    assert tomllib.loads(as_toml(content))["request"] == content
+    assert json.loads(as_json(content)) == content

@@ -1,0 +1,367 @@
+"""What people do in the console, in a real Chromium."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from console.conftest import PATIENCE, Site, Visit, sign_in
+from console.world import PASSWORD
+from masquerade.service.store import Status
+
+expect.set_options(timeout=PATIENCE)
+
+
+def press_to(page: Page, name: str, role: str = "") -> None:
+    """Press Tab until the focus is on what has this name."""
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            """() => {
+                const e = document.activeElement;
+                const label = e.labels && e.labels.length ? e.labels[0].textContent : "";
+                return [e.getAttribute("aria-label") || label || e.textContent, e.tagName.toLowerCase()];
+            }"""
+        )
+        if found[0].strip() == name and role in ("", found[1]):
+            return
+    raise AssertionError(f"the Tab key never comes to {name}")
+
+
+def test_signing_in_and_out(site: Site, visit: Visit) -> None:
+    with visit(None) as page:
+        page.goto(site.console("/providers"))
+        expect(page).to_have_url(re.compile("/console/sign-in"))
+        sign_in(page, "ana", "a wrong password")
+        expect(page.get_by_role("alert")).to_contain_text("wrong, or the account is locked or disabled")
+        sign_in(page, "ana")
+        expect(page.get_by_role("heading", name="Providers")).to_be_visible()  # where she wanted to go
+        kept = page.context.cookies()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_text("You are signed out.")).to_be_visible()
+        page.context.add_cookies(kept)  # somebody kept the cookie: it opens nothing any more
+        page.goto(site.console("/providers"))
+        expect(page).to_have_url(re.compile("/console/sign-in"))
+
+
+def test_guessing_locks_the_account_and_an_admin_unlocks_it(site: Site, visit: Visit) -> None:
+    site.world.accounts.create("eve", PASSWORD)
+    with visit(None) as page:
+        page.goto(site.console("/sign-in"))
+        for guess in range(6):
+            sign_in(page, "eve", PASSWORD if guess == 5 else f"wrong guess {guess}")
+            expect(page.get_by_role("alert")).to_contain_text("locked")
+        with visit("root") as admin:
+            admin.goto(site.console("/users"))
+            row = admin.get_by_role("row").filter(has_text="eve")
+            expect(row).to_contain_text("locked until")
+            admin.get_by_role("button", name="Unlock: eve").click()
+            expect(row).to_contain_text("open")
+        sign_in(page, "eve")
+        expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+
+
+def test_a_whole_request_with_the_keyboard_alone(site: Site, visit: Visit) -> None:
+    with visit(None) as page:
+        page.goto(site.console("/request"))
+        page.get_by_role("heading", name="Sign in").wait_for()
+        press_to(page, "Name")
+        page.keyboard.type("ana")
+        press_to(page, "Password")
+        page.keyboard.type(PASSWORD)
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="New request").wait_for()
+        press_to(page, "Skip to content")
+        page.keyboard.press("Enter")
+        press_to(page, "job")
+        page.keyboard.press("Space")
+        press_to(page, "age")
+        page.keyboard.press("Space")
+        press_to(page, "Purpose")
+        page.keyboard.type("keyboard research")
+        press_to(page, "Class")
+        page.keyboard.type("income")
+        press_to(page, "k")
+        page.keyboard.press("Control+a")
+        page.keyboard.type("7")
+        press_to(page, "Budget")
+        page.keyboard.type("25.50")
+        preview = page.get_by_role("complementary", name="Preview")
+        expect(preview).to_contain_text("k-anonymity (k = 7) over age, job")
+        expect(preview).to_contain_text("This can be sent.")
+        expect(preview).to_contain_text("income: bank, clinic")
+        press_to(page, "Send the request")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name=re.compile("Session "))).to_be_visible()
+    (made,) = [
+        each for each in site.world.store.sessions.recent("ana") if each.purpose == "keyboard research"
+    ]
+    assert made.request["attributes"] == ["job", "age"]
+    assert made.request["class"] == "income"
+    assert made.request["budget"] == 2550
+    assert made.request["privacy"] == [{"model": "k-anonymity", "qid": ["job", "age"], "k": 7}]
+
+
+def test_the_preview_says_what_is_wrong_and_nothing_is_sent(site: Site, visit: Visit) -> None:
+    before = len(site.world.store.sessions.recent("ana"))
+    with visit("ana") as page:
+        page.goto(site.console("/request"))
+        preview = page.get_by_role("complementary", name="Preview")
+        page.get_by_role("checkbox", name="salary").check()
+        expect(preview).to_contain_text("purpose: missing")
+        page.get_by_role("button", name="Add a requirement").click()
+        second = page.get_by_role("group", name="Requirement 2")
+        expect(second.get_by_label("Model")).to_be_focused()
+        second.get_by_label("Model").select_option("t-closeness")
+        expect(second.get_by_label("Model")).to_be_focused()
+        second.get_by_label("t", exact=True).fill("2")
+        expect(preview).to_contain_text("privacy[2].t")
+        page.get_by_role("button", name="Send the request").click()
+        expect(page.get_by_role("alert")).to_contain_text("purpose: missing")
+        page.get_by_role("button", name="Remove requirement 2").click()
+        expect(second).to_have_count(0)
+        expect(preview).not_to_contain_text("privacy[2]")
+        page.get_by_text("As TOML").click()
+        expect(page.get_by_role("region", name="TOML")).to_contain_text('attributes = ["salary"]')
+    assert len(site.world.store.sessions.recent("ana")) == before
+
+
+def test_progress_and_the_cut_appear_without_a_reload(site: Site, visit: Visit) -> None:
+    session = site.world.running()
+    with visit("ana") as page:
+        page.goto(site.console(f"/sessions/{session.id}"))
+        page.evaluate("() => { window.untouched = true; }")
+        expect(page.get_by_role("heading", name="Progress")).to_be_hidden()
+        site.world.progress(session, 3)
+        bank = page.get_by_role("table", name="Progress by party").get_by_role("row").filter(has_text="bank")
+        expect(bank).to_contain_text("12.3 kB")
+        site.world.progress(session, 4, 99_000)
+        expect(bank).to_contain_text("99.0 kB")
+        cut = page.locator(".tree .cut .node-name")
+        site.world.steps(session, 1)
+        expect(cut).to_have_text(["Blue-collar", "White-collar"])
+        site.world.tell(
+            session, "step", party="bank", attribute="job", value="White-collar", children=["Clerk", "Lawyer"]
+        )
+        expect(cut).to_have_text(["Blue-collar", "Clerk", "Lawyer"])
+        site.world.store.sessions.advance(session, Status.ASSEMBLING)
+        expect(page.locator(".stepper [aria-current=step]")).to_have_text("assembling")
+        expect(page.get_by_role("status").first).to_have_text("The session is assembling")
+        assert page.evaluate("() => window.untouched") is True
+
+
+def test_a_new_session_appears_in_the_list_without_a_reload(site: Site, visit: Visit) -> None:
+    with visit("ben") as page:
+        session = site.world.asked("ben", purpose="billing of ben")
+        row = page.get_by_role("row").filter(has_text="billing of ben")
+        expect(row).to_contain_text("requested")
+        site.world.store.sessions.advance(session, Status.NEGOTIATING)
+        expect(row).to_contain_text("negotiating")
+        page.get_by_label("Status").select_option("published")
+        expect(row).to_have_count(0)
+
+
+def test_every_reason_of_a_refusal_is_told(site: Site, visit: Visit) -> None:
+    session = site.world.refused()
+    with visit("ana") as page:
+        page.goto(site.console(f"/sessions/{session.id}"))
+        told = page.locator(".problems")
+        expect(told).to_contain_text('clinic: user "ana" may not ask')
+        expect(told).to_contain_text('clinic: purpose "research" is not allowed; allowed: billing')
+        answers = page.get_by_role("table", name="Answers in round 1")
+        expect(answers.get_by_role("row").filter(has_text="clinic")).to_contain_text("refuses")
+        expect(answers.get_by_role("row").filter(has_text="bank")).to_contain_text(
+            "k-anonymity (k = 5) over age, job"
+        )
+        expect(page.get_by_role("button", name="Cancel the session")).to_have_count(0)
+
+
+def test_offers_counter_offers_and_the_contract_are_shown(site: Site, visit: Visit) -> None:
+    session = site.world.agreed()
+    with visit("ana") as page:
+        page.goto(site.console(f"/sessions/{session.id}"))
+        expect(page.get_by_text("Counter-offer to all, at most 10.00:")).to_be_visible()
+        expect(page.get_by_role("table", name="Answers in round 2")).to_be_visible()
+        page.get_by_text("The contract that all parties signed").click()
+        expect(page.get_by_role("region", name="Contract")).to_contain_text('"purpose": "research"')
+
+
+@pytest.mark.parametrize("place", ["", "/release"])
+def test_a_strangers_session_is_not_found_as_if_there_were_none(site: Site, visit: Visit, place: str) -> None:
+    session = site.world.published()
+    with visit("ben", complaints=("404",)) as page:
+        texts = []
+        for identifier in (session.id, "0" * 32):
+            answer = page.goto(site.console(f"/sessions/{identifier}{place}"))
+            assert answer is not None
+            assert answer.status == 404
+            expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+            texts.append(page.locator("main").inner_text().replace(identifier, "…"))
+            for file in ("table.csv", "table.parquet", "report.html"):
+                assert page.request.get(site.console(f"/sessions/{identifier}/{file}")).status == 404
+        assert texts[0] == texts[1]
+
+
+def test_admins_see_the_course_of_a_session_and_not_its_release(site: Site, visit: Visit) -> None:
+    session = site.world.published()
+    with visit("root", complaints=("404",)) as page:
+        page.goto(site.console(f"/sessions/{session.id}"))
+        expect(page.get_by_role("heading", name=f"Session {session.id[:8]}")).to_be_visible()
+        expect(page.get_by_role("link", name="Release and report")).to_have_count(0)
+        page.goto(site.console(f"/sessions/{session.id}/release"))
+        expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+        assert page.request.get(site.console(f"/sessions/{session.id}/table.csv")).status == 404
+
+
+def test_a_release_is_shown_and_downloaded(site: Site, visit: Visit) -> None:
+    session = site.world.published()
+    kept = site.world.coordinator.table(site.world.user("ana"), session.id, "csv")
+    with visit("ana") as page:
+        page.goto(site.console(f"/sessions/{session.id}"))
+        page.get_by_role("link", name="Release and report").click()
+        expect(page.get_by_text("Every requirement was checked again")).to_be_visible()
+        worst = page.get_by_role("table", name="Requirements and the worst group of each")
+        expect(worst.get_by_role("row").nth(1)).to_contain_text("yes")
+        expect(page.get_by_text("15.50")).to_be_visible()
+        with page.expect_download() as coming:
+            page.get_by_role("link", name="Download as CSV").click()
+        assert coming.value.suggested_filename == f"release-{session.id[:8]}.csv"
+        assert coming.value.path().read_bytes() == kept.read_bytes()
+        with page.expect_download() as coming:
+            page.get_by_role("link", name="Download as Parquet").click()
+        assert coming.value.path().read_bytes() == kept.with_suffix(".parquet").read_bytes()
+        report = page.frame_locator("iframe")
+        expect(
+            report.get_by_role("heading", name="Both requirements hold").or_(
+                report.get_by_text("Both requirements hold")
+            )
+        ).to_be_visible()
+        assert page.locator("iframe").get_attribute("sandbox") == ""
+
+
+def test_the_client_decides_when_quality_was_missed(site: Site, visit: Visit) -> None:
+    world = site.world
+    with visit("ana") as page:
+        session = world.awaiting()
+        page.goto(site.console(f"/sessions/{session.id}"))
+        expect(
+            page.get_by_text("The classification error is 0.31; you wished for at most 0.2.")
+        ).to_be_visible()
+        page.get_by_role("button", name="Withdraw").click()
+        expect(page.locator(".stepper [aria-current=step]")).to_have_text("cancelled")
+        assert world.store.sessions.get(session.id).status is Status.CANCELLED
+
+        session = world.awaiting()
+        page.goto(site.console(f"/sessions/{session.id}"))
+        relaxed = page.get_by_label("Or relax: largest classification error")
+        relaxed.fill("7")
+        page.get_by_role("button", name="Relax and ask again").click()
+        expect(page.get_by_role("alert")).to_contain_text(
+            "most_error: must be a number of at least 0 and at most 1"
+        )
+        relaxed.fill("0.4")
+        page.get_by_role("button", name="Relax and ask again").click()
+        expect(page.locator(".stepper [aria-current=step]")).to_have_text("negotiating")
+        assert world.store.sessions.get(session.id).request["most_error"] == "0.4"
+        page.get_by_role("button", name="Cancel the session").click()
+        expect(page.locator(".stepper [aria-current=step]")).to_have_text("cancelled")
+
+
+def test_a_token_is_shown_once_and_opens_the_api_until_it_is_revoked(site: Site, visit: Visit) -> None:
+    with visit("ana") as page, httpx.Client() as api:
+        page.goto(site.console("/account"))
+        page.get_by_role("button", name="Make a token").click()
+        expect(page.get_by_role("alert")).to_contain_text("needs a name")
+        page.get_by_label("Name of the new token").fill("laptop")
+        page.get_by_role("button", name="Make a token").click()
+        token = page.locator("code.secret").inner_text()
+        headers = {"Authorization": f"Bearer {token}"}
+        assert api.get(f"{site.address}/api/v1/me", headers=headers).json()["name"] == "ana"
+        page.reload()
+        expect(page.get_by_role("row").filter(has_text="laptop")).to_be_visible()
+        expect(page.locator("code.secret")).to_have_count(0)
+        page.get_by_role("button", name=re.compile("Revoke laptop")).click()
+        expect(page.get_by_role("row").filter(has_text="laptop")).to_have_count(0)
+        assert api.get(f"{site.address}/api/v1/me", headers=headers).status_code == 401
+
+
+def test_an_admin_adds_a_user_and_one_who_is_disabled_is_out_at_the_next_action(
+    site: Site, visit: Visit
+) -> None:
+    with visit("root") as admin:
+        admin.goto(site.console("/users"))
+        admin.get_by_label("Name", exact=True).fill("dora")
+        admin.get_by_label("Password", exact=True).fill("too short")
+        admin.get_by_role("button", name="Add the account").click()
+        expect(admin.get_by_role("alert")).to_contain_text("from 12 to 1024 signs")
+        admin.get_by_label("Password", exact=True).fill(PASSWORD)
+        admin.get_by_role("button", name="Add the account").click()
+        row = admin.get_by_role("row").filter(has_text="dora")
+        expect(row).to_contain_text("analyst")
+        with visit("dora") as page:
+            page.goto(site.console("/account"))
+            page.get_by_label("Name of the new token").fill("late")
+            admin.get_by_role("button", name="Disable: dora").click()
+            expect(row).to_contain_text("disabled")
+            page.get_by_role("button", name="Make a token").click()
+            expect(page).to_have_url(re.compile("/console/sign-in"))
+        assert "late" not in [each.name for each in site.world.accounts.tokens(site.world.user("dora"))]
+        admin.get_by_role("button", name="Enable: dora").click()
+        admin.get_by_role("button", name="Make admin: dora").click()
+        expect(row).to_contain_text("admin")
+
+
+def test_a_password_changes_and_signs_out(site: Site, visit: Visit) -> None:
+    site.world.accounts.create("finn", PASSWORD)
+    with visit("finn") as page:
+        page.goto(site.console("/account"))
+        page.get_by_label("Current password").fill("not this one")
+        page.get_by_label("New password").fill("another long one")
+        page.get_by_role("button", name="Change the password").click()
+        expect(page.get_by_role("alert")).to_contain_text("the current password is wrong")
+        page.get_by_label("Current password").fill(PASSWORD)
+        page.get_by_role("button", name="Change the password").click()
+        expect(page).to_have_url(re.compile("/console/sign-in"))
+        sign_in(page, "finn", "another long one")
+        expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+
+
+def test_pages_for_admins_are_for_admins(site: Site, visit: Visit) -> None:
+    site.world.published()
+    with visit("root") as page:
+        page.goto(site.console("/ledger"))
+        expect(
+            page.get_by_role("table", name="What users owe").get_by_role("row").filter(has_text="ana")
+        ).to_be_visible()
+        expect(
+            page.get_by_role("table", name="Lines of the ledger").get_by_role("row").nth(1)
+        ).to_contain_text("bank")
+        page.goto(site.console("/audit"))
+        page.get_by_role("button", name="Verify the whole log").click()
+        expect(page.get_by_text("The log is whole.")).to_be_visible()
+        log = site.world.coordinator.settings.audit
+        whole = log.read_bytes()
+        log.write_bytes(whole.replace(b"a reason", b"no reason"))
+        page.get_by_role("button", name="Verify the whole log").click()
+        expect(page.get_by_text("Line 3: wrong hash")).to_be_visible()
+        log.write_bytes(whole)
+    with visit("ana", complaints=("404",)) as page:
+        for path in ("/users", "/ledger", "/audit"):
+            answer = page.goto(site.console(path))
+            assert answer is not None
+            assert answer.status == 404
+            expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+
+
+def test_providers_are_searched(site: Site, visit: Visit) -> None:
+    with visit("ana") as page:
+        page.goto(site.console("/providers"))
+        parties = page.get_by_role("heading", level=2)
+        expect(parties).to_have_text([re.compile("bank"), re.compile("clinic")])
+        page.get_by_label("Search").fill("anywhere categorical")
+        expect(parties).to_have_text([re.compile("clinic")])
+        page.get_by_label("Search").fill("no such thing")
+        expect(page.get_by_text("Nothing matches.")).to_be_visible()

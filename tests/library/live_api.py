@@ -1,0 +1,197 @@
+"""A coordinator's API on a real socket, without parties: tests move its sessions by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import structlog
+import uvicorn
+
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.write import write_table
+from masquerade.net.trial import make_trial
+from masquerade.service.api.app import create_app
+from masquerade.service.card import card_of
+from masquerade.service.control import Published, PublishedDataset
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.signing import draw_up
+from masquerade.service.store import NewRelease, Session, Status, User
+from masquerade.service.terms import Deal, Price, Provision, Terms
+
+REQUEST: dict[str, Any] = {
+    "purpose": "research",
+    "attributes": ["age", "job"],
+    "privacy": [{"model": "k-anonymity", "qid": ["age", "job"], "k": 2}],
+}
+TABLE = pa.table(
+    {
+        "age": pa.array(["[20, 40)", "[20, 40)", "[40, 60)", "[40, 60)"]).dictionary_encode(),
+        "job": ["Any", "Any", 'a "quoted", one', 'a "quoted", one'],
+        "weight": [1.5, 2.0, None, 4.25],
+    }
+)
+PASSWORD = "a long enough password"
+
+
+class LiveApi:
+    """The server, its coordinator, and a user with a token."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.folder = folder
+        make_trial(folder / "trial", ["coordinator", "bank", "shop"])
+        lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+        if "https" in settings:
+            https = settings["https"]
+            lines = [line for line in lines if not line.startswith("https")]
+            lines.append(f'https = {{ certificate = "{https[0]}", key = "{https[1]}" }}')
+        lines += ['identity = "trial/coordinator"', 'trust = "trial/coordinator/trust"']
+        lines += [f'[parties.{name}]\naddress = "127.0.0.1:1"' for name in ("bank", "shop")]
+        (folder / "coordinator.toml").write_text("\n".join(lines))
+        self.settings = Settings.load(folder / "coordinator.toml")
+        self.port = 0
+        self.coordinator: Coordinator
+        self._server: uvicorn.Server | None = None
+        self.start()
+        self.user: User = self.coordinator.accounts.create("ana", PASSWORD)
+        self.token = self.coordinator.accounts.create_token(self.user, "tests")[0]
+        publish(self.coordinator, "bank", "age")
+        publish(self.coordinator, "shop", "job")
+
+    @property
+    def url(self) -> str:
+        return f"{self.settings.scheme}://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Listen, at the port of the last time."""
+        self.coordinator = Coordinator(self.settings)
+        app = create_app(self.coordinator)
+        listening = socket.socket()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", self.port))
+        self.port = listening.getsockname()[1]
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            lifespan="off",
+            timeout_graceful_shutdown=2,
+            ssl_certfile=self.settings.certificate,
+            ssl_keyfile=self.settings.key,
+        )
+        self._server = uvicorn.Server(config)
+        self._streams = app.state.streams
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [listening]}, daemon=True)
+        self._thread.start()
+        eventually(lambda: bool(self._server and self._server.started))
+
+    def stop(self) -> None:
+        """Stop listening; what is stored stays."""
+        if self._server is not None:
+            self._streams.close()
+            self._server.should_exit = True
+            self._thread.join(60)
+            self._server = None
+            self.coordinator.close()
+
+    # --- a session's course, by hand ---
+
+    def move(self, session_id: str, *states: Status, cause: str | None = None) -> Session:
+        store = self.coordinator.store
+        session = store.sessions.get(session_id)
+        for state in states:
+            if state is Status.AGREED:
+                signed = draw_up(_deal(session), {"bank": "b", "shop": "s"}, 4_000_000_000)
+                hashes = (signed.deal.terms.hash.hex(), signed.hash.hex())
+                session = store.sessions.agree(session, *hashes, msgspec.to_builtins(signed))
+            else:
+                session = store.sessions.advance(session, state, cause)
+        return session
+
+    def tell(self, session_id: str, kind: str, data: dict[str, Any]) -> None:
+        self.coordinator.store.events.append(session_id, kind, data)
+
+    def to_assembling(self, session_id: str) -> Session:
+        session = self.coordinator.store.sessions.get(session_id)
+        states = [Status.NEGOTIATING] if session.status is Status.REQUESTED else []
+        return self.move(session_id, *states, Status.AGREED, Status.QUEUED, Status.RUNNING, Status.ASSEMBLING)
+
+    def new_release(self, session_id: str, table: pa.Table = TABLE) -> NewRelease:
+        folder = self.settings.releases / session_id
+        folder.mkdir(exist_ok=True)
+        write_table(table, folder / "release.csv")
+        write_table(table, folder / "release.parquet")
+        (folder / "report.html").write_text("<!doctype html><title>Report</title>")
+        (folder / "summary.json").write_text(json.dumps({"released": len(table)}))
+        sha256 = hashlib.sha256((folder / "release.csv").read_bytes()).hexdigest()
+        expires = self.coordinator.clock() + timedelta(days=1)
+        paths = (f"{session_id}/release.csv", f"{session_id}/report.html")
+        return NewRelease(*paths, sha256, len(table), expires, {"bank": "b", "shop": "s"})
+
+    def publish(self, session_id: str) -> Session:
+        session = self.to_assembling(session_id)
+        return self.coordinator.store.releases.publish(session, self.new_release(session_id))
+
+    def hold(self, session_id: str) -> Session:
+        session = self.to_assembling(session_id)
+        self.tell(session_id, "quality", {"error": 0.4, "most_error": 0.1})
+        missed = {"error": 0.4, "most_error": 0.1}
+        return self.coordinator.store.releases.hold(session, self.new_release(session_id), missed)
+
+
+def _deal(session: Session) -> Deal:
+    provisions = tuple(Provision(party, "people", f"{session.id} {party}", "") for party in session.providers)
+    prices = {party: Price(10, 1) for party in session.providers}
+    return Deal(
+        Terms(provisions, (), (), "discernibility"), session.client, session.purpose, (), prices, None, 0
+    )
+
+
+def publish(coordinator: Coordinator, party: str, column: str) -> None:
+    """What a party's node would push: one public dataset with one column."""
+    card = card_of(
+        party,
+        "people",
+        Schema([Attribute(column, taxonomy="flat")]),
+        identifier="ssn",
+        key=bytes(32),
+        records=1234,
+        snapshot=hashlib.sha256(party.encode()).hexdigest(),
+    )
+    coordinator.directory.take_in(Published(party, (PublishedDataset(card, public=True),)), party)
+
+
+@contextmanager
+def live_api(folder: Path, **settings: Any) -> Iterator[LiveApi]:
+    """A server that is stopped at the end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before = structlog.get_config()
+    # A server has its standard output to itself; here it is the tests' own.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        api = LiveApi(folder, **settings)
+        try:
+            yield api
+        finally:
+            api.stop()
+    finally:
+        structlog.configure(**before)
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for a condition; the time is a bound for a loaded machine, not an expectation."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)

@@ -1,0 +1,148 @@
+"""The stream of events: read whole from any pieces, each event once, and patience that ends."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from masquerade.errors import PeerBrokeProtocol, PeerRefused, PeerUnreachable
+from masquerade.library.client_core import TooMany
+from masquerade.library.client_events import MOST_BYTES, Following, Message, StreamReader
+
+GONE = PeerUnreachable("coordinator", "nobody answers")
+
+
+def read(*chunks: bytes) -> list[Message]:
+    reader = StreamReader()
+    return [message for chunk in chunks for message in reader.feed(chunk)]
+
+
+@pytest.mark.parametrize(
+    ("stream", "messages"),
+    [
+        (b"data: a\n\n", [Message("", "message", "a")]),
+        (b"id: 7\nevent: status\ndata: a\ndata:b\n\n", [Message("7", "status", "a\nb")]),
+        (b": a comment\n\nretry: 2000\n\n", []),
+        (b"data\n\n", [Message("", "message", "")]),
+        (b"data: cut off", []),
+        (b"data: cut off\n", []),
+        (b"id: 1\n\ndata: x\n\n", [Message("1", "message", "x")]),
+        (b"id: 1\ndata: x\n\ndata: y\n\n", [Message("1", "message", "x"), Message("1", "message", "y")]),
+        (b"id: a\0b\ndata: x\n\n", [Message("", "message", "x")]),
+        (b"\xef\xbb\xbfdata: x\r\n\r\n", [Message("", "message", "x")]),
+        (b"data:  two\rdata: x\r\r", [Message("", "message", " two\nx")]),
+        ("data: a\u2028b\x0bc\x85\n\n".encode(), [Message("", "message", "a\u2028b\x0bc\x85")]),
+        (b"unknown: 1\ndata: \xff\n\n", [Message("", "message", "\ufffd")]),
+    ],
+)
+def test_the_standards_rules(stream: bytes, messages: list[Message]) -> None:
+    assert read(stream, b"\n" if stream.endswith(b"\r") else b"") == messages
+    assert (
+        read(*(stream[at : at + 1] for at in range(len(stream))), b"\n" * stream.endswith(b"\r")) == messages
+    )
+
+
+EVENTS = st.lists(st.tuples(st.sampled_from(["status", "offer"]), st.text(max_size=20)), max_size=6)
+
+
+@given(EVENTS, st.sampled_from(["\n", "\r\n", "\r"]), st.lists(st.integers(0, 400), max_size=8))
+def test_the_pieces_do_not_matter(events: list[tuple[str, str]], end: str, cuts: list[int]) -> None:
+    lines = []
+    for number, (kind, text) in enumerate(events, start=1):
+        told = json.dumps({"number": number, "kind": kind, "data": {"text": text}}, ensure_ascii=False)
+        escaped = told.replace("\n", "").replace("\r", "")
+        lines += [f"id: {number}", f"event: {kind}", f"data: {escaped}", ""]
+    stream = "".join(line + end for line in lines).encode() + b": the end\n"
+    places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
+    following = Following("s")
+    found = [event for start, stop in pairwise(places) for event in following.feed(stream[start:stop])]
+    assert [(event.kind, event.data["text"]) for event in found] == events
+    assert [event.number for event in found] == list(range(1, len(events) + 1))
+
+
+def told(number: int, to: str) -> bytes:
+    data = json.dumps(
+        {"number": number, "kind": "status", "data": {"to": to}, "time": "2026-03-01T12:00:00Z"}
+    )
+    return f"id: {number}\nevent: status\ndata: {data}\n\n".encode()
+
+
+def test_each_event_once_and_the_last_ends_it() -> None:
+    following = Following("s", after=1)
+    assert following.ask().query == {"after": 1}
+    assert [event.number for event in following.feed(told(1, "requested") + told(2, "queued"))] == [2]
+    ask = following.ask()
+    assert ask.headers["last-event-id"] == "2"
+    seen = list(following.feed(told(2, "queued") + told(3, "failed") + told(4, "queued")))
+    assert [(event.number, event.status) for event in seen] == [(3, "failed")]
+    assert following.is_over()
+
+
+def test_an_event_without_a_number_has_the_streams() -> None:
+    following = Following("s")
+    (event,) = following.feed(b'id: 5\nevent: problem\ndata: {"party": "bank"}\n\n')
+    assert (event.number, event.kind, event.data) == (5, "problem", {"party": "bank"})
+    assert list(following.feed(b'event: ping\ndata: {"x": 1}\n\ndata: 17\n\nid: x\ndata: {}\n\n')) == []
+
+
+@pytest.mark.parametrize("data", [b"{", b'{"number": "x", "kind": 1}', b'{"number": 7}'])
+def test_an_event_that_is_not_understood(data: bytes) -> None:
+    with pytest.raises(PeerBrokeProtocol, match="does not understand"):
+        list(Following("s").feed(b"id: 1\ndata: " + data + b"\n\n"))
+
+
+@pytest.mark.parametrize("piece", [b"data: " + b"x" * 100_000 + b"\n", b"x" * 100_000])
+def test_an_endless_event_is_refused(piece: bytes) -> None:
+    reader = StreamReader()
+    with pytest.raises(PeerBrokeProtocol, match="bytes"):
+        [list(reader.feed(piece)) for _ in range(MOST_BYTES // 100_000 + 2)]
+
+
+class HandClock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_patience_ends() -> None:
+    clock = HandClock()
+    following = Following("s", 0, 60.0, clock)
+    with pytest.raises(PeerUnreachable):
+        following.broke(GONE)  # nobody was ever there: that is no restart
+    following.ask()
+    pauses = [following.broke(GONE) for _ in range(6)]
+    assert pauses == sorted(pauses)
+    assert 0 < pauses[0] < pauses[-1] <= 2
+    clock.now += 50
+    list(following.feed(b": still here\n\n"))
+    clock.now += 50
+    assert following.broke(GONE) == pauses[0]
+    assert following.broke(TooMany(17)) == 17
+    clock.now += 11
+    with pytest.raises(PeerUnreachable):
+        following.broke(GONE)
+
+
+def test_what_does_not_mend_itself_is_told_at_once() -> None:
+    following = Following("s")
+    following.ask()
+    for error in (PeerRefused("coordinator", "a stranger"), PeerBrokeProtocol("coordinator", "nonsense")):
+        with pytest.raises(type(error)):
+            following.broke(error)
+
+
+def test_a_stream_that_ends_early_is_taken_up_again_unless_all_is_over() -> None:
+    following = Following("s")
+    following.ask()
+    assert following.ended(False) > 0
+    list(following.feed(told(1, "queued")))
+    assert following.ended(True) > 0  # it brought something: there may be more
+    assert not following.is_over()
+    following.ask()
+    following.ended(True)
+    assert following.is_over()

@@ -1,0 +1,387 @@
+"""The demo's parts without its whole path: the folder, the story's parties, and processes that end whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tomllib
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masquerade.errors import ParameterError, PeerUnreachable
+from masquerade.job.plan import Plan
+from masquerade.library import demo
+from masquerade.library import local_processes as module
+from masquerade.library.demo_folder import COORDINATOR, demo_folder, write_scene
+from masquerade.library.demo_scene import ANALYST, HOLDINGS, request
+from masquerade.library.local_configurations import free_addresses, is_taken, toml_table, write_sqlite
+from masquerade.library.local_processes import LocalProcesses, local_processes, start_somewhere
+from masquerade.service.answering import Load, answer
+from masquerade.service.card import card_of
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.ledger import Ledger
+from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
+from masquerade.service.node.settings import read_settings
+from masquerade.service.request import read_request
+from masquerade.service.terms import strictest
+
+ADDRESSES = {name: f"127.0.0.1:{7000 + number}" for number, name in enumerate((COORDINATOR, *HOLDINGS))}
+SECRETS = {"passwords.toml", "analyst/token", *(f"{name}/key.pem" for name in ADDRESSES)}
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Path:
+    """A demo's folder with everything that is written before the first process starts."""
+    with demo_folder(tmp_path / "demo") as folder:
+        write_scene(folder, 300, 7)
+        folder.configure(ADDRESSES)
+        folder.invite("http://127.0.0.1:8080", "mq_secret", 300)
+    return tmp_path / "demo"
+
+
+# --- the folder ---
+
+
+def contents(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_secrets_are_their_owners_alone(scene: Path) -> None:
+    for name in contents(scene):
+        mode = stat.S_IMODE((scene / name).stat().st_mode)
+        assert (mode & 0o077 == 0) == (name in SECRETS), name
+    passwords = tomllib.loads((scene / "passwords.toml").read_text())
+    assert set(passwords) == {"ana", "admin"}
+    assert len(set(passwords.values())) == 2
+    assert all(len(each) >= 12 for each in passwords.values())
+
+
+def test_a_second_demo_replaces_the_first_and_nothing_else(scene: Path) -> None:
+    before = contents(scene)
+    old = {name: (scene / name).read_bytes() for name in SECRETS}
+    (scene / "bank" / "mine.txt").write_text("somebody's")
+    (scene / "notes.txt").write_text("somebody's")
+    (scene / "bank" / "state" / "secrets").mkdir(parents=True)
+    (scene / "bank" / "state" / "ledger.jsonl").write_text("{}\n")
+    (scene / "analyst" / "release.csv").write_text("old\n")
+    with demo_folder(scene) as folder:
+        assert contents(scene) == {"bank/mine.txt", "notes.txt", "demo.json", "passwords.toml"}
+        write_scene(folder, 300, 8)
+        folder.configure(ADDRESSES)
+        folder.invite("http://127.0.0.1:8080", "mq_other", 300)
+    assert contents(scene) == {*before, "bank/mine.txt", "notes.txt"}
+    assert all((scene / name).read_bytes() != text for name, text in old.items())
+
+
+@pytest.mark.parametrize("name", ["bank", "coordinator", "passwords.toml", "analyst"])
+def test_somebody_elses_files_are_not_touched(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "precious").touch()
+    with (
+        pytest.raises(ParameterError, match=f"{name} is there already, and the demo did not write it"),
+        demo_folder(tmp_path),
+    ):
+        pass
+    assert contents(tmp_path) == {f"{name}/precious"}
+
+
+def test_two_demos_at_once_need_two_folders(tmp_path: Path) -> None:
+    with (
+        demo_folder(tmp_path) as first,
+        pytest.raises(ParameterError, match="another demo is running in it"),
+        demo_folder(tmp_path),
+    ):
+        pass
+    assert first.passwords_file.read_text()
+    with demo_folder(tmp_path):
+        pass
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(ParameterError, match="cannot be made: Not a directory"),
+        demo_folder(tmp_path / "file" / "x"),
+    ):
+        pass
+
+
+def test_a_library_that_is_missing_is_named_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "_NEEDED", ("fastapi", "a_library_that_nobody_has"))
+    with pytest.raises(
+        ParameterError, match=r'needs a_library_that_nobody_has: pip install "masquerade\[all\]"'
+    ):
+        demo.run_demo(tmp_path / "demo")
+    assert contents(tmp_path) == set()
+
+
+def test_passwords_are_not_shown_by_accident(tmp_path: Path) -> None:
+    with demo_folder(tmp_path) as folder:
+        assert not any(password in repr(folder) for password in folder.passwords.values())
+
+
+# --- the story ---
+
+
+def test_the_parties_agree_on_what_the_trusted_job_says(scene: Path) -> None:
+    """With the real configurations and the real negotiation; the table that nobody has needs the same requirement."""
+    cards, policies = [], {}
+    for party in HOLDINGS:
+        settings = read_settings(scene / party / "party.toml")
+        (dataset,) = settings.datasets.values()
+        policies[party] = dataset.policy
+        cards.append(
+            card_of(
+                party,
+                dataset.name,
+                dataset.schema,
+                identifier=dataset.identifier,
+                key=b"k" * 32,
+                sensitive=dataset.sensitive,
+                classes=[dataset.class_name] if dataset.class_name else [],
+                records=300,
+                snapshot="aa" * 32,
+            )
+        )
+    wish = read_request(tomllib.loads((scene / "analyst" / "client.toml").read_text())["request"])
+    assert wish.content() == read_request(request(300)).content()
+    wish = wish.asked_by(ANALYST)
+    rounds: list[CounterOffer] = []
+    while True:
+        asked = rounds[-1].request if rounds else wish
+        answers = [answer(policies[card.party], asked, card, Ledger(), Load(0, 0)) for card in cards]
+        ended = negotiate(wish, answers, rounds)
+        if not isinstance(ended, CounterOffer):
+            break
+        rounds.append(ended)
+    assert isinstance(ended, Agreed), ended
+    assert rounds, "the analyst's wish is less than the policies insist on"
+    plan = Plan(scene / "trusted" / "job.toml")
+    assert ended.deal.terms.parts == strictest(plan.requirement.parts)
+    assert ended.deal.show_steps
+    assert 0 < ended.deal.most_cost <= ended.deal.budget
+    assert [column.name for column in ended.deal.terms.columns] == [*plan.schema().names, "disease"]
+
+
+def test_the_coordinators_configuration_is_read(scene: Path) -> None:
+    settings = Settings.load(scene / COORDINATOR / "coordinator.toml")
+    assert settings.parties == {name: ADDRESSES[name] for name in HOLDINGS}
+    assert settings.party_address == ADDRESSES[COORDINATOR]
+
+
+def test_tables_of_toml() -> None:
+    content = {"a": 'x"\n', "b": [1, 2.5], "c": {"d": True}, "privacy": [{"k": 1}, {"l": ["é"]}]}
+    assert tomllib.loads(toml_table("request", content))["request"] == content
+
+
+# --- processes ---
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(work)
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def nodes(scene: Path) -> dict[str, tuple[str, str, Path]]:
+    """How the bank's and the clinic's nodes are started; there is no coordinator, which they do not mind."""
+    return {name: ("party", "serve", scene / name / "party.toml") for name in ("bank", "clinic")}
+
+
+def configure(scene: Path, addresses: dict[str, str]) -> None:
+    """Give the nodes their addresses."""
+    for name, address in addresses.items():
+        path = scene / name / "party.toml"
+        path.write_text(path.read_text().replace(f'address = "{ADDRESSES[name]}"', f'address = "{address}"'))
+
+
+def test_processes_say_that_they_are_ready_and_end_with_the_block(
+    scene: Path, nodes: dict[str, tuple[str, str, Path]]
+) -> None:
+    configure(scene, dict(zip(nodes, free_addresses(2), strict=True)))
+
+    async def started() -> list[int]:
+        async with local_processes(scene / "logs") as processes:
+            ready = await processes.start_all(nodes)
+            assert {name: said["party"] for name, said in ready.items()} == {
+                "bank": "bank",
+                "clinic": "clinic",
+            }
+            pids = [int(said["pid"]) for said in ready.values()]
+            assert all(map(alive, pids))
+            return pids
+
+    assert not any(map(alive, run(started())))
+
+
+def test_a_process_that_does_not_start_is_named_with_its_own_words(scene: Path) -> None:
+    async def started() -> None:
+        async with local_processes(scene / "logs") as processes:
+            await processes.start_all({"bank": ("party", "serve", scene / "none.toml")})
+
+    with pytest.raises(
+        PeerUnreachable, match=r"party bank: its process ended with exit code 2: .*none\.toml"
+    ):
+        run(started())
+
+
+def test_a_death_is_the_failure_of_whatever_goes_on(
+    scene: Path, nodes: dict[str, tuple[str, str, Path]]
+) -> None:
+    configure(scene, dict(zip(nodes, free_addresses(2), strict=True)))
+    pids: list[int] = []
+
+    async def killed() -> None:
+        async with local_processes(scene / "logs") as processes:
+            ready = await processes.start_all(nodes)
+            pids.extend(int(said["pid"]) for said in ready.values())
+            os.kill(int(ready["clinic"]["pid"]), signal.SIGKILL)
+            await processes.watched(asyncio.Event().wait())
+
+    with pytest.raises(PeerUnreachable, match="party clinic: its process was ended by signal 9; its log is"):
+        run(killed())
+    assert not any(map(alive, pids))
+
+
+def test_a_death_is_told_before_what_others_hear_of_it(
+    scene: Path, nodes: dict[str, tuple[str, str, Path]]
+) -> None:
+    configure(scene, dict(zip(nodes, free_addresses(2), strict=True)))
+
+    async def killed() -> None:
+        async with local_processes(scene / "logs") as processes:
+            ready = await processes.start_all({"bank": nodes["bank"]})
+
+            async def talk() -> None:
+                os.kill(int(ready["bank"]["pid"]), signal.SIGKILL)
+                raise PeerUnreachable("bank", "hangs up")
+
+            await processes.watched(talk())
+
+    with pytest.raises(PeerUnreachable, match="its process was ended by signal 9"):
+        run(killed())
+
+
+def test_whoever_does_not_end_is_killed(
+    scene: Path, nodes: dict[str, tuple[str, str, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(scene, dict(zip(nodes, free_addresses(2), strict=True)))
+    monkeypatch.setattr(module, "_GRACE", 0.2)
+
+    async def frozen() -> int:
+        async with local_processes(scene / "logs") as processes:
+            bank = int((await processes.start_all({"bank": nodes["bank"]}))["bank"]["pid"])
+            os.kill(bank, signal.SIGSTOP)
+            return bank
+
+    assert not alive(run(frozen()))
+
+
+def test_a_second_interrupt_does_not_wait_for_anybody(
+    scene: Path, nodes: dict[str, tuple[str, str, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(scene, dict(zip(nodes, free_addresses(2), strict=True)))
+    monkeypatch.setattr(module, "_GRACE", 3600.0)
+
+    async def interrupted() -> int:
+        processes = LocalProcesses(scene / "logs")
+        bank = int((await processes.start_all({"bank": nodes["bank"]}))["bank"]["pid"])
+        os.kill(bank, signal.SIGSTOP)
+        ending = asyncio.create_task(processes.end())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        ending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+        return bank
+
+    assert not alive(run(interrupted()))
+
+
+def test_another_address_is_tried_when_one_was_taken_meanwhile(
+    scene: Path, nodes: dict[str, tuple[str, str, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, free = free_addresses(2)
+    told = iter([[taken], [free]])
+    monkeypatch.setattr(module, "free_addresses", lambda _count: next(told))
+    text = (scene / "bank" / "party.toml").read_text()
+    host, port = taken.split(":")
+
+    def written(addresses: Any) -> None:
+        new = text.replace(f'address = "{ADDRESSES["bank"]}"', f'address = "{addresses["bank"]}"')
+        (scene / "bank" / "party.toml").write_text(new)
+
+    async def started() -> str:
+        squatter = await asyncio.start_server(lambda *_: None, host, int(port))
+        assert is_taken(taken)
+        async with squatter, local_processes(scene / "logs") as processes:
+            ready = await start_somewhere(processes, {"bank": nodes["bank"]}, written)
+            return str(ready["bank"]["address"])
+
+    assert run(started()).removeprefix("https://") == free
+
+
+LAUNCHER = """
+import asyncio, json, sys
+from pathlib import Path
+from masquerade.library.local_processes import LocalProcesses
+
+async def main():
+    processes = LocalProcesses(Path(sys.argv[2]))
+    ready = await processes.start("bank", "party", "serve", sys.argv[1])
+    print(json.dumps(ready), flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def test_nobody_outlives_a_launcher_that_was_killed(
+    scene: Path, nodes: dict[str, tuple[str, str, Path]]
+) -> None:
+    configure(scene, dict(zip(nodes, free_addresses(2), strict=True)))
+    words = [sys.executable, "-c", LAUNCHER, str(nodes["bank"][2]), str(scene / "logs")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as launcher:
+        assert launcher.stdout is not None
+        bank = int(json.loads(launcher.stdout.readline())["pid"])
+        assert alive(bank)
+        launcher.kill()
+    gone = os.pidfd_open(bank) if alive(bank) else None
+    if gone is not None:
+        import select
+
+        assert select.select([gone], [], [], 60)[0], "the node still runs"
+        os.close(gone)
+    assert not alive(bank)
+
+
+def test_a_table_in_sqlite(tmp_path: Path) -> None:
+    import datetime
+    import sqlite3
+
+    import pyarrow as pa
+
+    table = pa.table(
+        {"n": [1, None], "x": [0.5, 2.0], "d": [datetime.date(2020, 1, 2), None], "t": ["a'b", "ü"]}
+    )
+    write_sqlite(table, tmp_path / "t.db", "things")
+    with sqlite3.connect(tmp_path / "t.db") as database:
+        rows = database.execute("SELECT * FROM things").fetchall()
+    database.close()
+    assert rows == [(1, 0.5, "2020-01-02", "a'b"), (None, 2.0, None, "ü")]

@@ -1,0 +1,113 @@
+"""DkA-Datafly through `mashup`: two party processes over TLS, and jobs that it refuses."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from masquerade.errors import JobError, PeerError
+from masquerade.library.jobs import anonymize_job
+from masquerade.library.mashup import mashup_job
+from protocol.test_dka import NAMES, bag, people, plainly
+
+N, K = 60, 4
+LEAVES = {"job": (3, 2, 2), "town": (2, 2), "age": (4, 3, 1)}
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    table = people(N, 11).arrow
+    for party, names in (("anna", ["job"]), ("berta", ["town", "age"])):
+        with (tmp_path / f"{party}.csv").open("w", newline="") as file:
+            write = csv.writer(file)
+            write.writerow(["id", *names])
+            cells = [table.column(name).to_pylist() for name in names]
+            write.writerows([f"p{row}", *values] for row, values in enumerate(zip(*cells, strict=True)))
+    for name, sizes in LEAVES.items():
+        with (tmp_path / f"{name}.tree.csv").open("w", newline="") as file:
+            for at, size in enumerate(sizes):
+                csv.writer(file, delimiter=";").writerows(
+                    [f"{name} {at}.{leaf}", f"{name} {at}", f"any {name}"] for leaf in range(size)
+                )
+    text = "".join(f'[attributes.{name}]\ntaxonomy = "{name}.tree.csv"\n' for name in NAMES)
+    text += f'[[privacy]]\nmodel = "k-anonymity"\nqid = {list(NAMES)}\nk = {K}\n'
+    text += '[algorithm]\nname = "dka-datafly"\n[output]\nreport = false\n'
+    text += "".join(f'[parties.{name}]\nsource = "{name}.csv"\nid = "id"\n' for name in ("anna", "berta"))
+    (tmp_path / "job.toml").write_text(text)
+    return tmp_path / "job.toml"
+
+
+def test_two_processes_give_the_release_of_plain_rounds(job: Path) -> None:
+    stages: list[tuple[str, str]] = []
+    done = mashup_job(job, on_party=lambda party, stage: stages.append((party, stage)))
+    expected, sides = plainly(people(N, 11), K)
+    assert bag(done.release.table) == expected
+    assert done.summary["suppressed"] == N - expected.total()
+    assert done.summary["common_records"] == N
+    for party in ("anna", "berta"):
+        told = [stage for name, stage in stages if name == party]
+        assert "aligning" in told
+        assert f"round {sides[0].round}: comparing" in told
+    assert sorted(path.name for path in job.parent.glob(".*")) == []  # the notes are gone
+
+
+def test_a_killed_party_costs_one_round_at_most(job: Path) -> None:
+    killed: list[int] = []
+
+    def kill(party: str, stage: str) -> None:
+        if party == "berta" and stage == "round 3: counting" and not killed:
+            killed.append(_a_party())
+            os.kill(killed[0], signal.SIGKILL)
+
+    with pytest.raises(PeerError):
+        mashup_job(job, on_party=kill)
+    assert len(list(job.parent.glob(".*.notes"))) == 2
+    stages: list[str] = []
+    done = mashup_job(job, on_party=lambda _, stage: stages.append(stage))
+    assert bag(done.release.table) == plainly(people(N, 11), K)[0]
+    assert "aligning" not in stages
+    assert "round 1: counting" not in stages
+    assert list(job.parent.glob(".*.notes")) == []
+
+
+def _a_party() -> int:
+    """One of the party processes that this process has started."""
+    for task in Path("/proc/self/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            if b"party_process" in Path(f"/proc/{child}/cmdline").read_bytes():
+                return child
+    pytest.skip("needs Linux's /proc to find a party")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("[algorithm]\n", '[algorithm]\nscore = "discernibility"\n', "algorithm.score: belongs to tds"),
+        ('model = "k-anonymity"', 'model = "l-diversity"\nl = 2\nsensitive = "age"', "takes one k-anonymity"),
+        ('taxonomy = "age.tree.csv"', 'type = "continuous"', "attributes.age: dka-datafly generalises step"),
+        (f"qid = {list(NAMES)}", "qid = ['town', 'age']", "each party holds at least one.*anna has none"),
+        (
+            "[parties.anna]",
+            '[parties.carla]\nsource = "anna.csv"\nid = "id"\nattributes = []\n[parties.anna]',
+            "takes exactly two parties; got 3",
+        ),
+    ],
+    ids=["score", "model", "taxonomy", "holder", "three"],
+)
+def test_what_it_cannot_do_is_told_before_anything_runs(job: Path, old: str, new: str, told: str) -> None:
+    text = job.read_text()
+    assert old in text
+    job.write_text(text.replace(old, new))
+    with pytest.raises(JobError, match=told):
+        mashup_job(job)
+
+
+def test_one_table_is_refused(job: Path) -> None:
+    head, _, _ = job.read_text().partition("[parties.anna]")
+    job.write_text('[data]\nsource = "anna.csv"\n' + head)
+    with pytest.raises(JobError, match='"dka-datafly" is for a mashup of two parties'):
+        anonymize_job(job)

@@ -1,0 +1,107 @@
+"""The API against its own OpenAPI document: what it says is what comes, for good and for bad data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis import GenerationMode
+from schemathesis.config import SchemathesisConfig
+
+from masquerade.service.api.app import document
+from service.api_server import Room, room
+
+CONFIG = {
+    "generation": {"mode": "all", "max-examples": 8, "deterministic": True},
+    "phases": {"stateful": {"enabled": False}},
+    "checks": {
+        # A request can be well-formed and still ask for what no party has: that is 422 as well.
+        "positive_data_acceptance": {
+            "expected-statuses": ["2xx", "401", "403", "404", "409", "422"],
+        },
+        "negative_data_rejection": {"expected-statuses": ["401", "403", "404", "405", "409", "422"]},
+        # Nothing here may fail for a reason of the server's.
+        "not_a_server_error": {"expected-statuses": ["2xx", "4xx"]},
+    },
+}
+_turns = count()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    with room(tmp_path_factory.mktemp("schema") / "room") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def sessions(place: Room) -> list[str]:
+    """Sessions in several states; the admin's own, so that nothing is out of reach."""
+    made = [place.published("root", {"bank": 100}), place.held("root"), place.held("root"), place.ask("root")]
+    made += [place.agreed("root"), place.published("ana")]
+    return [each.id for each in made]
+
+
+api = schemathesis.openapi.from_dict(document(), config=SchemathesisConfig.from_dict(CONFIG))
+
+
+@api.parametrize()
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_answer_is_as_the_document_says(case: Any, place: Room, sessions: list[str]) -> None:
+    good = case.meta is None or case.meta.generation.mode is GenerationMode.POSITIVE
+    if good and case.path.startswith("/sessions/{id}"):
+        fresh = {"/sessions/{id}/decision": place.held, "/sessions/{id}/cancel": place.ask}.get(case.path)
+        case.path_parameters["id"] = fresh("root").id if fresh else sessions[next(_turns) % len(sessions)]
+    if good and case.method == "PATCH":
+        case.path_parameters["name"] = "ana"
+    # A token of its own for each call: some calls revoke the one that they use.
+    token, _ = place.coordinator.accounts.create_token(place.coordinator.store.users.get("root"), "sign-in")
+    case.call_and_validate(base_url=f"{place.url}/api/v1", headers={"Authorization": f"Bearer {token}"})
+
+
+def test_the_document_describes_everything(place: Room) -> None:
+    told = httpx.get(f"{place.url}/api/v1/openapi.json").json()
+    assert told == document()
+    lacking = []
+    for path, item in told["paths"].items():
+        for method, operation in item.items():
+            where = f"{method} {path}"
+            if not operation.get("description"):
+                lacking.append(where)
+            lacking += [
+                f"{where} {each['name']}"
+                for each in operation.get("parameters", ())
+                if not each.get("description")
+            ]
+            statuses = set(operation["responses"])
+            assert {"429", "500", "503", "422"} <= statuses, where
+            assert "401" in statuses, where
+            assert path == "/sign-in" or "security" in operation, where
+            if "requestBody" in operation:
+                assert "413" in statuses, where
+            for status, response in operation["responses"].items():
+                if status >= "400":
+                    assert list(response["content"]) == ["application/problem+json"], (where, status)
+    for name, schema in told["components"]["schemas"].items():
+        assert "HTTPValidationError" not in name
+        lacking += [] if schema.get("description") else [name]
+        for key, each in schema.get("properties", {}).items():
+            if "description" not in each and "$ref" not in each:
+                lacking.append(f"{name}.{key}")
+    assert not lacking
+
+
+def test_the_page_for_people_loads_nothing(place: Room) -> None:
+    page = httpx.get(f"{place.url}/api/v1/docs")
+    assert page.status_code == 200
+    assert "POST /api/v1/sessions" in page.text
+    for loading in ("<script", "<link", "<img", "<iframe", "src=", "@import", "url("):
+        assert loading not in page.text
+    assert "http://" not in page.text
+    assert "https://" not in page.text
+    assert "script-src" not in page.headers["content-security-policy"]
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")

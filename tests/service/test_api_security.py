@@ -1,0 +1,523 @@
+"""Whoever tries to get at what is not theirs: other people's sessions, files, tokens, or the server's time."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from masquerade.net.identity import issue, make_authority
+from masquerade.service.accounts import Lockout
+from masquerade.service.api.limits import MOST_BYTES, RateLimit, TooMany, address_key
+from masquerade.service.store import Status
+from service.api_server import PASSWORDS, TABLE, WISH, Room, make_coordinator, room, served
+from service.stores import HandClock
+
+SECRETS = ("argon2", "Traceback", "sqlalchemy", "sqlite", 'File "')
+METACHARACTERS = (
+    "' OR '1'='1",
+    "'; DROP TABLE users; --",
+    'ana" --',
+    "%",
+    "_",
+    "\\",
+    "ana\0",
+    "x' UNION SELECT name FROM users --",
+    "\ud800",
+    "ａｎａ",
+    "ANA",
+)
+TRAVERSALS = (
+    "..",
+    "../../coordinator.db",
+    "..%2f..%2fcoordinator.db",
+    "%2e%2e%2f%2e%2e%2fcoordinator.db",
+    "..%5c..%5ccoordinator.db",
+    "%2fetc%2fpasswd",
+    "....//",
+    "%00",
+    "0" * 31,
+    "0" * 33,
+    "G" * 32,
+    "0f" * 16 + "%0a",
+    "0f" * 16 + "%0d%0aX-Evil:%201",
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    with room(tmp_path_factory.mktemp("security") / "room") as made:
+        yield made
+
+
+@pytest.fixture
+def ana(place: Room) -> Iterator[httpx.Client]:
+    with place.client("ana") as client:
+        yield client
+
+
+@pytest.fixture
+def ben(place: Room) -> Iterator[httpx.Client]:
+    with place.client("ben") as client:
+        yield client
+
+
+def raw(place: Room, request: bytes) -> bytes:
+    """What the server answers to bytes that no client library would send."""
+    url = httpx.URL(place.url)
+    with socket.create_connection((url.host, url.port or 80), timeout=60) as connection:
+        connection.sendall(request)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    return answer
+
+
+# --- what belongs to others ---
+
+
+def test_nobody_reaches_anothers_session(place: Room, ana: httpx.Client, ben: httpx.Client) -> None:
+    published, held = place.published("ana"), place.held("ana")
+    nothing = "0f" * 16
+    for path in ("", "/offers", "/contract", "/events", "/release", "/release/table", "/release/report"):
+        theirs, nobodys = (ben.get(f"/sessions/{each}{path}") for each in (published.id, nothing))
+        assert theirs.status_code == nobodys.status_code == 404
+        # A session of others and one that there is not look the same.
+        assert theirs.text.replace(published.id, nothing) == nobodys.text
+        assert ana.get(f"/sessions/{published.id}{path}").status_code == 200
+    for path, body in (
+        ("cancel", None),
+        ("decision", {"decision": "accept"}),
+        ("decision", {"decision": "withdraw"}),
+        ("decision", {"decision": "relax", "request": {"budget": 1}}),
+    ):
+        assert ben.post(f"/sessions/{held.id}/{path}", json=body).status_code == 404
+    assert place.coordinator.store.sessions.get(held.id).status is Status.AWAITING_CLIENT
+    assert published.id not in ben.get("/sessions").text
+
+
+def test_a_recipient_has_the_release_and_decides_nothing(
+    place: Room, ana: httpx.Client, ben: httpx.Client
+) -> None:
+    made = ana.post("/sessions", json={**WISH, "recipients": ["ana", "ben"]}).json()
+    assert ben.get(f"/sessions/{made['id']}").status_code == 200
+    assert ben.post(f"/sessions/{made['id']}/cancel").status_code == 403
+
+
+def test_a_cached_table_is_checked_for_each_user(place: Room, ana: httpx.Client, ben: httpx.Client) -> None:
+    releases = place.coordinator.store.releases
+    made = place.published("ana")
+    assert made.terms_hash is not None
+    # ben asks for the same, and nobody has signed anything for ben.
+    other = place.ask("ben")
+    assert releases.cached(made.terms_hash, "ben") is None
+    assert ben.get(f"/sessions/{other.id}/release/table").status_code == 404
+    # Once the parties signed the same terms for ben, the table is served in a session of ben's own.
+    signed = place.agreed("ben")
+    cached = releases.cached(made.terms_hash, "ben")
+    assert cached is not None
+    releases.publish_cached(signed, cached)
+    assert ben.get(f"/sessions/{signed.id}/release/table").text == TABLE
+    assert ben.get(f"/sessions/{made.id}/release/table").status_code == 404
+    assert ana.get(f"/sessions/{signed.id}/release/table").status_code == 404
+
+
+# --- paths ---
+
+
+@pytest.mark.parametrize("name", TRAVERSALS)
+def test_no_path_leads_out(place: Room, ana: httpx.Client, name: str) -> None:
+    for path in (
+        f"/sessions/{name}/release/table",
+        f"/sessions/{name}/release/report",
+        f"/sessions/{name}",
+        f"/providers/{name}",
+        f"/tokens/{name}",
+    ):
+        request = f"GET /api/v1{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {place.tokens['ana']}\r\n"
+        answer = raw(place, f"{request}Connection: close\r\n\r\n".encode())
+        status = int(answer.split(b" ", 2)[1])
+        assert 400 <= status < 500, answer
+        assert b"x-evil" not in answer.split(b"\r\n\r\n")[0].lower()
+        assert b"SQLite format" not in answer
+        assert b"root:" not in answer
+
+
+def test_the_name_of_a_download_is_ours(place: Room, ana: httpx.Client) -> None:
+    session = place.published()
+    for path in ("table", "table?format=parquet", "report"):
+        shown = ana.get(f"/sessions/{session.id}/release/{path}").headers["content-disposition"]
+        assert shown.startswith("attachment; filename=")
+        assert session.id in shown
+        assert "/" not in shown
+        assert ".." not in shown
+
+
+# --- tokens ---
+
+
+def test_a_token_comes_in_the_header_alone(place: Room) -> None:
+    token = place.tokens["ana"]
+    with place.client() as nobody:
+        assert nobody.get("/me", params={"token": token}).status_code == 422
+        assert nobody.get("/me", params={"access_token": token}).status_code == 422
+        assert nobody.get("/me", headers={"Cookie": f"token={token}; session={token}"}).status_code == 401
+        assert nobody.get("/me", headers={"X-Api-Key": token}).status_code == 401
+        for scheme in (
+            f"Basic {token}",
+            token,
+            f"bearer{token}",
+            "Bearer",
+            f"Bearer {token}x",
+            f"Bearer {token} {token}",
+        ):
+            assert nobody.get("/me", headers={"Authorization": scheme}).status_code == 401, scheme.split(" ")[
+                0
+            ]
+        assert nobody.get("/me", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+
+
+def test_tokens_are_not_replayed(place: Room) -> None:
+    with place.client() as nobody:
+        signed = nobody.post("/sign-in", json={"user": "ana", "password": PASSWORDS["ana"]}).json()
+        bearer = {"Authorization": f"Bearer {signed['token']}"}
+        made = nobody.post("/tokens", json={"name": "n"}, headers=bearer).json()
+        other = {"Authorization": f"Bearer {made['token']}"}
+        assert nobody.delete("/sign-in", headers=bearer).status_code == 204
+        for _ in range(2):
+            assert nobody.get("/me", headers=bearer).status_code == 401
+            assert nobody.post("/sessions", json={**WISH}, headers=bearer).status_code == 401
+            assert nobody.delete("/sign-in", headers=bearer).status_code == 401
+        assert nobody.get("/me", headers=other).status_code == 200  # a token of its own
+        with place.client("ben") as ben:  # nobody revokes another's token
+            assert ben.delete(f"/tokens/{made['id']}").status_code == 404
+        assert nobody.delete(f"/tokens/{made['id']}", headers=other).status_code == 204
+        assert nobody.get("/me", headers=other).status_code == 401
+
+
+def test_expired_tokens(tmp_path: Path) -> None:
+    clock = HandClock()
+    with room(tmp_path / "room", clock) as place, place.client() as nobody:
+        signed = nobody.post("/sign-in", json={"user": "ana", "password": PASSWORDS["ana"]}).json()
+        bearer = {"Authorization": f"Bearer {signed['token']}"}
+        clock.tick(hours=11.9)
+        assert nobody.get("/me", headers=bearer).status_code == 200
+        clock.tick(hours=0.2)
+        expired = nobody.get("/me", headers=bearer)
+        assert expired.status_code == 401
+        assert expired.headers["www-authenticate"].startswith("Bearer")
+        unknown = nobody.get("/me", headers={"Authorization": "Bearer mq_unknown"})
+        assert unknown.text == expired.text
+
+
+# --- guessing ---
+
+
+def test_guessing_tells_nothing_and_locks(tmp_path: Path) -> None:
+    clock = HandClock()
+    with make_coordinator(tmp_path / "room", clock) as coordinator:
+        failures = Lockout().failures
+        with served(coordinator) as place, place.client() as nobody:
+            told = set()
+            for user in ("ana", "nobody at all"):
+                for _ in range(failures + 1):
+                    answer = nobody.post("/sign-in", json={"user": user, "password": "guess"})
+                    assert answer.status_code == 401
+                    told.add(answer.text)
+            right = nobody.post("/sign-in", json={"user": "ana", "password": PASSWORDS["ana"]})
+            assert right.status_code == 401  # locked, and it looks the same
+            assert len(told | {right.text}) == 1
+            with place.client("root") as root:
+                assert root.get("/users/ana").json()["locked_until"] is not None
+                assert root.patch("/users/ana", json={"unlock": True}).json()["locked_until"] is None
+            assert (
+                nobody.post("/sign-in", json={"user": "ana", "password": PASSWORDS["ana"]}).status_code == 200
+            )
+
+
+# --- other pages (CSRF, CORS, framing) ---
+
+
+def test_no_cookie_is_set_or_honoured(place: Room, ana: httpx.Client) -> None:
+    session = place.published()
+    for answer in (
+        ana.get("/me"),
+        ana.get(f"/sessions/{session.id}/release/report"),
+        ana.post("/sign-in", json={"user": "ana", "password": PASSWORDS["ana"]}),
+        ana.get("/nothing"),
+    ):
+        assert "set-cookie" not in answer.headers
+
+
+def test_another_page_can_do_nothing(place: Room) -> None:
+    evil = {"Origin": "https://evil.example", "Cookie": f"token={place.tokens['ana']}"}
+    with place.client(**evil) as page:
+        # What a form of another page can send: no header of its own, and no JSON.
+        form = page.post("/sessions", data={"purpose": "research"})
+        assert form.status_code in (401, 422)
+        text = page.post("/sign-in", content=b'{"user": "ana"}', headers={"Content-Type": "text/plain"})
+        assert text.status_code == 422
+        for answer in (form, text, page.get("/me")):
+            assert not [name for name in answer.headers if name.startswith("access-control-")]
+        asked = page.options("/sessions", headers={"Access-Control-Request-Method": "POST"})
+        assert asked.status_code == 405
+        assert not [name for name in asked.headers if name.startswith("access-control-")]
+    # Even with the token, JSON must be called JSON.
+    with place.client("ana") as ana:
+        content = b'{"name": "n", "days": 1}'
+        assert ana.post("/tokens", content=content, headers={"Content-Type": "text/plain"}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "path", ["/me", "/nothing", "/sign-in", "/docs", "/openapi.json", "/sessions?nothing=1"]
+)
+def test_every_answer_has_its_headers(place: Room, ana: httpx.Client, path: str) -> None:
+    answer = ana.get(path)
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    assert "strict-transport-security" not in answer.headers  # over plain HTTP it means nothing
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "PUT", "PROPFIND"])
+def test_other_methods(ana: httpx.Client, method: str) -> None:
+    answer = ana.request(method, "/sessions")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "GET, POST"
+    assert "authorization" not in answer.text.lower()
+
+
+# --- too much ---
+
+
+def test_bodies_that_are_too_large(place: Room, ana: httpx.Client) -> None:
+    large = b'{"purpose": "' + b"x" * MOST_BYTES + b'"}'
+    for path in ("/sessions", "/previews", "/sign-in", "/tokens"):
+        answer = ana.post(path, content=large, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 413, path
+        assert answer.headers["content-type"] == "application/problem+json"
+    # One that is just small enough is read, and refused for what it says.
+    fits = b'{"purpose": "' + b"x" * (MOST_BYTES - 100) + b'"}'
+    answer = ana.post("/sessions", content=fits, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert len(answer.content) < 10_000  # it is not sent back
+
+
+def test_bodies_that_do_not_tell_their_length(place: Room) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b'{"purpose": "'
+        for _ in range(40):
+            yield b"x" * 65536
+
+    with place.client("ana") as ana:
+        answer = ana.post("/sessions", content=pieces(), headers={"Content-Type": "application/json"})
+        assert answer.status_code == 413
+    # Told small and sent large: no more is read than was told.
+    head = f"POST /api/v1/sessions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {place.tokens['ana']}\r\n"
+    lie = f"{head}Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
+    assert b" 422 " in raw(place, lie.encode() + b"{}" + b"x" * 1000).split(b"\r\n")[0]
+    huge = f"{head}Content-Length: {'9' * 30}\r\nConnection: close\r\n\r\n"
+    assert int(raw(place, huge.encode()).split(b" ", 2)[1]) in (400, 413)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b'{"budget": ' + b"9" * 10_000 + b"}",
+        b"\xff\xfe",
+        b"",
+        b"null",
+        b"NaN",
+    ],
+)
+def test_json_that_is_a_trap(ana: httpx.Client, content: bytes) -> None:
+    for path in ("/sessions", "/previews", "/sign-in"):
+        answer = ana.post(path, content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 422, path
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_too_many_requests(tmp_path: Path) -> None:
+    with (
+        room(tmp_path / "room", requests_per_minute=5) as place,
+        place.client("ana") as ana,
+        place.client("ben") as ben,
+        place.client() as nobody,
+    ):
+        first = ana.get("/me")
+        assert first.headers["ratelimit-limit"] == "5"
+        left = int(first.headers["ratelimit-remaining"])
+        assert left == 4
+        answers = [ana.get("/sessions") for _ in range(30)]
+        refused = [each for each in answers if each.status_code == 429]
+        assert refused
+        assert {each.status_code for each in answers} == {200, 429}
+        assert 1 <= int(refused[0].headers["retry-after"]) <= 60
+        assert refused[0].headers["ratelimit-remaining"] == "0"
+        assert "5 a minute" in refused[0].json()["detail"]
+        assert ben.get("/me").status_code == 200  # everybody has their own
+        guesses = [nobody.post("/sign-in", json={"user": "x", "password": "y"}) for _ in range(30)]
+        assert 429 in {each.status_code for each in guesses}
+        assert ben.get("/me").status_code == 200  # though they come from one address
+
+
+def test_a_bucket_refills_steadily() -> None:
+    now = [0.0]
+    limit = RateLimit(60, clock=lambda: now[0])
+    assert [limit.take("a").remaining for _ in range(60)] == list(range(59, -1, -1))
+    with pytest.raises(TooMany) as caught:
+        limit.take("a")
+    assert (caught.value.headers or {})["Retry-After"] == "1"
+    limit.take("b")
+    now[0] += 2
+    limit.take("a")
+    limit.take("a")
+    with pytest.raises(TooMany):
+        limit.take("a")
+    now[0] += 1_000
+    assert limit.take("a").remaining == 59
+
+
+def test_whose_bucket_an_address_counts_for() -> None:
+    assert address_key("192.0.2.1") == address_key("::ffff:192.0.2.1") != address_key("192.0.2.2")
+    assert address_key("2001:db8::1") == address_key("2001:db8::ffff:2") != address_key("2001:db8:0:1::1")
+    assert address_key(None) == address_key("no address") == "address"
+
+
+# --- what strings can do ---
+
+
+def sent(client: httpx.Client, method: str, path: str, body: Any) -> httpx.Response:
+    """JSON with its signs escaped, so that it can hold what is no text."""
+    return client.request(
+        method, path, content=json.dumps(body), headers={"Content-Type": "application/json"}
+    )
+
+
+@pytest.mark.parametrize("text", METACHARACTERS)
+def test_signs_that_mean_something_elsewhere(place: Room, ana: httpx.Client, text: str) -> None:
+    users = len(place.coordinator.store.users.all())
+    quoted = quote(text, safe="", errors="surrogatepass")
+    with place.client("root") as root:
+        answers = [
+            sent(ana, "post", "/sign-in", {"user": text, "password": text}),
+            sent(ana, "post", "/sessions", {**WISH, "purpose": text}),
+            sent(ana, "post", "/sessions", {**WISH, "attributes": [text]}),
+            sent(ana, "post", "/sessions", {**WISH, "recipients": [text]}),
+            sent(ana, "post", "/sessions", {**WISH, "providers": {"age": text}}),
+            sent(ana, "post", "/previews", {**WISH, "class": text, text: text}),
+            sent(ana, "post", "/tokens", {"name": text}),
+            root.get(f"/users?after={quoted}"),
+            root.get(f"/users/{quoted}"),
+            sent(root, "patch", f"/users/{quoted}", {"disabled": False}),
+            sent(root, "post", "/users", {"name": text, "password": "a long password"}),
+            root.get(f"/ledger?user={quoted}&party={quoted}"),
+            ana.get(f"/providers?after={quoted}"),
+            ana.get(f"/providers/{quoted}"),
+            ana.get(f"/sessions?status={quoted}"),
+            ana.get(f"/sessions?after={quoted}"),
+            ana.get(f"/sessions/{quoted}"),
+            ana.get("/me", headers={"Authorization": f"Bearer mq_{quoted}"}),
+        ]
+    for answer in answers:
+        assert answer.status_code < 500, (str(answer.request.url), answer.text)
+        if answer.status_code >= 400:
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert not [each for each in SECRETS if each in answer.text and each not in text]
+    assert answers[0].status_code in (401, 422)  # nobody signs in by it
+    assert len(place.coordinator.store.users.all()) == users
+    assert answers[11].json().get("items", []) == []
+
+
+def test_no_header_of_theirs_comes_back(place: Room, ana: httpx.Client) -> None:
+    for path in ("/me?a=%0d%0aX-Evil:%201", "/%0d%0aX-Evil:%201", "/providers/%0d%0aX-Evil:%201"):
+        answer = ana.get(path)
+        assert "x-evil" not in answer.headers
+        assert answer.status_code in (404, 422)
+        assert all("\n" not in line for line in answer.json()["problems"])
+    smuggled = raw(
+        place, b"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-A: b\rX-Evil: 1\r\nConnection: close\r\n\r\n"
+    )
+    assert int(smuggled.split(b" ", 2)[1]) in (400, 401)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/sign-in", {"user": "ana", "password": "x", "role": "admin"}),
+        ("/tokens", {"name": "n", "days": 1, "user": "root"}),
+        ("/tokens", {"name": "n", "days": "1"}),
+        ("/tokens", {"name": "n", "days": 100_000}),
+        ("/sessions", {**WISH, "client": "root"}),
+        ("/sessions", {**WISH, "status": "published"}),
+    ],
+)
+def test_unknown_and_converted_fields_are_refused(ana: httpx.Client, path: str, body: dict[str, Any]) -> None:
+    assert ana.post(path, json=body).status_code == 422
+
+
+def test_a_password_is_never_sent_back(ana: httpx.Client, place: Room) -> None:
+    secret = "hunter2-hunter2-hunter2"
+    with place.client("root") as root:
+        for answer in (
+            ana.post("/sign-in", json={"user": "ana", "password": [secret]}),
+            ana.post("/sign-in", json={"user": 1, "password": secret}),
+            ana.post("/sign-in", json={"user": "ana", "password": secret * 100}),
+            root.post("/users", json={"name": "Ä", "password": secret}),
+            root.patch("/users/ana", json={"password": secret, "role": "queen"}),
+        ):
+            assert answer.status_code == 422
+            assert secret not in answer.text
+
+
+# --- our own mistakes ---
+
+
+def test_a_mistake_of_ours_is_told_without_its_text(
+    place: Room, ana: httpx.Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_arguments: Any, **_more: Any) -> Any:
+        raise RuntimeError("the cell of Mrs Smith is HIV")
+
+    monkeypatch.setattr(place.coordinator, "providers", fails)
+    answer = ana.get("/providers")
+    assert answer.status_code == 500
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    said = capsys.readouterr()
+    assert "Smith" not in answer.text + said.out + said.err
+    assert "RuntimeError" not in answer.text
+    assert "RuntimeError" in said.out + said.err  # the log says what kind, and where
+
+
+# --- HTTPS ---
+
+
+def test_over_https(tmp_path: Path) -> None:
+    authority = make_authority()
+    web = issue(authority, "web")
+    certificate, key = tmp_path / "web.pem", tmp_path / "web.key"
+    certificate.write_bytes(web.certificate)
+    key.write_bytes(web.key)
+    with make_coordinator(tmp_path / "room") as coordinator, served(coordinator, (certificate, key)) as place:
+        context = ssl.create_default_context(cadata=authority.certificate.decode())
+        context.check_hostname = False  # the trial's certificates name parties, not hosts
+        bearer = {"Authorization": f"Bearer {place.tokens['ana']}"}
+        with httpx.Client(base_url=f"{place.url}/api/v1", headers=bearer, verify=context) as ana:
+            answer = ana.get("/me")
+            assert answer.status_code == 200
+            assert answer.headers["strict-transport-security"].startswith("max-age=")
+        with httpx.Client() as stranger, pytest.raises(httpx.ConnectError):
+            stranger.get(f"{place.url}/api/v1/me")

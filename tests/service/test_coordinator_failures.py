@@ -1,0 +1,352 @@
+"""The coordinator when parties die, lie or are busy, and when it is killed itself: every session ends for a cause."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import service_killed
+from masquerade.service.answering import Offer
+from masquerade.service.control import AskSignature, Signature
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.node import serving
+from masquerade.service.node.node import PartyNode
+from masquerade.service.node.settings import read_settings
+from masquerade.service.store import Session, Status
+from service_house import House, in_thread, wait_until
+
+SLOW = 3000  # people, with whom a session takes long enough to be caught in the middle
+
+
+def running(house: House, coordinator: Coordinator, session: Session) -> None:
+    """Wait until the parties of a session are at work."""
+
+    def seen() -> bool:
+        now = coordinator.store.sessions.get(session.id)
+        assert not now.status.final, (now.status, now.cause)
+        stages = [e.data for e in coordinator.store.events.after(session.id) if e.kind == "progress"]
+        return now.status is Status.RUNNING and bool(stages)
+
+    wait_until(seen, "the session runs")
+
+
+# --- parties that die ---
+
+
+def test_a_killed_party_is_retried_up_to_the_limit_then_named_and_the_queue_goes_on(tmp_path: Path) -> None:
+    with House(tmp_path, ("bank", "clinic", "shop"), people=SLOW) as house:
+        house.start_nodes()
+        ana = house.user("ana")
+        with house.coordinator() as coordinator:
+            house.known(coordinator, ana)
+            doomed = coordinator.ask(ana, house.request(attempts=2))
+            running(house, coordinator, doomed)
+            house.nodes["clinic"].kill()
+            wish = house.request(
+                attributes=["colour", "job"],
+                privacy=[{"model": "k-anonymity", "qid": ["colour", "job"], "k": 3}],
+            )
+            del wish["class"]
+            other = coordinator.ask(ana, wish)
+            done = house.finished(coordinator, doomed.id)
+            assert (done.status, done.attempts) == (Status.FAILED, 2)
+            assert done.cause is not None
+            assert done.cause.startswith("party clinic: ")
+            problems = [e.data for e in coordinator.events(ana, doomed.id) if e.kind == "problem"]
+            assert {each["party"] for each in problems} == {"clinic"}
+            assert house.finished(coordinator, other.id).status is Status.PUBLISHED
+            assert not coordinator.directory.sights()["clinic"][1]
+            assert {each.name for each in coordinator.settings.releases.iterdir()} == {other.id}
+
+            # It comes back, and so does the work.
+            house.start_node("clinic")
+            wait_until(lambda: coordinator.directory.sights()["clinic"][1], "the clinic is seen again")
+            again = coordinator.ask(ana, house.request())
+            assert house.finished(coordinator, again.id).status is Status.PUBLISHED
+
+
+def test_a_party_that_comes_back_in_time_is_tried_again_under_a_fresh_contract(tmp_path: Path) -> None:
+    with House(tmp_path, people=SLOW) as house:
+        house.start_nodes()
+        ana = house.user("ana")
+        with house.coordinator() as coordinator:
+            house.known(coordinator, ana)
+            asked = coordinator.ask(ana, house.request(attempts=10))
+            running(house, coordinator, asked)
+            house.nodes["bank"].kill()
+            house.start_node("bank")
+            done = house.finished(coordinator, asked.id)
+            assert (done.status, done.cause) == (Status.PUBLISHED, None)
+            assert done.attempts >= 2
+            contracts = [e.data for e in coordinator.events(ana, asked.id) if e.kind == "contract"]
+            assert len({each["contract_hash"] for each in contracts}) == len(contracts) >= 2
+            assert len({each["terms_hash"] for each in contracts}) == 1
+            assert contracts[-1]["attempt"] == done.attempts
+
+
+def test_a_party_that_nobody_finds_fails_the_negotiation_by_name(tmp_path: Path) -> None:
+    with House(tmp_path) as house:
+        house.start_nodes()
+        ana = house.user("ana")
+        with house.coordinator() as coordinator:
+            house.known(coordinator, ana)
+            house.nodes["bank"].kill()
+            done = house.finished(coordinator, coordinator.ask(ana, house.request()).id)
+            assert done.status is Status.FAILED
+            assert done.cause is not None
+            assert done.cause.startswith("party bank: nobody answers")
+
+
+# --- parties that are busy ---
+
+
+def test_a_busy_party_is_waited_for_without_using_attempts(tmp_path: Path) -> None:
+    with House(tmp_path, people=600, policies={"bank": {"sessions": 1}, "clinic": {"sessions": 1}}) as house:
+        house.start_nodes()
+        ana = house.user("ana")
+        with house.coordinator() as coordinator:
+            house.known(coordinator, ana)
+            # The coordinator is told that there is more room than there is, as when another coordinator takes it.
+            coordinator.directory.slots = lambda: {"bank": 5, "clinic": 5}  # type: ignore[method-assign]
+            ks = range(5, 10)
+            asked = [
+                coordinator.ask(
+                    ana,
+                    house.request(
+                        attempts=1, privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": k}]
+                    ),
+                )
+                for k in ks
+            ]
+            done = [house.finished(coordinator, each.id) for each in asked]
+            assert [each.status for each in done] == [Status.PUBLISHED] * len(done)
+            assert [each.attempts for each in done] == [1] * len(done)
+            waits = [
+                event.data["cause"]
+                for each in done
+                for event in coordinator.events(ana, each.id)
+                if event.kind == "status" and (event.data["from"], event.data["to"]) == ("running", "queued")
+            ]
+            assert waits
+            assert all("sessions are running" in cause for cause in waits)
+
+
+def test_users_take_turns(tmp_path: Path) -> None:
+    keys = "sessions_at_once = 1"
+    with House(tmp_path, people=100, coordinator_keys=keys) as house:
+        house.start_nodes()
+        ana, ben = house.user("ana"), house.user("ben")
+        with house.coordinator() as coordinator:
+            house.known(coordinator, ana)
+
+            def wish(k: int) -> dict[str, Any]:
+                return house.request(privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": k}])
+
+            # Nothing runs while the parties are left alone, so that all of them wait together.
+            coordinator.directory.slots = dict  # type: ignore[method-assign]
+            hers = [coordinator.ask(ana, wish(k)) for k in range(3, 7)]
+            wait_until(lambda: coordinator.health()["queue"] == 4, "ana's sessions wait")
+            his = coordinator.ask(ben, wish(20))
+            wait_until(lambda: coordinator.health()["queue"] == 5, "ben's session waits")
+            del coordinator.directory.slots
+            for each in (*hers, his):
+                assert house.finished(coordinator, each.id).status is Status.PUBLISHED
+            started = {each.id: coordinator.store.sessions.get(each.id).started for each in (*hers, his)}
+            order = sorted(started, key=lambda name: str(started[name]))
+            assert order.index(his.id) <= 1  # not behind all that ana asked before
+
+
+# --- cancelling ---
+
+
+def test_a_session_can_be_cancelled_whatever_it_does(tmp_path: Path) -> None:
+    with House(tmp_path, people=SLOW, policies={"clinic": {"sessions": 1}}) as house:
+        house.start_nodes()
+        ana = house.user("ana")
+        with house.coordinator() as coordinator:
+            house.known(coordinator, ana)
+            at_work = coordinator.ask(ana, house.request())
+            running(house, coordinator, at_work)
+            queued = coordinator.ask(
+                ana, house.request(privacy=[{"model": "k-anonymity", "qid": ["age"], "k": 7}])
+            )
+            wait_until(
+                lambda: coordinator.session(ana, queued.id).status in (Status.QUEUED, Status.RUNNING),
+                "it waits",
+            )
+            for each in (queued, at_work):
+                cancelled = coordinator.cancel(ana, each.id)
+                assert (cancelled.status, cancelled.cause) == (Status.CANCELLED, "cancelled by ana")
+            # The parties are free at once: the next one runs, though the clinic takes one at a time.
+            after = coordinator.ask(
+                ana, house.request(privacy=[{"model": "k-anonymity", "qid": ["job"], "k": 7}])
+            )
+            assert house.finished(coordinator, after.id).status is Status.PUBLISHED
+            assert coordinator.session(ana, at_work.id).status is Status.CANCELLED
+            assert {each.name for each in coordinator.settings.releases.iterdir()} == {after.id}
+
+
+def test_a_session_that_waits_for_a_person_can_be_cancelled(tmp_path: Path) -> None:
+    with House(tmp_path, policies={"bank": {"needs_approval": True}}) as house:
+        house.start_nodes()
+        ana = house.user("ana")
+        with house.coordinator() as coordinator:
+            house.known(coordinator, ana)
+            asked = coordinator.ask(ana, house.request())
+            wait_until(lambda: "approval" in {e.kind for e in coordinator.events(ana, asked.id)}, "it waits")
+            assert coordinator.cancel(ana, asked.id).status is Status.CANCELLED
+            last = coordinator.events(ana, asked.id)[-1]
+            assert last.data["to"] == "cancelled"
+
+
+# --- parties that lie ---
+
+
+def lying(
+    house: House, party: str, liar: type[PartyNode], monkeypatch: pytest.MonkeyPatch
+) -> AbstractContextManager[None]:
+    """A real node in this process, which answers falsely where `liar` says so."""
+    monkeypatch.setattr(serving, "PartyNode", liar)
+    settings = read_settings(house.folder / f"{party}.toml")
+    return in_thread(lambda: serving.running(settings))
+
+
+class ForgesSignatures(PartyNode):
+    def signature(self, ask: AskSignature) -> Any:
+        said = super().signature(ask)
+        assert isinstance(said, Signature)
+        other = msgspec.structs.replace(ask.contract, nonce="0" * 32)
+        return super().signature(AskSignature(ask.session, other))
+
+
+class NamesAnother(PartyNode):
+    def offer(self, ask: Any) -> Any:
+        said = super().offer(ask)
+        assert isinstance(said, Offer)
+        return msgspec.structs.replace(said, provision=msgspec.structs.replace(said.provision, party="bank"))
+
+
+class OffersForeignColumns(PartyNode):
+    def offer(self, ask: Any) -> Any:
+        said = super().offer(ask)
+        assert isinstance(said, Offer)
+        stolen = tuple(msgspec.structs.replace(each, holder="bank") for each in said.columns)
+        return msgspec.structs.replace(said, columns=stolen)
+
+
+@pytest.mark.parametrize(
+    ("liar", "status", "cause"),
+    [
+        (ForgesSignatures, Status.FAILED, "party clinic: its signature is not one over this contract"),
+        (NamesAnother, Status.FAILED, "party clinic: answers in the name of bank"),
+        (
+            OffersForeignColumns,
+            Status.REFUSED,
+            "clinic: offers columns that are not its own or not wanted: age, town",
+        ),
+    ],
+    ids=["signature", "name", "columns"],
+)
+def test_what_a_node_says_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, liar: type[PartyNode], status: Status, cause: str
+) -> None:
+    with House(tmp_path) as house:
+        house.start_nodes("bank")
+        ana = house.user("ana")
+        with lying(house, "clinic", liar, monkeypatch), house.coordinator() as coordinator:
+            house.known(coordinator, ana)
+            done = house.finished(coordinator, coordinator.ask(ana, house.request()).id)
+            assert done.status is status
+            assert done.cause is not None
+            assert cause in done.cause
+
+
+# --- the coordinator itself ---
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Nodes that outlive the coordinators of these tests, and a coordinator's state that knows them."""
+    with House(tmp_path_factory.mktemp("served")) as house:
+        house.start_nodes()
+        ana = house.user("ana")
+        with house.coordinator() as coordinator:
+            house.known(coordinator, ana)
+        yield house
+
+
+def killed_at(point: str, house: House, **wish: Any) -> Session:
+    """A request to a coordinator that kills itself at a point; the session as it was asked for."""
+    state = f"state-{point.replace(' ', '-')}-{len(wish)}"
+    shutil.copytree(house.folder / "coordinator-state", house.folder / state)
+    conf = house.write_coordinator(state=state)
+    with Coordinator(house.settings()) as coordinator:  # nothing happens in the background here
+        asked = coordinator.ask(house.user("ana"), house.request(**wish))
+    words = [sys.executable, service_killed.__file__, str(conf), point]
+    killed = subprocess.run(words, timeout=120, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
+    return asked
+
+
+@pytest.mark.parametrize("point", list(service_killed.POINTS))
+def test_a_killed_coordinator_goes_on_where_it_was(served: House, point: str) -> None:
+    asked = killed_at(point, served, **({"most_error": "0"} if point == "held" else {}))
+    ana = served.user("ana")
+    with served.coordinator() as coordinator:
+        done = served.finished(coordinator, asked.id)
+        folders = {each.name for each in coordinator.settings.releases.iterdir()}
+        assert folders == {asked.id}
+        assert {each.name for each in (coordinator.settings.releases / asked.id).iterdir()} == {
+            "release.csv",
+            "release.parquet",
+            "report.html",
+            "summary.json",
+        }
+        if point == "held":
+            assert done.status is Status.AWAITING_CLIENT
+            assert coordinator.accept(ana, asked.id).status is Status.PUBLISHED
+        else:
+            assert done.status is Status.PUBLISHED
+        assert coordinator.table(ana, asked.id).is_file()
+        causes = [e.data["cause"] for e in coordinator.events(ana, asked.id) if e.kind == "status"]
+        interrupted = point in ("claimed", "prepared", "handed in", "written")
+        assert ("the coordinator was restarted" in causes) is interrupted
+        assert done.attempts == (2 if interrupted else 1)
+        charged = coordinator.ledger(ana, session=asked.id)
+        assert len(charged) == 2  # once a party, however often it was tried
+
+
+def test_a_session_whose_attempts_are_used_up_fails_at_the_restart(served: House) -> None:
+    asked, ana = killed_at("written", served, attempts=1), served.user("ana")
+    with served.coordinator() as coordinator:
+        done = coordinator.session(ana, asked.id)
+        assert (done.status, done.cause) == (Status.FAILED, "the coordinator was restarted")
+        assert list(coordinator.settings.releases.iterdir()) == []
+        assert coordinator.ledger(ana) == []
+
+
+def test_serve_says_where_it_listens_works_and_ends_when_told(served: House) -> None:
+    served.write_coordinator(state="state-served")
+    ana = served.user("ana")
+    server = served.serve()
+    assert server.ready["address"].startswith("http://127.0.0.1:")
+    assert server.ready["party_address"] == f"127.0.0.1:{served.party_port}"
+    assert server.ready["pid"] == server.process.pid
+    with Coordinator(served.settings()) as beside:
+        served.known(beside, ana)
+        asked = beside.ask(
+            ana, served.request()
+        )  # in another process: found by the look that it takes every second
+        assert served.finished(beside, asked.id).status is Status.PUBLISHED
+    os.kill(server.process.pid, signal.SIGTERM)
+    assert server.ended(60) == 0

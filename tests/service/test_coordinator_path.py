@@ -1,0 +1,344 @@
+"""The coordinator with real nodes: from a request to a release, or to every reason why there is none."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+import pyarrow.parquet
+import pytest
+
+from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
+from masquerade.service.audit_verify import verify as verify_log
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.store import Status
+from service_house import LAUNCH, House, wait_until
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Three parties that let everybody ask, at a price; shared by all tests here."""
+    prices = {
+        "bank": {"price": {"per_attribute": 100, "per_record": 2}},
+        "clinic": {"price": {"per_attribute": 10, "attributes": {"age": 7}}, "least_k": 3},
+    }
+    folder = tmp_path_factory.mktemp("house")
+    with House(folder, ("bank", "clinic", "shop"), policies=prices) as house:
+        house.start_nodes()
+        yield house
+
+
+@pytest.fixture(scope="module")
+def coordinator(house: House) -> Iterator[Coordinator]:
+    with house.coordinator() as coordinator:
+        house.known(coordinator, house.user("ana"))
+        yield coordinator
+
+
+def test_a_request_becomes_a_verified_release(house: House, coordinator: Coordinator) -> None:
+    ana = house.user("ana")
+    asked = coordinator.ask(ana, house.request(show_steps=True))
+    assert asked.status is Status.REQUESTED
+    assert asked.providers == ("bank", "clinic")
+    done = house.finished(coordinator, asked.id)
+    assert (done.status, done.cause) == (Status.PUBLISHED, None)
+
+    release = coordinator.release(ana, done.id)
+    table = coordinator.table(ana, done.id)
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert len(rows) == release.rows == 160  # a tenth of 200 people is missing at each of the two
+    assert list(rows[0]) == ["age", "job", "salary", "town", "income"]
+    sizes = Counter((row["age"], row["job"]) for row in rows)
+    assert min(sizes.values()) >= 4
+    assert min(Counter((row["age"], row["town"]) for row in rows).values()) >= 3  # the clinic's own wish
+    parquet = pyarrow.parquet.read_table(coordinator.table(ana, done.id, "parquet"))
+    assert Counter(map(tuple, zip(*parquet.to_pydict().values(), strict=True))) == Counter(
+        tuple(row.values()) for row in rows
+    )
+
+    summary = coordinator.summary(ana, done.id)
+    assert summary["common_records"] == summary["released"] == 160
+    assert all(each["holds"] for each in summary["requirements"])
+    assert set(summary["bytes_sent"]) == set(summary["messages"]) == {"bank", "clinic"}
+    assert all(sent > 0 for sent in [*summary["bytes_sent"].values(), *summary["messages"].values()])
+    assert 0 <= summary["quality"]["error"] < 0.5
+    assert summary["steps"]
+    # 100 a column and 2 a record at the bank; 7 for age, 10 for town and 10 for the class at the clinic.
+    charges = {"bank": 2 * 100 + 2 * 160, "clinic": 7 + 10 + 10}
+    assert summary["cost"] == {"total": sum(charges.values()), "parties": charges}
+    lines = [line for line in coordinator.ledger(ana) if line.session == done.id]
+    assert {line.party: line.cents for line in lines} == charges
+    assert "<html" in coordinator.report(ana, done.id).read_text()
+
+    kinds = Counter(event.kind for event in coordinator.events(ana, done.id))
+    assert kinds["counter"] >= 1
+    assert kinds["offer"] == 2 * (kinds["counter"] + 1)
+    assert kinds["contract"] == 1
+    assert kinds["progress"] >= 1
+    assert kinds["step"] == len(summary["steps"])
+    assert kinds["quality"] == 1
+    statuses = [event.data["to"] for event in coordinator.events(ana, done.id) if event.kind == "status"]
+    assert statuses == ["requested", "negotiating", "agreed", "queued", "running", "assembling", "published"]
+    offers = coordinator.offers(ana, done.id)
+    assert [(each.party, each.round) for each in offers][:2] == [("bank", 1), ("clinic", 1)]
+    contract = coordinator.contract(ana, done.id)
+    assert contract is not None
+    assert set(contract["signatures"]) == {"bank", "clinic"}
+
+
+def test_the_coordinators_audit_log_is_whole_and_holds_the_session(
+    house: House, coordinator: Coordinator
+) -> None:
+    ana, root = house.user("ana"), house.user("root", "admin")
+    done = house.finished(coordinator, coordinator.ask(ana, house.request(attributes=["age", "job"])).id)
+    assert done.status is Status.PUBLISHED
+    certificate = house.settings().identity.certificate
+    found = verify_log(house.settings().audit, certificates=[certificate])
+    assert found.whole
+    records = coordinator.audit_tail(root, 1000)
+    messages = [
+        each["fields"]
+        for each in records
+        if each["event"] == "message" and each["fields"]["session"] == done.contract_hash
+    ]
+    assert Counter((each["direction"], each["peer"], each["kind"]) for each in messages) == Counter(
+        [
+            (way, party, kind)
+            for party in ("bank", "clinic")
+            for way, kind in (("received", "columns"), ("sent", "received"))
+        ]
+    )
+    with pytest.raises(NotAllowed):
+        coordinator.audit_tail(ana, 10)
+
+
+def test_steps_are_told_only_where_the_contract_grants_them(house: House, coordinator: Coordinator) -> None:
+    ana = house.user("ana")
+    asked = coordinator.ask(ana, house.request(attributes=["age", "town", "job"]))
+    done = house.finished(coordinator, asked.id)
+    assert done.status is Status.PUBLISHED
+    assert "steps" not in coordinator.summary(ana, done.id)
+    assert "step" not in {event.kind for event in coordinator.events(ana, done.id)}
+
+
+def test_the_same_terms_come_from_the_cache_and_are_charged_again(
+    house: House, coordinator: Coordinator
+) -> None:
+    ana, ben = house.user("ana"), house.user("ben")
+    wish = house.request(
+        attributes=["age", "salary"], privacy=[{"model": "k-anonymity", "qid": ["age"], "k": 9}]
+    )
+    first = house.finished(coordinator, coordinator.ask(ana, wish).id)
+    second = house.finished(coordinator, coordinator.ask(ben, wish).id)
+    assert (first.status, second.status) == (Status.PUBLISHED, Status.PUBLISHED)
+    assert first.terms_hash == second.terms_hash
+    assert first.contract_hash != second.contract_hash
+    assert coordinator.release(ben, second.id).sha256 == coordinator.release(ana, first.id).sha256
+    statuses = [event.data for event in coordinator.events(ben, second.id) if event.kind == "status"]
+    assert statuses[-1]["from"] == "agreed"
+    assert statuses[-1]["cached"] is True
+    assert coordinator.summary(ben, second.id)["cost"] == coordinator.summary(ana, first.id)["cost"]
+    with pytest.raises(NotFound):  # it is served to whoever agreed to the terms, in a session of their own
+        coordinator.release(ben, first.id)
+    with pytest.raises(NotFound):
+        coordinator.session(ben, first.id)
+
+
+def test_a_snapshot_that_changed_leaves_the_cache(house: House, coordinator: Coordinator) -> None:
+    ana = house.user("ana")
+    wish = house.request(
+        attributes=["colour", "job"],
+        privacy=[{"model": "k-anonymity", "qid": ["colour", "job"], "k": 3}],
+    )
+    del wish["class"]
+    first = house.finished(coordinator, coordinator.ask(ana, wish).id)
+    assert first.status is Status.PUBLISHED
+    before = _snapshot(coordinator, "shop")
+    house.write_table("shop", change="one person less")
+    wait_until(
+        lambda: _snapshot(coordinator, "shop") not in (before, None), "the shop publishes its new snapshot"
+    )
+    assert first.terms_hash is not None
+    assert coordinator.store.releases.cached(first.terms_hash, "ana") is None
+    assert coordinator.release(ana, first.id).rows > 0  # who has it keeps it
+    second = house.finished(coordinator, coordinator.ask(ana, wish).id)
+    assert second.status is Status.PUBLISHED
+    assert second.terms_hash != first.terms_hash
+    assert coordinator.release(ana, second.id).rows == coordinator.release(ana, first.id).rows - 1
+
+
+def test_a_refusal_lists_every_reason_of_every_party(house: House, coordinator: Coordinator) -> None:
+    house.write_node("bank", purposes=["accounting"], adversaries=["semi-honest"])
+    house.write_node("shop", purposes=["marketing"], share_class=False)
+    ana = house.user("ana")
+    wish = house.request(
+        attributes=["job", "colour"],
+        adversary="malicious",
+        privacy=[{"model": "k-anonymity", "qid": ["job", "colour"], "k": 3}],
+    )
+    del wish["class"]
+    wait_until(lambda: _purposes(coordinator, "bank") == ("accounting",), "the bank publishes its new policy")
+    wait_until(lambda: _purposes(coordinator, "shop") == ("marketing",), "the shop publishes its new policy")
+    try:
+        done = house.finished(coordinator, coordinator.ask(ana, wish).id)
+        assert done.status is Status.REFUSED
+        reasons = coordinator.reasons(done)
+        assert [each.partition(":")[0] for each in reasons] == ["bank", "bank", "shop"]
+        assert 'purpose "research" is not allowed' in reasons[0]
+        assert 'adversary "malicious" is not allowed' in reasons[1]
+        assert 'purpose "research" is not allowed' in reasons[2]
+        assert done.cause == "; ".join(reasons)
+        refusals = {each.party: each.reasons for each in coordinator.offers(ana, done.id)}
+        assert len(refusals["bank"]) == 2
+        assert len(refusals["shop"]) == 1
+    finally:
+        house.write_node("bank")
+        house.write_node("shop")
+        wait_until(lambda: _purposes(coordinator, "bank") == ("*",), "the bank publishes its old policy")
+        wait_until(lambda: _purposes(coordinator, "shop") == ("*",), "the shop publishes its old policy")
+
+
+def test_a_budget_that_does_not_do_is_refused_with_every_price(
+    house: House, coordinator: Coordinator
+) -> None:
+    ana = house.user("ana")
+    done = house.finished(coordinator, coordinator.ask(ana, house.request(budget=5)).id)
+    assert done.status is Status.REFUSED
+    assert done.cause is not None
+    assert done.cause.startswith("request: costs up to ")
+    assert done.cause.endswith("; the budget is 5")
+    assert coordinator.ledger(ana, session=done.id) == []
+
+
+def test_what_no_data_can_satisfy_fails_at_once_and_is_not_tried_again(
+    house: House, coordinator: Coordinator
+) -> None:
+    ana = house.user("ana")
+    wish = house.request(privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": 5000}])
+    done = house.finished(coordinator, coordinator.ask(ana, wish).id)
+    assert (done.status, done.attempts) == (Status.FAILED, 1)
+    assert done.cause is not None
+    assert "5000" in done.cause
+
+
+def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordinator) -> None:
+    ana, root = house.user("ana"), house.user("root", "admin")
+    wish = house.request(
+        most_error="0",
+        attributes=["town", "job"],
+        privacy=[{"model": "k-anonymity", "qid": ["town", "job"], "k": 20}],
+    )
+    accepted, withdrawn, relaxed, cancelled = (
+        house.finished(coordinator, coordinator.ask(ana, wish).id) for _ in range(4)
+    )
+    for each in (accepted, withdrawn, relaxed, cancelled):
+        assert each.status is Status.AWAITING_CLIENT
+        with pytest.raises(NotFound):
+            coordinator.release(ana, each.id)
+        assert coordinator.ledger(ana, session=each.id) == []
+    with pytest.raises(NotAllowed):
+        coordinator.accept(root, accepted.id)
+    quality = [event.data for event in coordinator.events(ana, accepted.id) if event.kind == "quality"]
+    assert quality[0]["error"] > quality[0]["most_error"] == 0
+
+    assert coordinator.accept(ana, accepted.id).status is Status.PUBLISHED
+    assert coordinator.release(ana, accepted.id).rows > 0
+    assert {line.party for line in coordinator.ledger(ana, session=accepted.id)} == {"bank", "clinic"}
+    with pytest.raises(Conflict):
+        coordinator.accept(ana, accepted.id)
+
+    assert coordinator.withdraw(ana, withdrawn.id).status is Status.CANCELLED
+    assert coordinator.cancel(ana, cancelled.id).status is Status.CANCELLED
+    for each in (withdrawn, cancelled):
+        with pytest.raises(NotFound):
+            coordinator.release(ana, each.id)
+        assert coordinator.ledger(ana, session=each.id) == []
+
+    for bad, word in (
+        ({"purpose": "fun"}, "purpose"),
+        ({"attributes": ["job"]}, "attributes"),
+        ({"k": 1}, "k"),
+    ):
+        with pytest.raises(ParameterError, match=word):
+            coordinator.relax(ana, relaxed.id, bad)
+    assert coordinator.relax(ana, relaxed.id, {"most_error": "0.9"}).status is Status.NEGOTIATING
+    done = house.finished(coordinator, relaxed.id, Status.PUBLISHED)
+    assert done.status is Status.PUBLISHED
+    assert done.request["most_error"] == "0.9"
+
+
+def test_a_party_that_wants_a_person_to_look_is_waited_for(house: House, coordinator: Coordinator) -> None:
+    ana = house.user("ana")
+    house.write_node("shop", needs_approval=True, least_k=6)
+    wish = house.request(
+        attributes=["job", "colour"], privacy=[{"model": "k-anonymity", "qid": ["job", "colour"], "k": 6}]
+    )
+    del wish["class"]
+    try:
+        asked = coordinator.ask(ana, wish)
+
+        def waits() -> bool:
+            return "approval" in {event.kind for event in coordinator.events(ana, asked.id)}
+
+        if not _eventually(waits, coordinator, asked.id):  # the old policy was still in force
+            asked = coordinator.ask(ana, wish | {"purpose": "once more"})
+            wait_until(waits, "the shop waits for a person")
+        assert coordinator.session(ana, asked.id).status is Status.NEGOTIATING
+        conf = str(house.folder / "shop.toml")
+        waiting = json.loads(_masquerade("party", "preview", conf, "--json"))["waiting"]
+        _masquerade("party", "approve", conf, waiting[0]["deal"], "--json")
+        assert house.finished(coordinator, asked.id).status is Status.PUBLISHED
+    finally:
+        house.write_node("shop")
+
+
+def test_recipients_get_the_release_and_admins_its_course(house: House, coordinator: Coordinator) -> None:
+    ana, ben, eve = house.user("ana"), house.user("ben"), house.user("eve")
+    root = house.user("root", "admin")
+    done = house.finished(coordinator, coordinator.ask(ana, house.request(recipients=["ana", "ben"])).id)
+    assert done.status is Status.PUBLISHED
+    assert coordinator.table(ben, done.id).read_bytes() == coordinator.table(ana, done.id).read_bytes()
+    assert coordinator.session(root, done.id).id == done.id
+    assert coordinator.events(root, done.id)
+    for stranger in (root, eve):
+        for look in (coordinator.release, coordinator.table, coordinator.report, coordinator.summary):
+            with pytest.raises(NotFound):
+                look(stranger, done.id)
+    with pytest.raises(NotFound):
+        coordinator.events(eve, done.id)
+    with pytest.raises(NotAllowed):
+        coordinator.sessions(eve, everyone=True)
+    assert done.id in {each.id for each in coordinator.sessions(root, everyone=True, limit=100)}
+    assert coordinator.sessions(eve) == []
+
+
+def _snapshot(coordinator: Coordinator, party: str) -> str | None:
+    published = coordinator.directory.published(party)
+    return published.datasets[0].card.snapshot if published is not None else None
+
+
+def _purposes(coordinator: Coordinator, party: str) -> tuple[str, ...]:
+    published = coordinator.directory.published(party)
+    return published.datasets[0].purposes if published is not None else ()
+
+
+def _eventually(condition, coordinator: Coordinator, session: str) -> bool:  # type: ignore[no-untyped-def]
+    """Whether the condition came true before the session ended."""
+    return (
+        wait_until(
+            lambda: (
+                "yes" if condition() else "no" if coordinator.store.sessions.get(session).status.final else ""
+            ),
+            "one or the other",
+        )
+        == "yes"
+    )
+
+
+def _masquerade(*words: str) -> str:
+    run = subprocess.run([sys.executable, "-c", LAUNCH, *words], check=True, capture_output=True, text=True)
+    return run.stdout

@@ -1,0 +1,177 @@
+"""Nodes as processes of their own: they are killed, stopped and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from masquerade.errors import PeerError
+from masquerade.net.channel import Agreement, Node
+from masquerade.service.answering import Refusal
+from masquerade.service.audit_verify import verify
+from masquerade.service.ledger import Ledger
+from masquerade.service.signing import SignedContract
+from service.party_nodes import PEOPLE, Coordinator, Folder, http, run, wish
+
+MASQUERADE = str(Path(sys.executable).with_name("masquerade"))
+
+
+class Served:
+    """`masquerade party serve` as a process."""
+
+    def __init__(self, folder: Folder, name: str) -> None:
+        self.log = folder.path / f"{name}.log"
+        with self.log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [MASQUERADE, "party", "serve", str(folder.conf(name)), "--json"],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        out: IO[bytes] | None = self.process.stdout
+        assert out is not None
+        line = out.readline()
+        assert line, self.log.read_text()
+        told = json.loads(line)
+        assert (told["party"], told["pid"]) == (name, self.process.pid)
+        self.address: str = told["address"]
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=60)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+@pytest.fixture
+def started(folder: Folder) -> Iterator[dict[str, Served]]:
+    """Both nodes; whatever is left of them ends with the test."""
+    nodes: dict[str, Served] = {}
+    try:
+        for name in ("bank", "clinic"):
+            nodes[name] = Served(folder, name)
+        yield nodes
+    finally:
+        for node in nodes.values():
+            if node.process.poll() is None:
+                node.end(signal.SIGKILL)
+
+
+@asynccontextmanager
+async def talking(started: dict[str, Served]) -> AsyncIterator[Coordinator]:
+    async with AsyncExitStack() as stack:
+        https = {
+            name: await stack.enter_async_context(http("coordinator", name, node.address))
+            for name, node in started.items()
+        }
+        yield Coordinator(https)
+
+
+async def handed_in(coordinator: Coordinator, contract: SignedContract) -> None:
+    for party in contract.parties:
+        while (await coordinator.progress(party, contract)).stage != "handing in":
+            await asyncio.sleep(0.02)
+
+
+def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[str, Served]) -> None:
+    async def killed() -> SignedContract:
+        async with talking(started) as coordinator:
+            contract = await coordinator.signed()
+            async with coordinator.listening() as listener:
+                addresses = await coordinator.prepare_all(contract)
+                await coordinator.start_all(contract, listener, addresses)
+                peers = [Node(party, addresses[party]) for party in contract.parties]
+                async with listener.connect(peers, Agreement(contract.hash)) as channels:
+                    await handed_in(coordinator, contract)
+                    assert started["bank"].end(signal.SIGKILL) == -signal.SIGKILL
+                    failure = await channels["bank"].failure()
+                    assert failure.peer == "bank"  # at the assembler's end
+                    end = await coordinator.ended("clinic", contract)
+                    assert (end.state, end.culprit) == ("failed", "bank")  # and at the other party's
+                    assert end.problems[0].startswith("party bank: ")
+            return contract
+
+    contract = run(killed())
+    started["bank"] = Served(folder, "bank")
+
+    async def again() -> None:
+        async with talking(started) as coordinator:
+            refusal = await coordinator.prepare("bank", contract)
+            assert isinstance(refusal, Refusal)
+            assert refusal.reasons == ("this contract has run before; a contract runs once",)
+            retry = await coordinator.sign(contract.next_attempt(contract.expiry))
+            release = await coordinator.release(retry)
+            assert release.rows == 60
+            await coordinator.ended("bank", retry)
+            other = await coordinator.offer("bank", wish(attributes=["age", "job"]))
+            assert isinstance(other, Refusal)
+            assert "other columns" in other.reasons[0]
+
+    run(again())
+    assert [started[name].end(signal.SIGTERM) for name in ("bank", "clinic")] == [0, 0]
+    found = verify(folder.state("bank") / "audit.jsonl", certificates=[PEOPLE["bank"].certificate])
+    found.insist()
+    assert (found.sessions, found.unfinished) == (2, 1)  # the one that was killed has no end
+    assert found.sealed_up_to == found.records
+    records = Ledger.load(folder.state("bank") / "ledger.jsonl").records
+    assert [record.terms for record in records] == [contract.deal.terms.hash.hex()] * 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_node_that_is_stopped_says_so(
+    folder: Folder, started: dict[str, Served], number: signal.Signals
+) -> None:
+    async def part() -> None:
+        async with talking(started) as coordinator:
+            contract = await coordinator.signed()
+            async with coordinator.listening() as listener:
+                addresses = await coordinator.prepare_all(contract)
+                await coordinator.start_all(contract, listener, addresses)
+                peers = [Node(party, addresses[party]) for party in contract.parties]
+                async with listener.connect(peers, Agreement(contract.hash)) as channels:
+                    await handed_in(coordinator, contract)
+                    code = await asyncio.to_thread(started["bank"].end, number)
+                    assert code == 0
+                    failure: PeerError = await channels["bank"].failure()
+                    assert str(failure) == "party bank: was stopped"
+                    end = await coordinator.ended("clinic", contract)
+                    assert (end.culprit, end.problems) == ("bank", ("party bank: was stopped",))
+
+    run(part())
+    found = verify(folder.state("bank") / "audit.jsonl", certificates=[PEOPLE["bank"].certificate])
+    found.insist()
+    assert (found.unfinished, found.sealed_up_to) == (0, found.records)
+    lines = [
+        json.loads(line) for line in started["bank"].log.read_text().splitlines()
+    ]  # JSON lines, all of them
+    assert lines[0]["event"] == "listening"
+    assert lines[-1]["event"] == "ended"
+    text = started["bank"].log.read_text()
+    assert "Qz" not in text  # no leaf, no cell
+    assert not os.path.exists(f"/proc/{started['bank'].process.pid}")  # noqa: PTH110 # a process, not a file
+
+
+def test_two_nodes_do_not_share_a_state_folder(folder: Folder, started: dict[str, Served]) -> None:
+    second = subprocess.run(
+        [MASQUERADE, "party", "serve", str(folder.conf("bank"))], capture_output=True, check=False, timeout=60
+    )
+    assert (second.returncode, second.stdout) == (2, b"")
+    assert second.stderr.decode().splitlines() == [
+        f"error: {folder.state('bank')}: another node uses this state folder; stop it first"
+    ]

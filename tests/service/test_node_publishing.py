@@ -1,0 +1,237 @@
+"""A node pushes what it publishes: at its start, and whenever a table, a schema or a policy changes."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import pytest
+
+from conftest import PASSWORD, Postgres
+from masquerade.service.answering import Offer, Refusal
+from masquerade.service.control import Published
+from masquerade.service.mutual_tls import caller, serve
+from masquerade.service.node.datasets import Dataset
+from masquerade.service.node.settings import read_settings
+from masquerade.service.node.state import Snapshots
+from service.party_nodes import PEOPLE, Folder, free_port, run, trust_of, wish, world
+
+
+class PartyServer:
+    """The coordinator's server for nodes: it remembers what was pushed, and by whom."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Published]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        assert (scope["method"], scope["path"]) == ("POST", "/v1/datasets")
+        self.heard.append((caller(scope), msgspec.json.decode(body, type=Published)))
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def next(self, after: int) -> Published:
+        """The first push after so many."""
+        while len(self.heard) <= after:
+            await asyncio.sleep(0.02)
+        who, published = self.heard[after]
+        assert who == published.party
+        return published
+
+
+@asynccontextmanager
+async def party_server(address: str) -> AsyncIterator[PartyServer]:
+    server = PartyServer()
+    async with serve(server, address, PEOPLE["coordinator"], trust_of("coordinator")):
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path, coordinator=f"127.0.0.1:{free_port()}")
+
+
+def snapshot(published: Published) -> str:
+    found = published.datasets[0].card.snapshot
+    assert found is not None
+    return found
+
+
+def test_changes_are_pushed(folder: Folder) -> None:
+    async def part() -> None:
+        async with party_server(folder.coordinator) as server, world(folder, "bank"):
+            first = await server.next(0)
+            assert (first.party, first.replaced, first.datasets[0].purposes) == ("bank", (), ("research",))
+            folder.write_tables(salary=33)
+            second = await server.next(1)
+            assert second.replaced == (snapshot(first),)
+            assert second.datasets[0].card.schema == first.datasets[0].card.schema
+            folder.write_conf("bank", purposes=["research", "teaching"])
+            third = await server.next(2)
+            assert third.datasets[0].purposes == ("research", "teaching")
+            assert snapshot(third) == snapshot(second)
+            taxonomy = folder.path / "bank" / "job.csv"
+            taxonomy.write_text(taxonomy.read_text().replace("Office", "Desk"))
+            fourth = await server.next(3)
+            assert fourth.datasets[0].card.schema != first.datasets[0].card.schema
+            folder.write_tables(salary=30)
+            fifth = await server.next(4)
+            assert snapshot(fifth) == snapshot(first)
+            assert fifth.replaced == (snapshot(second),)  # what is back is no longer replaced
+
+    run(part())
+
+
+def test_a_broken_change_is_not_taken_over(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    async def part() -> None:
+        async with party_server(folder.coordinator) as server, world(folder, "bank") as here:
+            await server.next(0)
+            before = folder.conf("bank").read_text()
+            folder.conf("bank").write_text(before.replace("least_k = 3", "least_k = 0"))
+            while "policy.least_k: must be a whole number" not in capsys.readouterr().out:
+                await asyncio.sleep(0.05)
+            assert isinstance(await here.coordinator.offer("bank", wish()), Offer)
+            folder.conf("bank").write_text(before.replace("least_k = 3", "least_k = 9"))
+            while True:
+                offer = await here.coordinator.offer("bank", wish())
+                assert isinstance(offer, Offer)
+                if "k-anonymity (k = 9) over age, job" in map(str, offer.parts):
+                    break
+                await asyncio.sleep(0.05)
+
+    run(part())
+
+
+def test_a_coordinator_that_comes_late_is_told(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    async def part() -> None:
+        async with world(folder, "bank"):
+            shown = ""
+            while "the coordinator is not told" not in shown:
+                await asyncio.sleep(0.02)
+                shown += capsys.readouterr().out
+            async with party_server(folder.coordinator) as server:
+                published = await server.next(0)
+                assert published.party == "bank"
+                while "published" not in shown:
+                    await asyncio.sleep(0.02)
+                    shown += capsys.readouterr().out
+            assert shown.count("the coordinator is not told") == 1
+
+    run(part())
+
+
+def test_what_was_replaced_is_known_after_a_restart(folder: Folder) -> None:
+    async def part() -> None:
+        async with party_server(folder.coordinator) as server:
+            async with world(folder, "bank"):
+                first = await server.next(0)
+            folder.write_tables(salary=35)
+            async with world(folder, "bank"):
+                second = await server.next(1)
+                assert second.replaced == (snapshot(first),)
+
+    run(part())
+
+
+def test_a_table_that_cannot_be_read_has_no_snapshot(
+    folder: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def part() -> None:
+        async with party_server(folder.coordinator) as server, world(folder, "bank") as here:
+            await server.next(0)
+            (folder.path / "bank" / "customers.csv").write_text("ssn,job\n")
+            assert isinstance(await here.coordinator.offer("bank", wish()), Refusal)
+            second = await server.next(1)
+            assert second.datasets[0].card.snapshot is None
+            assert second.replaced == ()  # it is still the last one known
+            folder.write_tables()
+            assert snapshot(await server.next(2)) == snapshot(server.heard[0][1])
+
+    run(part())
+    shown = capsys.readouterr().out
+    assert shown.count("a table cannot be read") == shown.count("a table can be read again") == 1  # no noise
+
+
+def test_a_database_is_read_again_for_a_session(folder: Folder) -> None:
+    lines = (folder.path / "bank" / "customers.csv").read_text().splitlines()[1:]
+    with sqlite3.connect(folder.path / "bank" / "bank.db") as database:
+        database.execute(
+            "CREATE TABLE customers (ssn TEXT, job TEXT, salary INTEGER, income TEXT, remark TEXT)"
+        )
+        database.executemany("INSERT INTO customers VALUES (?,?,?,?,?)", [line.split(",") for line in lines])
+    database.close()
+    conf = folder.conf("bank")
+    query = 'source = "sqlite:///bank.db"\nquery = "SELECT * FROM customers ORDER BY ssn"'
+    conf.write_text(conf.read_text().replace('source = "customers.csv"', query))
+
+    async def part() -> None:
+        async with world(folder) as here:
+            release = await here.coordinator.release(await here.coordinator.signed())
+            assert release.rows == 60
+
+    run(part())
+    settings = read_settings(conf).datasets["customers"]
+    assert settings.is_database
+    dataset = Dataset("bank", settings, b"s" * 32)
+    first = dataset.reading()
+    assert dataset.reading() is first  # fresh enough for an offer
+    again = dataset.reading(for_session=True)
+    assert again is not first
+    assert again.card == first.card
+    with sqlite3.connect(folder.path / "bank" / "bank.db") as database:
+        database.execute("UPDATE customers SET salary = salary + 1")
+    database.close()
+    assert dataset.reading(for_session=True).card.snapshot != first.card.snapshot
+
+
+def test_snapshots_that_were_replaced() -> None:
+    names = ("a", "b")
+    known = Snapshots().with_current({"a": "1", "b": "2"}, names)
+    assert (known.current, known.replaced) == ({"a": "1", "b": "2"}, ())
+    assert known.with_current({"a": "1"}, names).replaced == ()  # b cannot be read now
+    assert known.with_current({"a": "1"}, ("a",)).replaced == ("2",)  # b is gone
+    later = known.with_current({"a": "3", "b": "2"}, names).with_current({"a": "1", "b": "2"}, names)
+    assert (later.current, later.replaced) == ({"a": "1", "b": "2"}, ("3",))
+
+
+def test_a_databases_password_is_told_to_nobody(
+    folder: Folder, postgres: Postgres, capsys: pytest.CaptureFixture[str]
+) -> None:
+    postgres.sql(
+        "CREATE TABLE node_customers AS SELECT i::text AS ssn, 'Qzmover' AS job, i AS salary, 'low' AS income"
+        " FROM generate_series(1, 50) i; GRANT SELECT ON node_customers TO steward;"
+    )
+    conf = folder.conf("bank")
+    text = conf.read_text()
+
+    def write(secret: str) -> None:
+        url = postgres.as_steward(secret)
+        query = 'query = "SELECT * FROM node_customers ORDER BY ssn"'
+        conf.write_text(text.replace('source = "customers.csv"', f'source = "{url}"\n{query}'))
+
+    write(quote(PASSWORD, safe=""))
+
+    async def part() -> None:
+        async with party_server(folder.coordinator) as server, world(folder, "bank") as here:
+            first = await server.next(0)
+            assert first.datasets[0].card.records == 100
+            assert isinstance(await here.coordinator.offer("bank", wish()), Offer)
+            write("Falsch/77")
+            shown = ""
+            while "the changed configuration is not used" not in shown:
+                await asyncio.sleep(0.05)
+                shown += capsys.readouterr().out
+            said = shown + str(first) + (folder.state("bank") / "audit.jsonl").read_text()
+            for secret in (PASSWORD, quote(PASSWORD, safe=""), "Falsch", "Qzmover"):
+                assert secret not in said
+
+    run(part())

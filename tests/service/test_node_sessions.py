@@ -1,0 +1,429 @@
+"""Sessions of nodes over real TLS: a whole release, and everything that keeps one from being made."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import masquerade as mq
+from masquerade.errors import Conflict, NotFound, ParameterError, PeerError
+from masquerade.net.channel import Agreement, Channel, Node
+from masquerade.net.identity import self_signed
+from masquerade.service.answering import Refusal
+from masquerade.service.audit_verify import verify
+from masquerade.service.control import Ready
+from masquerade.service.ledger import Ledger
+from masquerade.service.session_tokens import TokenIssuer
+from masquerade.service.signing import SignedContract, sign
+from service.party_nodes import COMMON, PEOPLE, Coordinator, Folder, free_port, now, run, wish, world
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def audited(folder: Folder, name: str, event: str) -> list[dict[str, Any]]:
+    lines = map(json.loads, (folder.state(name) / "audit.jsonl").read_text().splitlines())
+    return [line["fields"] for line in lines if line["event"] == event]
+
+
+def whole(folder: Folder, name: str) -> None:
+    log = folder.state(name) / "audit.jsonl"
+    found = verify(log, certificates=[PEOPLE[name].certificate])
+    found.insist()
+    assert (found.unfinished, found.sealed_up_to) == (0, found.records)
+
+
+@asynccontextmanager
+async def held(coordinator: Coordinator, contract: SignedContract) -> AsyncIterator[dict[str, Channel]]:
+    """A session in which every party has handed in, and waits for an assembler that says nothing."""
+    async with coordinator.listening() as listener:
+        addresses = await coordinator.prepare_all(contract)
+        await coordinator.start_all(contract, listener, addresses)
+        peers = [Node(party, addresses[party]) for party in contract.parties]
+        agreement = Agreement(contract.hash, contract.deal.terms.version)
+        async with listener.connect(peers, agreement) as channels:
+            for party in contract.parties:
+                while (await coordinator.progress(party, contract)).stage != "handing in":
+                    await asyncio.sleep(0.02)
+            yield channels
+
+
+def test_a_whole_release(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed()
+            release = await here.coordinator.release(contract)
+            ends = [await here.coordinator.ended(party, contract) for party in contract.parties]
+        assert release.rows == COMMON
+        assert release.table.column_names == ["age", "job", "salary", "town", "income", "disease"]
+        assert release.steps == ()  # the contract grants no look at them
+        assert release.dropped == ()  # nor are names of columns told that nobody asked for
+        mq.verify(release.table, contract.contract.requirement)
+        expected = Counter("high" if at % 4 > 1 else "low" for at in range(COMMON))
+        assert Counter(release.table.column("income").to_pylist()) == expected
+        for end in ends:
+            assert (end.state, end.steps, end.problems) == ("done", (), ())
+            assert min(end.round, end.bytes_sent, end.messages) > 0
+            assert end.seconds > 0
+
+    run(part())
+    for name, other in (("bank", "clinic"), ("clinic", "bank")):
+        (record,) = Ledger.load(folder.state(name) / "ledger.jsonl").records
+        assert (record.parties, record.recipients) == (("bank", "clinic"), ("ana",))
+        (start,), (end,) = audited(folder, name, "session start"), audited(folder, name, "session end")
+        assert start["peers"] == [other, "assembler"]
+        assert (end["cause"], end["culprit"]) == ("done", None)
+        kinds = [(each["direction"], each["peer"], each["kind"]) for each in audited(folder, name, "message")]
+        assert kinds[-2:] == [("sent", "assembler", "columns"), ("received", "assembler", "received")]
+        assert [kind for kind in kinds if kind[1] == "assembler"] == kinds[-2:]  # it hears nothing before
+        whole(folder, name)
+
+
+def test_steps_are_shown_where_all_grant_it(folder: Folder) -> None:
+    for name in ("bank", "clinic"):
+        folder.write_conf(name, show_steps=True)
+
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed(wish(show_steps=True))
+            release = await here.coordinator.release(contract)
+            seen = []
+            for party in contract.parties:
+                steps = (await here.coordinator.ended(party, contract)).steps
+                seen += [(step.round, party, step.attribute, step.value, step.children) for step in steps]
+        told = [(step.party, step.attribute, step.value, step.children) for step in release.steps]
+        assert told
+        assert [each[1:] for each in sorted(seen)] == told
+
+    run(part())
+
+
+def test_what_is_not_in_the_ledger_does_not_leave(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed()
+            async with here.coordinator.listening() as listener:
+                addresses = await here.coordinator.prepare_all(contract)
+                (folder.state("clinic") / "ledger.jsonl").mkdir()  # it cannot be written
+                await here.coordinator.start_all(contract, listener, addresses)
+                with pytest.raises(PeerError, match="party clinic"):
+                    await here.coordinator.assembled(contract, listener, addresses)
+            end = await here.coordinator.ended("clinic", contract)
+            assert (end.state, end.kind) == ("failed", "DataError")
+            assert str(folder.path) not in str(end)
+
+    run(part())
+    assert "columns" not in [each["kind"] for each in audited(folder, "clinic", "message")]
+
+
+def test_the_line_is_there_before_the_release_is(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed()
+            async with held(here.coordinator, contract):
+                for party in contract.parties:
+                    (record,) = Ledger.load(folder.state(party) / "ledger.jsonl").records
+                    assert record.terms == contract.deal.terms.hash.hex()
+
+    run(part())
+
+
+def test_a_second_release_that_breaks_the_first(folder: Folder) -> None:
+    other = wish(privacy=[{"model": "k-anonymity", "qid": ["age", "salary"], "k": 4}])
+
+    async def part() -> None:
+        async with world(folder) as here:
+            coordinator = here.coordinator
+            first, second = (
+                await coordinator.signed(),
+                await coordinator.signed(other),
+            )  # both are agreed, and
+            addresses = await coordinator.prepare_all(second)  # prepared, when the first one is released
+            await coordinator.release(first)
+            async with coordinator.listening() as listener:
+                await coordinator.start_all(second, listener, addresses)
+                with pytest.raises(PeerError):
+                    await coordinator.assembled(second, listener, addresses)
+            ends = [await coordinator.ended(party, second) for party in second.parties]
+            assert {end.state for end in ends} == {"failed"}
+            refused = [end for end in ends if end.kind == "NotAllowed"]
+            assert refused
+            assert "a second release with other QIDs" in refused[0].problems[0]
+            late = await coordinator.offer("bank", other)
+            assert isinstance(late, Refusal)
+            assert any("can break the first" in reason for reason in late.reasons)
+            await coordinator.release(await coordinator.signed())  # the same once more is no harm
+
+    run(part())
+    records = Ledger.load(folder.state("bank") / "ledger.jsonl").records
+    assert len({record.terms for record in records}) == 1
+    assert len(records) == 2
+    assert "columns" in [each["kind"] for each in audited(folder, "bank", "message")]
+    assert any("other QIDs" in each["reasons"][0] for each in audited(folder, "bank", "refusal"))
+
+
+def test_a_changed_snapshot_is_refused(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed()
+            folder.write_tables(salary=31)
+            refusal = await here.coordinator.prepare("bank", contract)
+            assert isinstance(refusal, Refusal)
+            assert not refusal.busy
+            assert "customers has changed: the contract is about another snapshot of it" in refusal.reasons
+            assert isinstance(await here.coordinator.prepare("clinic", contract), Ready)  # its own has not
+
+    run(part())
+    assert "customers has changed" in str(audited(folder, "bank", "refusal"))
+
+
+def test_tokens(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            coordinator = here.coordinator
+            contract, other = await coordinator.signed(), await coordinator.signed()
+            used = coordinator.token("bank", contract)
+            assert isinstance(await coordinator.prepare("bank", contract, used), Ready)
+            forged = TokenIssuer(self_signed("coordinator")).issue("bank", contract.hash.hex())
+            for token, reason in (
+                (used, "it was used before"),
+                (forged, "the coordinator did not sign it"),
+                (coordinator.token("clinic", contract), "it is for party clinic, not for bank"),
+                (coordinator.token("bank", other), "it belongs to another contract"),
+                ("nonsense", "not of a form that is known here"),
+            ):
+                refusal = await coordinator.prepare("bank", contract, token)
+                assert isinstance(refusal, Refusal)
+                assert refusal.reasons == (f"session token: {reason}",)
+
+    run(part())
+    text = (folder.state("bank") / "audit.jsonl").read_text()
+    assert "mqs1" not in text  # a token is a secret while it lives
+
+
+def test_signatures_are_checked_with_the_nodes_own_trust_store(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed()
+            change = msgspec.structs.replace
+            false = sign(self_signed("clinic"), contract.hash)
+            for broken, reason in (
+                (change(contract, signatures={"bank": contract.signatures["bank"]}), "has not signed"),
+                (contract.with_signature("clinic", false), "its signature is not one over this contract"),
+                (change(contract, nonce="0" * 32), "its signature is not one over this contract"),
+                (change(contract, expiry=now() - 5), "expired"),
+            ):
+                refusal = await here.coordinator.prepare("bank", broken)
+                assert isinstance(refusal, Refusal)
+                assert reason in refusal.reasons[0], refusal
+
+    run(part())
+
+
+def test_a_contract_runs_once(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            coordinator = here.coordinator
+            contract = await coordinator.signed()
+            first = await coordinator.prepare_all(contract)
+            again = await coordinator.prepare_all(contract)  # prepared anew, as long as it has not begun
+            assert first.keys() == again.keys()
+            await coordinator.release(contract)
+            await coordinator.ended("bank", contract)
+            with pytest.raises(Conflict, match="only one that is ready can start"):
+                await coordinator.start("bank", contract, {})
+            refusal = await coordinator.prepare("bank", contract)
+            assert isinstance(refusal, Refusal)
+            assert refusal.reasons == ("this contract has run before; a contract runs once",)
+        async with world(folder) as here:  # nor after a restart
+            refusal = await here.coordinator.prepare("bank", contract)
+            assert isinstance(refusal, Refusal)
+            assert "a contract runs once" in refusal.reasons[0]
+            with pytest.raises(NotFound):
+                await here.coordinator.progress("bank", contract)
+            other = await here.coordinator.offer("bank", wish(attributes=["age", "job"]))
+            assert "a second release with other columns" in str(other)  # the ledger is kept
+
+    run(part())
+    whole(folder, "bank")
+
+
+def test_so_many_sessions_at_once(folder: Folder) -> None:
+    folder.write_conf("bank", sessions=1)
+
+    async def part() -> None:
+        async with world(folder) as here:
+            coordinator = here.coordinator
+            first, second = await coordinator.signed(), await coordinator.signed()
+            assert isinstance(await coordinator.prepare("bank", first), Ready)
+            token = coordinator.token("bank", second)
+            refusal = await coordinator.prepare("bank", second, token)
+            assert isinstance(refusal, Refusal)
+            assert refusal.busy
+            assert refusal.reasons == ("1 sessions are running, and no more are allowed",)
+            assert (await coordinator.cancel("bank", first)).state == "cancelled"
+            assert isinstance(await coordinator.prepare("bank", second, token), Ready)  # it was not used up
+
+    run(part())
+
+
+def test_a_session_that_nobody_starts_is_dropped(folder: Folder) -> None:
+    conf = folder.conf("bank")
+    conf.write_text(conf.read_text().replace("start = 60", "start = 0.2"))
+
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed()
+            assert isinstance(await here.coordinator.prepare("bank", contract), Ready)
+            end = await here.coordinator.ended("bank", contract)
+            assert end.state == "cancelled"
+            assert "nobody started the session" in end.problems[0]
+            with pytest.raises(Conflict):
+                await here.coordinator.start("bank", contract, {})
+            assert isinstance(await here.coordinator.prepare("bank", contract), Ready)
+
+    run(part())
+
+
+def test_everybodys_address_is_needed(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed()
+            await here.coordinator.prepare("bank", contract)
+            with pytest.raises(ParameterError, match="no address of clinic, coordinator"):
+                await here.coordinator.start("bank", contract, {"bank": "127.0.0.1:1"})
+            with pytest.raises(ParameterError, match="is not an address"):
+                await here.coordinator.start("bank", contract, {"clinic": "x", "coordinator": "y"})
+            assert (await here.coordinator.progress("bank", contract)).state == "ready"
+
+    run(part())
+
+
+def test_a_cancelled_session_tells_its_peers(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed()
+            async with held(here.coordinator, contract):
+                before = await here.coordinator.progress("bank", contract)
+                assert (before.state, before.kind) == ("running", None)
+                assert (await here.coordinator.cancel("bank", contract)).state == "cancelled"
+                end = await here.coordinator.ended("clinic", contract)
+                assert (end.state, end.culprit) == ("failed", "bank")
+                assert end.problems == ("party bank: was stopped",)
+            assert (await here.coordinator.cancel("bank", contract)).state == "cancelled"  # again is no harm
+
+    run(part())
+    (end,) = audited(folder, "bank", "session end")
+    assert end["cause"] == "stopped"
+
+
+def test_a_node_that_ends_tells_its_peers(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder, "clinic") as clinic:
+            async with world(folder, "bank") as bank:
+                both = Coordinator({**bank.coordinator.https, **clinic.coordinator.https})
+                contract = await both.signed()
+                holding = held(both, contract)
+                await holding.__aenter__()
+            end = await clinic.coordinator.ended("clinic", contract)
+            assert (end.state, end.culprit, end.problems) == ("failed", "bank", ("party bank: was stopped",))
+            await holding.__aexit__(None, None, None)
+
+    run(part())
+    whole(folder, "bank")
+
+
+def test_an_unreachable_requirement_tells_no_figure(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed(
+                wish(privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": COMMON + 1}])
+            )
+            with pytest.raises(PeerError):
+                await here.coordinator.release(contract)
+            end = await here.coordinator.ended("bank", contract)
+            assert (end.state, end.kind) == ("failed", "RequirementUnreachable")
+            assert "cannot be reached" in end.problems[0]
+            assert f"{COMMON} records" not in end.problems[0]
+            assert Ledger.load(folder.state("bank") / "ledger.jsonl").records == ()
+
+    run(part())
+
+
+def test_ports_are_kept_to(folder: Folder) -> None:
+    async def part() -> None:
+        port = free_port()
+        folder.write_conf("bank", extra=f'session_ports = [{port}, {port}]\nsession_host = "localhost"')
+        async with world(folder) as both:
+            first, second = await both.coordinator.signed(), await both.coordinator.signed()
+            assert await both.coordinator.prepare("bank", first) == Ready(f"localhost:{port}")
+            refusal = await both.coordinator.prepare("bank", second)
+            assert isinstance(refusal, Refusal)
+            assert (refusal.busy, refusal.reasons) == (True, ("no port is free for one more session",))
+            await both.coordinator.cancel("bank", first)
+            await both.coordinator.release(second)
+
+    run(part())
+
+
+def test_rows_with_missing_cells_stay_out(folder: Folder) -> None:
+    table = folder.path / "bank" / "customers.csv"
+    lines = table.read_text().splitlines()
+    ssn, _, *rest = lines[1].split(",")
+    lines[1] = ",".join([ssn, "?", *rest])
+    *used, _ = lines[2].split(",")
+    lines[2] = ",".join([*used, ""])  # a column that nobody asks for may be empty
+    table.write_text("\n".join(lines) + "\n")
+
+    async def part() -> None:
+        async with world(folder) as here:
+            release = await here.coordinator.release(await here.coordinator.signed())
+            assert release.rows == COMMON - 1
+
+    run(part())
+
+
+def test_many_sessions_at_once(folder: Folder) -> None:
+    for name in ("bank", "clinic"):
+        folder.write_conf(name, sessions=8)
+
+    async def part() -> None:
+        async with world(folder) as here:
+            contracts = [await here.coordinator.signed() for _ in range(8)]
+            releases = await asyncio.gather(*map(here.coordinator.release, contracts))
+            assert [release.rows for release in releases] == [COMMON] * 8
+            for contract in contracts:
+                assert (await here.coordinator.ended("bank", contract)).state == "done"
+
+    run(part())
+    assert len(Ledger.load(folder.state("bank") / "ledger.jsonl").records) == 8
+    whole(folder, "bank")
+
+
+def test_a_session_that_is_being_dropped_cannot_be_started(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = await here.coordinator.signed()
+            addresses = await here.coordinator.prepare_all(contract)
+            book = {**addresses, "coordinator": "127.0.0.1:1"}
+            cancelled, started = await asyncio.gather(
+                here.coordinator.cancel("bank", contract),
+                here.coordinator.start("bank", contract, book),
+                return_exceptions=True,
+            )
+            assert not isinstance(cancelled, BaseException)
+            assert isinstance(started, Conflict) or started.state in ("running", "cancelled")
+            assert (await here.coordinator.ended("bank", contract)).state in ("cancelled", "failed")
+            assert here.nodes["bank"].node.sessions.running("customers") == 0
+
+    run(part())

@@ -1,0 +1,370 @@
+"""A whole house for tests: parties' nodes as processes of their own, and a coordinator in a thread or a process.
+
+    with House(tmp_path) as house:
+        house.start_nodes()
+        with house.coordinator() as coordinator:      # in this process; house.serve() starts one of its own
+            ana = house.user("ana")
+            session = coordinator.ask(ana, house.request())
+            done = house.finished(coordinator, session.id)
+
+Everything is real: TLS, processes, tables on the disk, the database. Ports are free ones. Waits are on conditions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from masquerade.net.trial import make_trial
+from masquerade.service.accounts import Accounts
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.store import Session, Status, Store, User
+
+PASSWORD = "correct horse battery"
+PATIENCE = 90.0  # seconds: for a loaded machine, not for the work
+OPEN = {
+    "access": "public",
+    "purposes": ["*"],
+    "least_k": 2,
+    "share_class": True,
+    "show_steps": True,
+    "allow_rerelease": True,
+}
+JOBS = ("baker", "carpenter", "lawyer", "nurse", "teacher", "writer")
+TOWNS = ("Aachen", "Bonn", "Celle", "Dachau")
+
+Answer = TypeVar("Answer")
+
+
+def wait_until(condition: Callable[[], Answer], what: str, patience: float = PATIENCE) -> Answer:
+    """The first answer that is true."""
+    deadline = time.monotonic() + patience
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        assert time.monotonic() < deadline, f"waited too long: {what}"
+        time.sleep(0.02)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Process:
+    """A command that says when it is ready."""
+
+    process: subprocess.Popen[str]
+    ready: dict[str, Any]
+    log: Path
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.ended()
+
+    def ended(self, patience: float = 30) -> int:
+        """Wait for its end; its exit code."""
+        code = self.process.wait(timeout=patience)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
+
+    def stop(self) -> int:
+        """End it as a person does; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+
+LAUNCH = "from masquerade.cli import main; main()"
+
+
+def launch(words: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> Process:
+    """Start `masquerade …` and wait for its one line of JSON."""
+    with log.open("a") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-c", LAUNCH, *words, "--json"],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, **(environment or {})},
+        )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        process.wait()
+        raise AssertionError(f"{' '.join(words)} did not start: {log.read_text()[-2000:]}")
+    return Process(process, json.loads(line), log)
+
+
+@dataclass
+class House:
+    """Two parties (or three) with some people in common, and a coordinator."""
+
+    folder: Path
+    parties: tuple[str, ...] = ("bank", "clinic")
+    people: int = 200
+    policies: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # by party: what differs from OPEN
+    coordinator_keys: str = ""  # more lines of coordinator.toml
+    console: bool = False
+    prefix: str = ""  # of every identifier, so that it can be looked for
+    seed: int = 7
+    nodes: dict[str, Process] = field(default_factory=dict)
+    servers: list[Process] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        make_trial(self.folder, ["coordinator", *self.parties])
+        self.party_port = free_port()
+        self.ports = {party: free_port() for party in self.parties}
+        for party in self.parties:
+            self.write_table(party)
+            self.write_node(party)
+        self.write_coordinator()
+
+    # --- files ---
+
+    def write_table(self, party: str, people: int | None = None, *, change: str = "") -> None:
+        """A party's table; every party lacks some people. `change` makes it another one."""
+        rng = random.Random(self.seed)
+        lines = []
+        for number in range(people or self.people):
+            age, job, town = rng.randint(18, 90), rng.choice(JOBS), rng.choice(TOWNS)
+            salary, colour = rng.randint(10, 99) * 100, rng.choice(("red", "green", "blue"))
+            disease = rng.choice(("flu", "cold", "measles"))
+            income = "high" if (age > 50) != (rng.random() < 0.15) else "low"
+            name = f"{self.prefix}{number}"
+            cells = {
+                "bank": (name, job, salary),
+                "clinic": (name, age, town, disease, income),
+                "shop": (name, colour),
+            }
+            if number % 10 != self.parties.index(party):
+                lines.append(",".join(map(str, cells[party])))
+        if change:
+            lines = lines[:-1]
+        heads = {"bank": "ssn,job,salary", "clinic": "ssn,age,town,disease,income", "shop": "ssn,colour"}
+        (self.folder / f"{party}.csv").write_text("\n".join([heads[party], *lines]) + "\n")
+
+    def write_node(self, party: str, **policy: Any) -> Path:
+        """A node's configuration; `policy` changes the policy."""
+        columns = {
+            "bank": 'attributes.job = { taxonomy = "flat" }\nattributes.salary = { type = "continuous" }',
+            "clinic": 'sensitive = ["disease"]\nclass = "income"\nattributes.age = { type = "continuous" }\n'
+            'attributes.town = { taxonomy = "flat" }',
+            "shop": 'attributes.colour = { taxonomy = "flat" }',
+        }
+        rules = {**OPEN, **self.policies.get(party, {}), **policy}
+        text = f"""
+name = "{party}"
+address = "127.0.0.1:{self.ports[party]}"
+identity = "{party}"
+trust = "{party}/trust"
+state = "{party}-state"
+
+[coordinator]
+address = "127.0.0.1:{self.party_port}"
+
+[timings]
+watch = 0.2
+silence = 20
+
+[datasets.people]
+source = "{party}.csv"
+id = "ssn"
+{columns[party]}
+
+[datasets.people.policy]
+{_toml(rules)}
+"""
+        path = self.folder / f"{party}.toml"
+        path.write_text(text)
+        return path
+
+    def write_coordinator(self, keys: str = "", *, state: str = "coordinator-state") -> Path:
+        """The coordinator's configuration; `keys` are more lines at its top."""
+        sections = "\n".join(
+            f'[parties.{party}]\naddress = "127.0.0.1:{self.ports[party]}"' for party in self.parties
+        )
+        more = keys or self.coordinator_keys
+        timings = "" if "[timings]" in more else "[timings]\nretry = 0.2\nrefresh = 1\nsilence = 20\n"
+        text = f"""
+name = "coordinator"
+address = "127.0.0.1:0"
+party_address = "127.0.0.1:{self.party_port}"
+identity = "coordinator"
+trust = "coordinator/trust"
+state = "{state}"
+console = {_value(self.console)}
+{more}
+{timings}
+{sections}
+"""
+        path = self.folder / "coordinator.toml"
+        path.write_text(text)
+        return path
+
+    # --- processes ---
+
+    def start_nodes(self, *parties: str) -> None:
+        for party in parties or self.parties:
+            self.start_node(party)
+
+    def start_node(self, party: str) -> Process:
+        words = ["party", "serve", str(self.folder / f"{party}.toml")]
+        self.nodes[party] = launch(words, self.folder / f"{party}.log")
+        return self.nodes[party]
+
+    def serve(self) -> Process:
+        """A coordinator as a process of its own."""
+        words = ["coordinator", "serve", str(self.folder / "coordinator.toml")]
+        self.servers.append(launch(words, self.folder / "coordinator.log"))
+        return self.servers[-1]
+
+    @contextmanager
+    def coordinator(self) -> Iterator[Coordinator]:
+        """A coordinator in this process, whose background work runs in a thread."""
+        with Coordinator(self.settings()) as coordinator, working(coordinator):
+            yield coordinator
+
+    def settings(self) -> Settings:
+        return Settings.load(self.folder / "coordinator.toml")
+
+    def store(self) -> Store:
+        """The coordinator's store, beside it."""
+        settings = self.settings()
+        settings.make_state()
+        return Store.open(settings.database, base=settings.state)
+
+    def user(self, name: str, role: str = "analyst") -> User:
+        """An account, made when it is missing."""
+        with self.store() as store:
+            found = store.users.with_hash(name)
+            return found[0] if found is not None else Accounts(store).create(name, PASSWORD, role)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for each in [*self.servers, *self.nodes.values()]:
+            if each.process.poll() is None:
+                each.process.terminate()
+        for each in [*self.servers, *self.nodes.values()]:
+            try:
+                each.ended()
+            except subprocess.TimeoutExpired:
+                each.kill()
+
+    # --- requests ---
+
+    def request(self, **changes: Any) -> dict[str, Any]:
+        wanted: dict[str, Any] = {
+            "purpose": "research",
+            "attributes": ["age", "job", "salary", "town"],
+            "class": "income",
+            "budget": 1_000_000,
+            "privacy": [{"model": "k-anonymity", "qid": ["age", "job"], "k": 4}],
+        }
+        return wanted | changes
+
+    def known(self, coordinator: Coordinator, user: User) -> None:
+        """Wait until a user may ask every party."""
+        wait_until(
+            lambda: {each.party for each in coordinator.providers(user)} >= set(self.parties),
+            "all parties have published",
+        )
+
+    def finished(self, coordinator: Coordinator, session_id: str, *also: Status) -> Session:
+        """A session once it ended, or stands where nothing happens without a person."""
+        stops = {Status.AWAITING_CLIENT, *also}
+
+        def looked() -> Session | None:
+            session = coordinator.store.sessions.get(session_id)
+            return session if session.status.final or session.status in stops else None
+
+        try:
+            return wait_until(looked, f"session {session_id} ends")
+        except AssertionError:
+            told = [(each.kind, dict(each.data)) for each in coordinator.store.events.after(session_id)]
+            raise AssertionError(f"session does not end: {told[-8:]}") from None
+
+
+def working(coordinator: Coordinator) -> AbstractContextManager[None]:
+    """The coordinator's background work in a thread, while the block runs."""
+    return in_thread(coordinator.running)
+
+
+@contextmanager
+def in_thread(work: Callable[[], AbstractAsyncContextManager[Any]]) -> Iterator[None]:
+    """An asynchronous block that lasts as long as this one, in an event loop of its own."""
+    ready = threading.Event()
+    stop: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+    failed: list[BaseException] = []
+
+    async def main() -> None:
+        over, loop = asyncio.Event(), asyncio.get_running_loop()
+        async with work():
+            stop.append((loop, over))
+            ready.set()
+            await over.wait()
+        for left in list(loop._transports.values()):  # type: ignore[attr-defined] # a peer was about to connect
+            left.abort()
+        await asyncio.sleep(0.01)
+
+    def run() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run, name="in thread")
+    thread.start()
+    ready.wait()
+    try:
+        if failed:
+            raise failed[0]
+        yield
+    finally:
+        for loop, over in stop:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(over.set)
+        thread.join(60)
+        assert not thread.is_alive(), "it does not end"
+    if failed:
+        raise failed[0]
+
+
+def _toml(content: Mapping[str, Any]) -> str:
+    plain = [f"{key} = {_value(value)}" for key, value in content.items() if key != "privacy"]
+    for entry in content.get("privacy", []):
+        plain.append("[[datasets.people.policy.privacy]]")
+        plain += [f"{key} = {_value(value)}" for key, value in entry.items()]
+    return "\n".join(plain)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
+    return json.dumps(value)
