@@ -86,7 +86,7 @@ def test_broken_requirements_are_refused(written: dict[str, object]) -> None:
 
 
 def test_sensitive_values_of_another_party_are_refused_with_the_reason() -> None:
-    part = mq.LDiversity(["a", "b"], l=2, sensitive="s")
+    part = mq.TCloseness(["a", "b"], t=0.2, sensitive="s")
     [(refused, reason)] = refuse_distant_sensitive([part], {"a": "bank", "b": "loans", "s": "bank"})
     assert refused is part
     assert "over b of other parties needs a secure check" in reason

@@ -20,8 +20,8 @@ from protocol.test_mashup import LOANS, REQUIREMENT, bag, contract_of
 IDS = [str(row).encode() for row in range(34)]
 
 
-def scripts() -> dict[str, Any]:
-    contract = contract_of(REQUIREMENT, LOANS)
+def scripts(argmax: str) -> dict[str, Any]:
+    contract = contract_of(REQUIREMENT, LOANS, argmax=argmax)
     made: dict[str, Any] = {name: party(name, contract, loan_table(), IDS) for name in contract.parties}
     made[ASSEMBLER] = assemble(contract)
     return made
@@ -48,6 +48,18 @@ ALONE = mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class"
 @settings(max_examples=150, deadline=None)
 @given(at=st.integers(0, 24), data=st.data())
 def test_any_field_of_any_message_may_be_wrong(at: int, data: st.DataObject) -> None:
+    any_field_may_be_wrong("plain", "bank", at, data)
+
+
+@settings(max_examples=60, deadline=None)
+@given(who=st.sampled_from(["bank", "loans"]), at=st.integers(3, 36), data=st.data())
+def test_any_field_of_any_message_may_be_wrong_where_scores_are_hidden(
+    who: str, at: int, data: st.DataObject
+) -> None:
+    any_field_may_be_wrong("secure", who, at, data)
+
+
+def any_field_may_be_wrong(argmax: str, who: str, at: int, data: st.DataObject) -> None:
     def tamper(message: Message) -> Message:
         fields = [name for name in message.__struct_fields__ if name != "seconds"]
         name = data.draw(st.sampled_from(fields))
@@ -63,8 +75,8 @@ def test_any_field_of_any_message_may_be_wrong(at: int, data: st.DataObject) -> 
         )
         return decode(encode(changed), [type(message)])
 
-    made = scripts()
-    made["bank"] = tampering(made["bank"], at, tamper)
+    made = scripts(argmax)
+    made[who] = tampering(made[who], at, tamper)
     try:
         results = run_together(made)
     except (PeerError, mq.AnswerIsNo, mq.BadInput):
@@ -85,8 +97,9 @@ def flipped(value: bytes) -> st.SearchStrategy[bytes]:
     )
 
 
-def test_without_tampering_the_release_is_that_of_one_table() -> None:
-    assert bag(run_together(scripts())[ASSEMBLER].table) == bag(ALONE.table)
+@pytest.mark.parametrize("argmax", ["secure", "plain"])
+def test_without_tampering_the_release_is_that_of_one_table(argmax: str) -> None:
+    assert bag(run_together(scripts(argmax))[ASSEMBLER].table) == bag(ALONE.table)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +112,8 @@ def test_without_tampering_the_release_is_that_of_one_table() -> None:
         ("children", b"\0", "broken instruction"),
     ],
 )
-def test_wrong_instructions_are_named(field: str, value: object, problem: str) -> None:
+@pytest.mark.parametrize("argmax", ["secure", "plain"])
+def test_wrong_instructions_are_named(argmax: str, field: str, value: object, problem: str) -> None:
     from masquerade.protocol.mashup import Instruct
 
     def tamper(message: Message) -> Message:
@@ -108,9 +122,9 @@ def test_wrong_instructions_are_named(field: str, value: object, problem: str) -
         fields = {name: getattr(message, name) for name in message.__struct_fields__}
         return Instruct(**{**fields, field: value})
 
-    made = scripts()
+    made = scripts(argmax)
     bank = made["bank"]
-    for at in range(12):
+    for at in range(40):
         bank = tampering(bank, at, tamper)
     made["bank"] = bank
     with pytest.raises(PeerBrokeProtocol, match=problem) as caught:

@@ -11,18 +11,14 @@ import pytest
 import masquerade as mq
 from masquerade.net.memory import Heard, Wire
 from masquerade.net.script import decode, encode
-from masquerade.protocol.align import Blinded, Positions
 from masquerade.protocol.argmax import Offer
-from masquerade.protocol.classes import ClassDigest
 from masquerade.protocol.columns import Columns, Told
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
-from masquerade.protocol.mashup import Finished, Instruct
+from masquerade.protocol.mashup import Instruct
 from masquerade.protocol.party import ASSEMBLER
 from papers.paper_tables import loan_table
 from protocol.test_mashup import LOANS, REQUIREMENT, contract_of, run_mashup
-
-KINDS = [Blinded, Positions, ClassDigest, Offer, Instruct, Finished]
 
 
 def recorded(contract: Contract, table: mq.Table) -> Wire:
@@ -71,7 +67,7 @@ def simulated_instructions(contract: Contract, handed: dict[str, Columns]) -> li
 
 @pytest.mark.parametrize("party", ["bank", "loans"])
 def test_a_partys_view_follows_from_the_release_and_the_order_of_steps(party: str) -> None:
-    contract = contract_of(REQUIREMENT, LOANS)
+    contract = contract_of(REQUIREMENT, LOANS, argmax="plain")
     wire = recorded(contract, loan_table())
     view = [heard for heard in wire.seen_by(party) if heard.sender != ASSEMBLER]
     by_kind: dict[str, list[Heard]] = {}

@@ -114,17 +114,13 @@ qids = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    records=people,
-    qids=qids,
-    score=st.sampled_from([name for name in SCORES if name != "certainty"]),
-    dealt=st.lists(st.integers(0, 4), min_size=5, max_size=5),
-    uncommon=st.integers(0, 3),
-)
-def test_any_split_gives_the_release_of_one_table(
-    records: list[dict[str, Any]], qids: list[Any], score: str, dealt: list[int], uncommon: int
-) -> None:
+scores = st.sampled_from([name for name in SCORES if name != "certainty"])
+deals = st.lists(st.integers(0, 4), min_size=5, max_size=5)
+
+
+def a_split(
+    records: list[dict[str, Any]], qids: list[Any], score: str, dealt: list[int], **terms: Any
+) -> tuple[mq.Table, Contract]:
     table = mq.Table(pa.Table.from_pylist(records), SCHEMA)
     parts = [mq.KAnonymity(names, min(k, len(records))) for names, k in qids]
     requirement: mq.Requirement = parts[0]
@@ -134,9 +130,12 @@ def test_any_split_gives_the_release_of_one_table(
     holders = {name: f"party-{dealt[at]}" for at, name in enumerate(SCHEMA.names)}
     if len(set(holders.values())) == 1:
         holders["Town"] = "party-other"
-    contract = contract_of(requirement, holders, target=target, score=score)
-    release = run_mashup(table, contract, uncommon=uncommon)
-    alone = mq.anonymize(table, requirement, mq.TopDownSpecialization(target, score))
+    return table, contract_of(requirement, holders, target=target, score=score, **terms)
+
+
+def is_the_release_of_one_table(release: Release, table: mq.Table, contract: Contract) -> None:
+    way = mq.TopDownSpecialization(contract.class_name, contract.score)
+    alone = mq.anonymize(table, contract.requirement, way)
     assert [(s.attribute, s.value, s.children, s.score) for s in release.steps] == [
         (s.attribute, s.value, s.children, s.score) for s in alone.steps
     ]
@@ -144,8 +143,30 @@ def test_any_split_gives_the_release_of_one_table(
     assert [v.summary() for v in release.verdicts] == [v.summary() for v in alone.verdicts]
 
 
-def test_algorithm_2_of_the_papers_example() -> None:
-    contract = contract_of(REQUIREMENT, LOANS, adversary="malicious", epsilon="0.01")
+@settings(max_examples=60, deadline=None)
+@given(records=people, qids=qids, score=scores, dealt=deals, uncommon=st.integers(0, 3))
+def test_any_split_gives_the_release_of_one_table(
+    records: list[dict[str, Any]], qids: list[Any], score: str, dealt: list[int], uncommon: int
+) -> None:
+    table, contract = a_split(records, qids, score, dealt, argmax="plain")
+    is_the_release_of_one_table(run_mashup(table, contract, uncommon=uncommon), table, contract)
+
+
+@settings(max_examples=10, deadline=None)
+@given(records=people, qids=qids, score=scores, dealt=deals)
+def test_any_split_gives_the_release_of_one_table_without_showing_scores(
+    records: list[dict[str, Any]], qids: list[Any], score: str, dealt: list[int]
+) -> None:
+    table, contract = a_split(records, qids, score, dealt)
+    assert contract.argmax == "secure"
+    wire = Wire()
+    is_the_release_of_one_table(run_mashup(table, contract, wire=wire), table, contract)
+    assert "offer" not in {message.kind for message in wire.heard}
+
+
+@pytest.mark.parametrize("argmax", ["secure", "plain"])
+def test_algorithm_2_of_the_papers_example(argmax: str) -> None:
+    contract = contract_of(REQUIREMENT, LOANS, adversary="malicious", epsilon="0.01", argmax=argmax)
     release = run_mashup(loan_table(), contract)
     assert [(s.attribute, round(s.score, 4), s.party) for s in release.steps] == [
         ("Salary", 0.3827, "bank"),
@@ -222,7 +243,7 @@ def test_numbers_and_texts_are_the_same_identifiers() -> None:
 
 
 def test_a_false_score_is_named() -> None:
-    contract = contract_of(REQUIREMENT, LOANS)
+    contract = contract_of(REQUIREMENT, LOANS, argmax="plain")
     from masquerade.net.script import Send
     from masquerade.protocol.argmax import Offer
 

@@ -39,7 +39,7 @@ class Partition:
 
     def allows(self, carriers: Rows | None, instruction: Instruction) -> bool:
         """Whether every group that the instruction would make satisfies the requirements."""
-        keys, bound = self._keys(carriers, instruction)
+        keys, bound = self.keys(carriers, instruction)
         for requirement in self.requirements:
             if requirement.sensitive is None:
                 names: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Partition:
 
     def anonymity_after(self, carriers: Rows | None, instruction: Instruction) -> int:
         """A(QID) once the instruction is carried out."""
-        keys, bound = self._keys(carriers, instruction)
+        keys, bound = self.keys(carriers, instruction)
         smallest = int(sizes_of(keys, bound).min())
         # Records of a group agree on the attribute, so a group carries the value as a whole or not at all.
         touched = np.bincount(keys // instruction.n_children, minlength=self.sizes.size)
@@ -70,7 +70,7 @@ class Partition:
 
     def split(self, carriers: Rows | None, instruction: Instruction) -> None:
         """Tell the children's records apart: the first child keeps its groups' numbers, the others get new ones."""
-        keys, bound = self._keys(carriers, instruction)
+        keys, bound = self.keys(carriers, instruction)
         n_children = instruction.n_children
         counts = np.bincount(keys, minlength=bound).reshape(-1, n_children)
         numbers = np.repeat(np.arange(self.sizes.size), n_children).reshape(-1, n_children)
@@ -84,7 +84,7 @@ class Partition:
         else:
             self.labels[carriers] = numbers.ravel()[keys]
 
-    def _keys(self, carriers: Rows | None, instruction: Instruction) -> tuple[Counts, int]:
+    def keys(self, carriers: Rows | None, instruction: Instruction) -> tuple[Counts, int]:
         """A number for each (group, child) of each carrier, and the bound of those numbers."""
         n_children = instruction.n_children
         labels = self.labels if carriers is None else self.labels.take(carriers)

@@ -65,7 +65,7 @@ class TolerantPartition(Partition):
     def _parts(self, carriers: Rows | None, instruction: Instruction) -> _Parts:
         if self._judged is not None and self._judged[0] is instruction:
             return self._judged[1]
-        keys, bound = self._keys(carriers, instruction)
+        keys, bound = self.keys(carriers, instruction)
         found, sizes = occurring(keys, bound)
         violating = np.zeros(found.size, bool)
         for requirement in self.requirements:

@@ -40,8 +40,9 @@ def describe(made: Mashup) -> list[str]:
     """A few lines for a person, the last of them the cost."""
     release = made.release
     sent = ", ".join(f"{name} {count:,} bytes" for name, count in made.bytes_sent.items())
+    suppressed = f", {release.suppressed:,} suppressed" if release.suppressed else ""
     return [
-        f"{release.rows:,} common records; released in {release.group_sizes.size:,} groups",
+        f"{release.rows:,} common records; released in {release.group_sizes.size:,} groups{suppressed}",
         *written_lines(release, made.table, made.report),
         f"transcripts: {made.transcripts}",
         seconds_line(release),

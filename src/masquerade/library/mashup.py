@@ -36,12 +36,14 @@ from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity
 from masquerade.net.running import run_async
+from masquerade.net.script import kind_of
 from masquerade.net.session import run_script
 from masquerade.net.transcript import read_transcript
 from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.dka.datafly import ChiShare
 from masquerade.protocol.dka.party import DKA_DATAFLY
 from masquerade.protocol.party import ASSEMBLER
 
@@ -293,12 +295,11 @@ def _written(
     release = replace(as_public(assembled), settings={**assembled.settings, "job": plan.settings()})
     sent = {
         name: [
-            entry.size
-            for entry in read_transcript(Records(folder, name).transcript)
-            if entry.direction == "sent"
+            entry for entry in read_transcript(Records(folder, name).transcript) if entry.direction == "sent"
         ]
         for name in contract.parties
     }
+    opened = sum(entry.kind == kind_of(ChiShare) for entry in sent[contract.parties[0]])
     deliver(release, outputs, on_stage)
     transcripts.mkdir(exist_ok=True)
     for name in contract.parties:
@@ -309,7 +310,7 @@ def _written(
         outputs.table,
         outputs.report,
         transcripts,
-        {name: sum(sizes) for name, sizes in sent.items()},
-        {name: len(sizes) for name, sizes in sent.items()},
-        len(release.steps),
+        {name: sum(entry.size for entry in entries) for name, entries in sent.items()},
+        {name: len(entries) for name, entries in sent.items()},
+        opened if contract.algorithm == DKA_DATAFLY else len(release.steps),
     )

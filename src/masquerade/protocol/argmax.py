@@ -1,7 +1,7 @@
 """Who has the best candidate? The one step of a mashup that compares the parties' scores.
 
-`plain` is the paper's: everybody tells its best score. A later way shows the winner alone; whatever the way, the
-winner is the higher score, then the earlier attribute of the joint schema.
+`plain` is the paper's: everybody tells its best score. The usual way shows the winner alone (secure_argmax.py).
+Whatever the way, the winner is the higher score, then the earlier attribute of the joint schema.
 
 Leakage of `plain`: each round, every party learns every other party's best valid score and the attribute that has
 it, or that it has none or holds back. Rounds: 1. Messages: n (n − 1).
@@ -32,6 +32,10 @@ class Bid:
 
     score: int
     position: int
+
+    def beats(self, other: Bid) -> bool:
+        """Whether it wins against another party's."""
+        return (self.score, -self.position) > (other.score, -other.position)
 
 
 @dataclass(frozen=True)

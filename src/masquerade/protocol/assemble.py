@@ -49,7 +49,7 @@ def assemble(contract: Contract, weights: dict[str, float] | None = None) -> Scr
         columns=released,
         steps=_steps(handed),
         group_sizes=comparison.group_sizes,
-        rows=rows,
+        rows=rows + _suppressed(handed),
         dropped_rows=0,
         dropped=tuple(dict.fromkeys(name for columns in handed.values() for name in columns.left_out)),
         metrics=measure(comparison, losses),
@@ -58,10 +58,12 @@ def assemble(contract: Contract, weights: dict[str, float] | None = None) -> Scr
             "source": " and ".join(contract.parties),
             "parties": list(contract.parties),
             "contract": contract.hash.hex(),
+            **({"argmax": contract.argmax} if contract.algorithm == "tds" else {}),
         },
         seconds={
             part: max(columns.seconds.get(part, 0.0) for columns in handed.values())
-            for part in ("align", "protocol")
+            for part in ("align", "prepare", "protocol")
+            if part != "prepare" or any(part in columns.seconds for columns in handed.values())
         },
     )
 
@@ -94,6 +96,18 @@ def _generalised(name: str, cells: pa.Table) -> Generalised:
 
 def _classes(contract: Contract, cells: pa.Table) -> Coded | None:
     return Table(cells).coded(contract.class_name) if contract.class_name is not None else None
+
+
+def _suppressed(handed: dict[str, Columns]) -> int:
+    """How many common records are not released: both parties of DkA know it."""
+    told = {party: columns.suppressed for party, columns in handed.items()}
+    first, *others = told.items()
+    for party, number in others:
+        if number != first[1]:
+            raise PeerBrokeProtocol(
+                party, f"told {number} suppressed records where {first[0]} told {first[1]}"
+            )
+    return first[1]
 
 
 def _check_losses(contract: Contract, handed: dict[str, Columns]) -> None:

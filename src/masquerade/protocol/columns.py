@@ -30,6 +30,7 @@ class Columns(Message, tag="columns", frozen=True):
     losses: dict[str, AttributeLoss]
     left_out: tuple[str, ...]
     seconds: dict[str, float]
+    suppressed: int = 0  # common records that are not in the table
 
 
 class Received(Message, tag="received", frozen=True):

@@ -17,6 +17,7 @@ from masquerade.errors import ParameterError
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.models import MODELS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
+from masquerade.protocol.distant_parts import CHECKED, distant_from, least_size
 
 _DECIMALS = ("l", "c", "t", "alpha", "confidence")  # parameters that may be decimals
 
@@ -35,12 +36,13 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parties: tuple[str, ...]  # the order matters: the first guides, the last compares
     columns: tuple[Contribution, ...]
     requirements: tuple[dict[str, Any], ...]
-    score: str
+    score: str  # "" where the algorithm has none
     class_name: str | None = None
     class_from: str | None = None  # who shares the class; None when every party holds it
-    argmax: Literal["plain"] = "plain"
+    argmax: Literal["secure", "plain"] = "secure"  # "plain": everybody shows its best score
     adversary: Literal["semi-honest", "malicious"] = "semi-honest"
     epsilon: str = "0.01"
+    algorithm: Literal["tds", "dka-datafly"] = "tds"
     normalize: Literal["none", "strip", "casefold"] = "strip"
     most_records: int = 20_000_000
     version: int = PROTOCOL_VERSION
@@ -120,23 +122,31 @@ def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
 def refuse_distant_sensitive(
     parts: Sequence[GroupRequirement], holder: Mapping[str, str]
 ) -> list[tuple[GroupRequirement, str]]:
-    """The requirements that need another party's sensitive values to judge a split, each with the reason.
+    """The requirements that need another party's sensitive values, and have no secure check, each with the reason.
 
     Judging it openly would show a party a finer partition than the release has whenever the answer is no.
     """
     refused = []
     for part in parts:
-        if part.sensitive is None or part.sensitive not in holder:
+        distant = distant_from(part, holder)
+        if not distant or part.sensitive is None:
             continue
         where = holder[part.sensitive]
-        distant = sorted({name for name in part.qid if holder.get(name) != where})
-        if distant:
+        over = f"{part.model} on {part.sensitive}, which {where} holds, over {', '.join(distant)} of other parties"
+        if not isinstance(part, CHECKED):
+            models = ", ".join(each.model for each in CHECKED)
             refused.append(
                 (
                     part,
-                    f"{part.model} on {part.sensitive}, which {where} holds, over {', '.join(distant)} of other "
-                    "parties needs a secure check that this version does not have; "
-                    f"use a QID of {where}'s own attributes",
+                    f"{over} needs a secure check that this version does not have; "
+                    f"use a QID of {where}'s own attributes, or one of {models}",
+                )
+            )
+        elif least_size(part, parts) < 2:
+            refused.append(
+                (
+                    part,
+                    f"{over} needs groups of at least two records; add k-anonymity over {', '.join(part.qid)}",
                 )
             )
     return refused

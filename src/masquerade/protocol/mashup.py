@@ -8,11 +8,14 @@ algorithm, so the sequence of specializations is the one that a trusted party wi
     everyone   the winner, its attribute, and for each common record that carried the specialised value, its child:
                the generalised value of its own identified people, as the release will have it or more general
     everyone   what the way of comparing scores shows (protocol/argmax.py)
+    everyone   where requirements look at sensitive attributes of other parties, whether the winner's candidate is
+               withdrawn because one of them would not hold (protocol/distant_checks.py)
 
 Cost of a round: the comparison, and one instruction of about carriers · entropy bits to n − 1 peers.
 
 Everybody recomputes the winner's score and the validity from the instruction; a peer whose instruction does not fit
-what was agreed is named, and the session ends.
+what was agreed is named, and the session ends. So is a winner whose candidate is worse than our own: the comparison
+came out wrong, by its doing or, with more than two parties, by another's.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from masquerade.engine.counts import pair_counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.argmax import ArgMax, Bid, Winner, plain
+from masquerade.protocol.distant_checks import DistantChecks, Settled
 from masquerade.protocol.instruction_code import pack, unpack
 from masquerade.protocol.participation import AlwaysTakePart, Participation
 
@@ -82,6 +86,7 @@ def mashup(
     classes: Coded | None,
     *,
     argmax: ArgMax = plain,
+    checks: DistantChecks | None = None,
     participation: Participation | None = None,
     on_round: OnRound | None = None,
 ) -> Script[tuple[Round, ...]]:
@@ -99,13 +104,26 @@ def mashup(
         if winner.party == me:
             assert found is not None
             candidate, instruction = found
+            if checks is not None:
+                valid = yield from checks.ask(instruction, state)
+                yield Send(peers, Settled(valid))
+                if not valid:
+                    view.candidates.remove(candidate)
+                    continue
             packed = pack(instruction.children, instruction.n_children)
             yield Send(peers, Instruct(candidate.position, candidate.value, instruction.n_children, packed))
             score = candidate.score
         else:
             name = parties[winner.party]
+            if checks is not None:
+                yield from checks.answer(winner.party)
+                if not (yield Receive(name, Settled)).instructs:
+                    continue
             instruction = understood((yield Receive(name, Instruct)), name, winner, schema, state)
             score = checked_score(name, winner, instruction, view, state, classes)
+            if bid is not None and bid.beats(Bid(score, schema.attributes.index(instruction.attribute))):
+                doubt = ", if no other party had a hand in it" if len(peers) > 1 else ""
+                raise PeerBrokeProtocol(name, f"won the comparison with a worse candidate than ours{doubt}")
         numbers = state.specialise(instruction)
         if candidate is not None:
             view.specialise(candidate, numbers)

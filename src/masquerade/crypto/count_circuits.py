@@ -1,0 +1,155 @@
+"""Circuits on counts that two parties share: thresholds, Secure_COM, set intersection, and rows of a table to one bit.
+
+circuit            inputs                        output       ANDs
+reached            "share 0", "share 1"          "reached"    w − 1
+less_than_public   "share 0", "share 1", "mask"  "masked"     about 2w; Secure_COM of the DkA paper
+fewer_in_common    "bits 0", "bits 1", "mask"    "masked"     about 2M; circuit-only SSI_t of the DkA paper
+all_equal          "bits 0", "bits 1"            "holds"      n − 1
+both               "bit 0", "bit 1"              "both"       1
+row_…              "row 0", "row 1"              "good"       of the row's cells: see each
+
+Shares are additive modulo 2^w. A row is its cells' words, one after the other, the lowest bits first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from masquerade.crypto import words
+from masquerade.crypto.circuit import FALSE, TRUE, Builder, Circuit, Literal, Word
+from masquerade.errors import ParameterError
+
+
+@lru_cache(maxsize=64)
+def reached(width: int) -> Circuit:
+    """Whether the sum of two shares, as a signed number, is not negative.
+
+    One party takes the threshold off its share beforehand; then "at least k" is this sign, and costs half of a
+    comparison.
+    """
+    build = Builder()
+    shares = [build.input(f"share {party}", width) for party in range(2)]
+    build.output("reached", [words.add(build, *shares)[-1] ^ 1])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def less_than_public(width: int, threshold: int) -> Circuit:
+    """Secure_COM (Algorithm 3): (share 0 + share 1 < threshold) ⊕ mask."""
+    build = Builder()
+    shares = [build.input(f"share {party}", width) for party in range(2)]
+    (mask,) = build.input("mask", 1)
+    total = words.add(build, *shares)
+    build.output("masked", [build.xor(_below(build, total, threshold), mask)])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def fewer_in_common(size: int, threshold: int) -> Circuit:
+    """Algorithm 8: (how many places are set in both bit strings < threshold) ⊕ mask."""
+    build = Builder()
+    left, right = (build.input(f"bits {party}", size) for party in range(2))
+    (mask,) = build.input("mask", 1)
+    common = words.population(build, [build.both(a, b) for a, b in zip(left, right, strict=True)])
+    build.output("masked", [build.xor(_below(build, common, threshold), mask)])
+    return build.build()
+
+
+@lru_cache(maxsize=8)
+def all_equal(size: int) -> Circuit:
+    """Whether two bit strings are equal: every XOR of their bits is 0."""
+    build = Builder()
+    left, right = (build.input(f"bits {party}", size) for party in range(2))
+    build.output("holds", [build.all_of([build.xor(a, b) ^ 1 for a, b in zip(left, right, strict=True)])])
+    return build.build()
+
+
+@lru_cache(maxsize=1)
+def both() -> Circuit:
+    """Whether both parties say yes."""
+    build = Builder()
+    (left,), (right,) = build.input("bit 0", 1), build.input("bit 1", 1)
+    build.output("both", [build.both(left, right)])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def row_at_least(columns: int, width: int, k: int) -> Circuit:
+    """k-anonymity over a row's cells: each is 0 or at least k. About 3·w ANDs a cell."""
+    build, cells = _row(columns, width)
+    good = [words.is_zero(build, cell) ^ 1 for cell in cells]  # not empty …
+    few = [_below(build, cell, k) for cell in cells]
+    build.output("good", [build.all_of([build.both(a, b) ^ 1 for a, b in zip(good, few, strict=True)])])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def row_distinct(columns: int, width: int, least: int) -> Circuit:
+    """Distinct ℓ-diversity: at least so many cells are not empty, or all are. About 2·w ANDs a cell."""
+    build, cells = _row(columns, width)
+    present = [words.is_zero(build, cell) ^ 1 for cell in cells]
+    different = words.population(build, present)
+    nobody = build.all_of([bit ^ 1 for bit in present])
+    build.output("good", [_either(build, nobody, _below(build, different, least) ^ 1)])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def row_bounded(
+    columns: int, width: int, most: tuple[int, int], bounded: tuple[int, ...] | None = None, k: int = 1
+) -> Circuit:
+    """(α,k) and confidence bounding: no bounded cell is more than most[0] / most[1] of the row, and the row has k.
+
+    An empty row is good. `bounded` are the cells with a bound; None: all. The row's total must be below 2^width.
+    """
+    numerator, denominator = most
+    if not 0 <= numerator <= denominator or not denominator:
+        raise ParameterError(f"a bound must be a fraction between 0 and 1. Got {numerator}/{denominator}.")
+    build, narrow = _row(columns, width)
+    total = narrow[0]
+    for cell in narrow[1:]:
+        total = words.add(build, total, cell)
+    room = [FALSE] * denominator.bit_length()  # for the products
+    cells, total = [[*cell, *room] for cell in narrow], [*total, *room]
+    bound = _times(build, total, numerator)
+    which = range(columns) if bounded is None else bounded
+    tests = [words.less_than(build, bound, _times(build, cells[at], denominator)) ^ 1 for at in which]
+    tests.append(_below(build, total, k) ^ 1)
+    build.output("good", [_either(build, words.is_zero(build, total), build.all_of(tests))])
+    return build.build()
+
+
+def _row(columns: int, width: int) -> tuple[Builder, list[Word]]:
+    """A builder, and the cells of a row whose shares are its two inputs."""
+    build = Builder()
+    shares = [build.input(f"row {party}", columns * width) for party in range(2)]
+    cells = [
+        words.add(build, *(share[at : at + width] for share in shares))
+        for at in range(0, columns * width, width)
+    ]
+    return build, cells
+
+
+def _below(build: Builder, number: Sequence[Literal], bound: int) -> Literal:
+    """number < bound, for any public bound."""
+    if bound <= 0:
+        return FALSE
+    if bound >> len(number):
+        return TRUE
+    return words.less_than(build, number, words.constant(bound, len(number)))
+
+
+def _times(build: Builder, number: Word, factor: int) -> Word:
+    """number · factor modulo 2^w, by shifts."""
+    width = len(number)
+    total: Word | None = None
+    for shift in range(factor.bit_length()):
+        if factor >> shift & 1:
+            shifted = ([FALSE] * shift + list(number))[:width]
+            total = shifted if total is None else words.add(build, total, shifted)
+    return total if total is not None else [FALSE] * width
+
+
+def _either(build: Builder, a: Literal, b: Literal) -> Literal:
+    return build.both(a ^ 1, b ^ 1) ^ 1

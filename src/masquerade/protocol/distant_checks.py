@@ -1,0 +1,212 @@
+"""Would a split satisfy a requirement on a sensitive attribute that another party holds? One bit, and nothing else.
+
+Before the winner of a round instructs, it and the holder of each such attribute obtain shares of the joint histogram of
+the groups that the split would make and the sensitive values, and a circuit says whether every group satisfies
+(protocol/joint_histogram*). When one does not, the winner withdraws its candidate and never offers it again.
+
+    who                    learns
+    winner and holder      whether the winner's candidate satisfies the requirement: one bit
+    everyone               that the winner withdraws, or else its instruction; of plain scores, those of who withdraws
+    who may have to ask    once: how many different sensitive values the common records have (of those that the
+                           requirement lists, where it lists some)
+
+The winner asks whenever it holds any attribute of the requirement's QID, also when its candidate is of another one:
+then no record counts. Rows are padded to ⌊n / s⌋, with s the size that every group has anyway. So the holder cannot
+tell from what travels which attribute, how many children or how many carriers a refused candidate has.
+
+Cost of a check, for n records, P = ⌊n / s⌋ and Q sensitive values: n·P·Q words of AES on each side, and a circuit of
+some 3·w·P·Q ANDs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.instruction import Instruction
+from masquerade.anonymize.public_state import PublicState
+from masquerade.crypto.circuit import Circuit
+from masquerade.crypto.count_circuits import row_bounded, row_distinct
+from masquerade.data.column import Coded
+from masquerade.engine.counts import renumber
+from masquerade.errors import Bug, PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
+from masquerade.privacy.confidence_bounding import ConfidenceBounding
+from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
+from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.distant_parts import distant_from, least_size
+from masquerade.protocol.joint_histogram import Bounds, joint_histogram
+from masquerade.protocol.joint_histogram_pair import Pair, prepare_pair
+from masquerade.protocol.joint_histogram_verdict import every_group_satisfies
+
+Labels = NDArray[np.uint64]
+
+
+class SensitiveValues(Message, tag="sensitive-values", frozen=True):
+    """How many labels the holder's values have in a check; the first `bounded` of them are bounded."""
+
+    labels: int
+    bounded: int
+
+
+class Settled(Message, tag="settled", frozen=True):
+    """Whether the winner instructs; otherwise it withdraws its candidate."""
+
+    instructs: bool
+
+
+@dataclass(frozen=True)
+class Check:
+    """One requirement, its holder, and who has to ask it."""
+
+    part: GroupRequirement
+    holder: int
+    asking: frozenset[int]
+    n_groups: int  # rows of the histogram
+    n_values: int
+    n_bounded: int
+
+    def circuit(self, n_records: int, width: int) -> Circuit:
+        """Judges one group."""
+        part = self.part
+        if isinstance(part, LDiversity):
+            return row_distinct(self.n_values, width, part.l)
+        if isinstance(part, PSensitiveKAnonymity):  # its k is everybody's to check
+            return row_distinct(self.n_values, width, part.p)
+        if isinstance(part, AlphaKAnonymity | ConfidenceBounding):
+            share = part.alpha if isinstance(part, AlphaKAnonymity) else part.confidence
+            most = largest_share(share, n_records)
+            return row_bounded(self.n_values, width, most, tuple(range(self.n_bounded)))
+        raise Bug(f"nobody knows how to check {part.model}")
+
+
+def prepare_checks(
+    me: int, contract: Contract, sensitive: dict[str, Coded], n_records: int
+) -> Script[DistantChecks | None]:
+    """Agree on all checks of a session, and set up the pairs that make them; None when there is none to make."""
+    parties = contract.parties
+    holder = {column.name: column.holder for column in contract.columns}
+    distant = [part for part in contract.parts if distant_from(part, holder)]
+    if not distant:
+        return None
+    checks: list[Check] = []
+    own: list[Labels | None] = []
+    for part in distant:
+        assert part.sensitive is not None  # otherwise nothing is distant from it
+        at = parties.index(holder[part.sensitive])
+        asking = frozenset(parties.index(holder[name]) for name in part.qid) - {at}
+        labels: Labels | None = None
+        if me == at:
+            labels, told = _labelled(part, sensitive[part.sensitive])
+            yield Send(tuple(parties[number] for number in sorted(asking)), told)
+        elif me not in asking:
+            continue
+        else:
+            told = yield Receive(parties[at], SensitiveValues)
+            if not 1 <= told.labels <= n_records or not 0 <= told.bounded <= told.labels:
+                raise PeerBrokeProtocol(parties[at], f"told of {told.labels} values for {n_records} records")
+        n_groups = n_records // least_size(part, contract.parts)
+        checks.append(Check(part, at, asking, max(1, n_groups), told.labels, told.bounded))
+        own.append(labels)
+    pairs: dict[int, Pair] = {}
+    peers = set[int]().union(*(each.asking if each.holder == me else {each.holder} for each in checks))
+    for peer in sorted(peers):
+        names = parties[min(me, peer)], parties[max(me, peer)]
+        pairs[peer] = yield from prepare_pair(int(me > peer), names, contract.hash)
+    return DistantChecks(me, tuple(checks), tuple(own), pairs, n_records)
+
+
+@dataclass
+class DistantChecks:
+    """One party's side of all checks; `prepare_checks` makes it."""
+
+    me: int
+    checks: tuple[Check, ...]
+    own: tuple[Labels | None, ...]  # this party's sensitive values, where it is the holder
+    pairs: dict[int, Pair]
+    n_records: int
+
+    def ask(self, instruction: Instruction, state: PublicState) -> Script[bool]:
+        """Whether our instruction, which satisfies all that we can see, satisfies the rest."""
+        valid = True
+        for check in self.checks:
+            if self.me in check.asking:
+                labels = self._groups(check, instruction, state)
+                answer = yield from self._judged(check, self.me, check.holder, labels)
+                valid = valid and answer
+        return valid
+
+    def answer(self, winner: int) -> Script[None]:
+        """Our part while the winner asks, where we are the holder."""
+        for check, labels in zip(self.checks, self.own, strict=True):
+            if labels is not None and winner in check.asking:
+                yield from self._judged(check, winner, winner, labels)
+
+    def _groups(self, check: Check, instruction: Instruction, state: PublicState) -> Labels:
+        """For each record, the group that the instruction would make of it; what it does not touch counts nowhere."""
+        nowhere = check.n_groups
+        labels: Labels = np.full(self.n_records, nowhere, np.uint64)
+        if instruction.attribute in check.part.qid:
+            partition = next(each for each in state.partitions if {*each.qid} == {*check.part.qid})
+            carriers = state.carriers[instruction.attribute][instruction.value]
+            groups, n_groups = renumber(*partition.keys(carriers, instruction))
+            if n_groups > nowhere:
+                raise Bug("a split makes more groups than their size allows")
+            labels[slice(None) if carriers is None else carriers] = groups
+        return labels
+
+    def _judged(self, check: Check, winner: int, peer: int, labels: Labels) -> Script[bool]:
+        first = winner < check.holder  # of the pair
+        sides = (check.n_groups, check.n_values) if first else (check.n_values, check.n_groups)
+        bounds = Bounds(self.n_records, sides)
+        pair = self.pairs[peer]
+        table = yield from joint_histogram(pair, labels, bounds)
+        circuit = check.circuit(self.n_records, bounds.width)
+        return (yield from every_group_satisfies(pair, table, circuit, bounds, grouped_by=0 if first else 1))
+
+
+def largest_share(bound: float, n_records: int) -> tuple[int, int]:
+    """The largest fraction of at most so many records that counts as within the bound.
+
+    Shares of groups are such fractions, so to compare them with it is to compare them with the bound.
+    """
+    exact = Fraction(bound) + Fraction(TOLERANCE)
+    if exact >= 1:
+        return 1, 1
+    below, above = (0, 1), (1, 1)
+    while below[1] + above[1] <= n_records:
+        # As many steps at once as one side allows: the fractions between two neighbours are their sums.
+        (a, b), (c, d) = below, above
+        middle = Fraction(a + c, b + d)
+        if middle <= exact:
+            gap = exact.denominator * c - exact.numerator * d
+            steps = (exact.numerator * b - exact.denominator * a) // gap if gap else n_records
+            steps = max(1, min(steps, (n_records - b) // d))
+            below = a + steps * c, b + steps * d
+        else:
+            gap = exact.numerator * b - exact.denominator * a
+            steps = (exact.denominator * c - exact.numerator * d - 1) // gap if gap else n_records
+            steps = max(1, min(steps, (n_records - d) // b))
+            above = c + steps * a, d + steps * b
+    return below
+
+
+def _labelled(part: GroupRequirement, coded: Coded) -> tuple[Labels, SensitiveValues]:
+    """The holder's values as labels, those that the requirement bounds first; all that it does not are one."""
+    present, codes = np.unique(coded.codes, return_inverse=True)
+    names = [coded.labels[code] for code in present]
+    listed: Sequence[str] | None = getattr(part, "values", None)
+    if listed is None:
+        return codes.astype(np.uint64), SensitiveValues(len(names), len(names))
+    bounded = [number for number, name in enumerate(names) if name in listed]
+    label = np.full(len(names), len(bounded), np.uint64)
+    label[bounded] = np.arange(len(bounded), dtype=np.uint64)
+    rest = len(names) > len(bounded)
+    return label[codes], SensitiveValues(len(bounded) + int(rest), len(bounded))

@@ -1,0 +1,188 @@
+"""Local anonymizers for the framework: each makes a party's own columns k-anonymous, and knows a next step.
+
+| | first | a step further |
+|---|---|---|
+| `ByRecords` | Datafly as in the DkA paper: records in a group of k are left as they are | everybody climbs one step |
+| `ByColumns` | Sweeney's Datafly: everybody climbs until all groups have k | the same |
+| `FullDomain` | of all combinations of levels, one with the fewest steps in all | the widest attribute one level up |
+| `Descent` | everything at the top | one step back down the way of `ByColumns`, while groups have k |
+
+Attributes need taxonomies. The last is for the top-down variant (§7 of the paper).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Protocol
+
+import numpy as np
+
+from masquerade.anonymize.ladder import Ladder, Rows
+from masquerade.data.column import Column, Generalised
+from masquerade.engine.counts import Counts, group_rows
+from masquerade.errors import RequirementUnreachable
+from masquerade.protocol.dka.groups import all_large, labels_of
+
+
+class LocalAnonymizer(Protocol):
+    """What the framework asks of a party's own anonymizer."""
+
+    def start(self) -> None:
+        """Make the own columns locally k-anonymous (step 1 of Algorithm 4)."""
+
+    def further(self) -> bool:
+        """One step: more general bottom-up, more specific top-down. False when there is none."""
+
+    def groups(self, rows: Rows) -> tuple[Counts, int]:
+        """The group of each of these records, and how many groups there are."""
+
+    def released(self, rows: Rows) -> tuple[Generalised, ...]:
+        """The columns of these records, as they are now."""
+
+
+class _OnLadder:
+    """Common to those that climb one ladder."""
+
+    def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
+        _refuse_few(n_records, k)
+        self._k, self._everybody = k, np.arange(n_records)
+        self._ladder = Ladder(columns)
+
+    def further(self) -> bool:
+        """Everybody climbs one step."""
+        return self._ladder.climb(self._everybody) is not None
+
+    def groups(self, rows: Rows) -> tuple[Counts, int]:
+        """The group of each of these records, and how many groups there are."""
+        return self._ladder.groups(rows)
+
+    def released(self, rows: Rows) -> tuple[Generalised, ...]:
+        """The columns of these records, as they are now."""
+        return self._ladder.released(rows)
+
+    def _climb_until_large(self) -> None:
+        while not all_large(self._ladder, self._everybody, self._k):
+            self.further()
+
+
+class ByColumns(_OnLadder):
+    """Datafly on whole columns."""
+
+    def start(self) -> None:
+        """Everybody climbs until every group has k."""
+        self._climb_until_large()
+
+
+class ByRecords(_OnLadder):
+    """Datafly that leaves records alone as soon as their group has k."""
+
+    def start(self) -> None:
+        """Those without a group of k climb; a remainder of fewer takes everybody along."""
+        rest, bound = self._everybody, self._everybody.size
+        while rest.size >= self._k:
+            rest = rest[labels_of(self._ladder, rest, self._k, bound) == bound]
+            if rest.size < self._k or self._ladder.climb(rest) is None:
+                break
+        self._climb_until_large()
+
+
+class FullDomain:
+    """Every value of an attribute on one level; the least general combination of levels comes first."""
+
+    def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
+        _refuse_few(n_records, k)
+        self._k, self._everybody = k, np.arange(n_records)
+        self._ladders = [list(_levels(column, self._everybody)) for column in columns]
+        self._level = [0] * len(columns)
+
+    def start(self) -> None:
+        """The combination with the fewest steps that makes every group k; of equals, by schema order."""
+        heights = [range(len(ladders)) for ladders in self._ladders]
+        for levels in sorted(product(*heights), key=lambda each: (sum(each), each)):
+            self._level = list(levels)
+            if all_large(self, self._everybody, self._k):
+                return
+
+    def further(self) -> bool:
+        """The attribute with the most values, of those that can, one level up."""
+        able = [at for at, ladders in enumerate(self._ladders) if self._level[at] + 1 < len(ladders)]
+        if not able:
+            return False
+        widest = max(able, key=lambda at: self._now(at).groups(self._everybody)[1])
+        self._level[widest] += 1
+        return True
+
+    def groups(self, rows: Rows) -> tuple[Counts, int]:
+        """The group of each of these records, and how many groups there are."""
+        return group_rows([self._now(at).groups(rows) for at in range(len(self._level))], rows.size)
+
+    def released(self, rows: Rows) -> tuple[Generalised, ...]:
+        """The columns of these records, as they are now."""
+        return tuple(column for at in range(len(self._level)) for column in self._now(at).released(rows))
+
+    def _now(self, at: int) -> Ladder:
+        return self._ladders[at][self._level[at]]
+
+
+class Descent:
+    """From the top down: the steps of `ByColumns` in reverse, as far as every group has k."""
+
+    def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
+        _refuse_few(n_records, k)
+        self._columns, self._everybody = columns, np.arange(n_records)
+        ladder, self._lowest, steps = Ladder(columns), -1, 0
+        while True:
+            if self._lowest < 0 and all_large(ladder, self._everybody, k):
+                self._lowest = steps
+            if ladder.climb(self._everybody) is None:
+                break
+            steps += 1
+        self._steps = self._top = steps
+        self._ladder = ladder
+
+    def start(self) -> None:
+        """Everything at the top."""
+        self._go_to(self._top)
+
+    def further(self) -> bool:
+        """One step down; False at the lowest."""
+        if self._steps <= self._lowest:
+            return False
+        self._go_to(self._steps - 1)
+        return True
+
+    def back(self) -> None:
+        """Undo the last step."""
+        self._go_to(min(self._steps + 1, self._top))
+
+    def groups(self, rows: Rows) -> tuple[Counts, int]:
+        """The group of each of these records, and how many groups there are."""
+        return self._ladder.groups(rows)
+
+    def released(self, rows: Rows) -> tuple[Generalised, ...]:
+        """The columns of these records, as they are now."""
+        return self._ladder.released(rows)
+
+    def _go_to(self, steps: int) -> None:
+        self._steps, self._ladder = steps, Ladder(self._columns)
+        for _ in range(steps):
+            self._ladder.climb(self._everybody)
+
+
+def _levels(column: Column, everybody: Rows) -> Iterator[Ladder]:
+    """The attribute alone, on each of its levels."""
+    steps = 0
+    while True:
+        ladder = Ladder([column])
+        if not all(ladder.climb(everybody) is not None for _ in range(steps)):
+            return
+        yield ladder
+        steps += 1
+
+
+def _refuse_few(n_records: int, k: int) -> None:
+    if n_records < k:
+        raise RequirementUnreachable(
+            f"k-anonymity with k = {k} needs at least {k} common records; there are {n_records}"
+        )

@@ -1,0 +1,130 @@
+"""What a party notes down between rounds, so that a session that breaks goes on after the last whole one.
+
+Which records passed in which round is all that a party ever heard; everything else follows from it and from its own
+table, by replaying. Transfers and circuits are never noted: after a break they are made afresh.
+
+A run has a name that both parties' randomness made. Parties go on only when both remember the same run, from the last
+round that both remember; otherwise they start anew. A note is the party's own secret: it says which of its people the
+other party knows too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.crypto.bits import pack, unpack
+from masquerade.data.table import Table
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.columns import write_columns
+from masquerade.protocol.contract import Contract
+
+Rows = NDArray[np.intp]
+
+
+class Remembered(Message, tag="dka-remembered", frozen=True):
+    """Which run a party remembers, and how many of its rounds; an empty name for none."""
+
+    run: bytes
+    rounds: int
+
+
+class _Round(msgspec.Struct, frozen=True):
+    size: int
+    passes: bytes
+
+
+class _Note(msgspec.Struct, frozen=True):
+    purpose: bytes
+    run: bytes
+    rows: bytes
+    rounds: tuple[_Round, ...]
+
+
+class Notebook:
+    """The notes of one party, on a file when it has one.
+
+    `purpose` is what the notes are good for: a digest of the terms and of the own table. Notes for another are ignored.
+    """
+
+    def __init__(self, path: Path | None = None, purpose: bytes = b"") -> None:
+        self._path, self._purpose = path, purpose
+        self.run = b""
+        self.rows: Rows = np.zeros(0, np.intp)
+        self.rounds: list[NDArray[np.bool_]] = []
+        self._read()
+
+    def aligned(self, rows: Rows) -> None:
+        """The common records of a new run."""
+        self.run, self.rows, self.rounds = b"", rows, []
+
+    def named(self, session: bytes) -> None:
+        """The new run's name, the same at both parties."""
+        self.run = hashlib.sha256(b"masquerade/dka/run/1\0" + session).digest()
+        self._write()
+
+    def keep(self, rounds: int) -> None:
+        """Forget the rounds after so many."""
+        self.rounds = self.rounds[:rounds]
+
+    def played(self, passes: NDArray[np.bool_]) -> None:
+        """A round is over."""
+        self.rounds.append(passes)
+        self._write()
+
+    def finished(self) -> None:
+        """Nothing is left to go on with."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        rounds = tuple(_Round(each.size, pack(each.astype(np.uint8)).tobytes()) for each in self.rounds)
+        note = _Note(self._purpose, self.run, self.rows.astype("<i8").tobytes(), rounds)
+        new = self._path.with_name(self._path.name + ".new")
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(msgspec.msgpack.encode(note))
+        new.replace(self._path)  # whole or not at all
+
+    def _read(self) -> None:
+        if self._path is None or not self._path.exists():
+            return
+        try:
+            note = msgspec.msgpack.decode(self._path.read_bytes(), type=_Note)
+        except (msgspec.MsgspecError, OSError):
+            return  # a broken note is as good as none
+        if note.purpose == self._purpose:
+            self.run = note.run
+            self.rows = np.frombuffer(note.rows, "<i8").astype(np.intp)
+            self.rounds = [
+                unpack(np.frombuffer(each.passes, np.uint8), each.size).astype(bool) for each in note.rounds
+            ]
+
+
+def notes_purpose(contract: Contract, table: Table, identifiers: Sequence[bytes]) -> bytes:
+    """A digest of the terms, whatever the session's nonce, and of the own table: notes are good for these alone."""
+    digest = hashlib.sha256(msgspec.structs.replace(contract, nonce="").canonical())
+    for identifier in identifiers:
+        digest.update(len(identifier).to_bytes(8, "big") + identifier)
+    digest.update(write_columns(table.arrow))
+    return digest.digest()
+
+
+def agree_on_start(peer: str, notebook: Notebook) -> Script[bool]:
+    """Whether both go on with a run that they remember; the notebook then holds the rounds that both do."""
+    yield Send((peer,), Remembered(notebook.run, len(notebook.rounds)))
+    theirs = yield Receive(peer, Remembered)
+    if theirs.rounds < 0:
+        raise PeerBrokeProtocol(peer, f"remembers {theirs.rounds} rounds")
+    if not notebook.run or theirs.run != notebook.run:
+        return False
+    notebook.keep(theirs.rounds)
+    return True

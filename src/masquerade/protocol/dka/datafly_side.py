@@ -1,0 +1,69 @@
+"""One party's own work in DkA-Datafly (Algorithm 6): everything between two tests, without the other party.
+
+The records that are left get more general from round to round; those that passed keep their values. Which ones pass
+is the only thing that a side hears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.ladder import Ladder, Rows
+from masquerade.data.column import Column, Generalised
+from masquerade.errors import Bug, RequirementUnreachable
+from masquerade.protocol.dka.groups import Labels, labels_of, most_groups
+
+
+class DataflySide:
+    """The columns of one party over the common records, as general as the rounds so far have made them."""
+
+    def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
+        if n_records < k:
+            raise RequirementUnreachable(
+                f"k-anonymity with k = {k} needs at least {k} common records; there are {n_records}"
+            )
+        self.k, self.n_records = k, n_records
+        self.bound = most_groups(n_records, k)  # of the first round, in every round
+        self.round = 0
+        self.ladder = Ladder(columns)
+        self.left: Rows = np.arange(n_records)
+        self._passed = np.zeros(n_records, bool)
+
+    def generalise_locally(self) -> None:
+        """Datafly on the own columns alone: whoever is in a group of k is not generalised further (step 1)."""
+        rest = self.left
+        while rest.size >= self.k:
+            rest = rest[labels_of(self.ladder, rest, self.k, self.bound) == self.bound]
+            if rest.size < self.k or self.ladder.climb(rest) is None:
+                break
+
+    @property
+    def over(self) -> bool:
+        """Whether too few records are left for another round (step 12)."""
+        return self.left.size < self.k
+
+    def labels(self) -> Labels:
+        """The own groups of the records that are left (step 6)."""
+        return labels_of(self.ladder, self.left, self.k, self.bound)
+
+    def hear(self, passes: NDArray[np.bool_]) -> None:
+        """Take out the records that pass (step 10), and generalise the others one step (step 11)."""
+        if passes.shape != self.left.shape:
+            raise Bug(f"{passes.size} answers for {self.left.size} records")
+        self.round += 1
+        self._passed[self.left[passes]] = True
+        self.left = self.left[~passes]
+        if not self.over:
+            self.ladder.climb(self.left)
+
+    @property
+    def passed(self) -> Rows:
+        """The records that are released, in the common order."""
+        return np.flatnonzero(self._passed)
+
+    def released(self) -> tuple[Generalised, ...]:
+        """The columns of the released records."""
+        return self.ladder.released(self.passed)

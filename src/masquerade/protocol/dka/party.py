@@ -1,0 +1,128 @@
+"""What one of the two parties of DkA-Datafly does, from start to end: align, play the rounds, hand in.
+
+The records are joined on an identifier that nobody shows (§1.2 of the paper): `align` gives both parties their common
+records in one order, and each hands its columns of the released ones to the assembler in that order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from masquerade.data.column import Column
+from masquerade.data.table import Table
+from masquerade.errors import NoCommonRecords, ParameterError
+from masquerade.net.script import Receive, Script, Send
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.protocol.align import align
+from masquerade.protocol.columns import Columns, Received, write_columns
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start
+from masquerade.protocol.dka.datafly import dka_datafly
+from masquerade.protocol.dka.datafly_side import DataflySide
+from masquerade.protocol.joint_histogram_pair import prepare_pair
+from masquerade.protocol.party import ASSEMBLER, AlignProgress, OnStage, handed_in
+from masquerade.utility.comparison import Comparison
+from masquerade.utility.losses import losses_of
+
+DKA_DATAFLY = "dka-datafly"
+
+
+def refuse_dka(contract: Contract) -> None:
+    """What DkA-Datafly cannot do, all of it at once."""
+    problems = []
+    if len(contract.parties) != 2:
+        problems.append(f"{DKA_DATAFLY}: takes exactly two parties; got {len(contract.parties)}")
+    parts = contract.parts
+    if len(parts) != 1 or not isinstance(parts[0], KAnonymity):
+        problems.append(
+            f"{DKA_DATAFLY}: takes one k-anonymity requirement over one QID; "
+            f"got {', '.join(part.model for part in parts) or 'none'}"
+        )
+    holders = {column.holder for column in contract.qid_columns}
+    for name in contract.parties:
+        if name not in holders:
+            problems.append(
+                f"{DKA_DATAFLY}: each party holds at least one attribute of the QID; {name} has none"
+            )
+    if problems:
+        raise ParameterError(*problems)
+
+
+def dka_party(
+    name: str,
+    contract: Contract,
+    table: Table,
+    identifiers: Sequence[bytes],
+    *,
+    left_out: Sequence[str] = (),
+    on_stage: OnStage | None = None,
+    before_handing_in: Callable[[], None] | None = None,
+    notebook: Notebook | None = None,
+) -> Script[int]:
+    """This party's part; returns the number of common records, released or not.
+
+    As `party` of a mashup. With a `notebook` that survives, a session that broke goes on after its last whole round.
+    """
+    refuse_dka(contract)
+    tell = on_stage if on_stage is not None else _silent
+    me = contract.parties.index(name)
+    k = contract.parts[0].parameters()["k"]
+    assert isinstance(k, int)
+    mine = [column.name for column in contract.qid_columns if column.holder == name]
+    notebook = notebook if notebook is not None else Notebook()
+    started = time.perf_counter()
+    peer = contract.parties[1 - me]
+    resumes = yield from agree_on_start(peer, notebook)
+    if not resumes:
+        tell("aligning")
+        work = AlignProgress(tell, len(identifiers) * 3)
+        rows = yield from align(
+            me, contract.parties, identifiers, contract.hash, contract.most_records, work.more
+        )
+        notebook.aligned(rows)
+    rows = notebook.rows
+    if not rows.size:
+        raise NoCommonRecords(
+            f"the parties {' and '.join(contract.parties)} have no record in common; do they use the same identifiers?"
+        )
+    own = table.take(rows)
+    side = DataflySide(own.columns(mine), len(own), k)
+    side.generalise_locally()
+    for passes in notebook.rounds:
+        side.hear(passes)
+    aligned = time.perf_counter()
+
+    tell("preparing the transfers")
+    pair = yield from prepare_pair(me, contract.parties, b"dka-datafly\0" + contract.hash)
+    if not resumes:
+        notebook.named(pair.session)
+    yield from dka_datafly(pair, side, on_phase=tell, on_round=notebook.played)
+    finished = time.perf_counter()
+
+    if before_handing_in is not None:
+        before_handing_in()
+    tell("handing in")
+    passed = side.passed
+    released = {column.name: column for column in side.released()}
+    originals = tuple(
+        Column(column.name, column.ranks[passed], column.domain) for column in own.columns(mine)
+    )
+    yield Send(
+        (ASSEMBLER,),
+        Columns(
+            table=write_columns(handed_in(name, contract, own.take(passed), released)),
+            steps=(),
+            losses=losses_of(Comparison(originals, tuple(released.values()), None, None, {})),
+            left_out=tuple(left_out),
+            seconds={"align": aligned - started, "protocol": finished - aligned},
+            suppressed=len(own) - passed.size,
+        ),
+    )
+    yield Receive(ASSEMBLER, Received)
+    notebook.finished()
+    return len(own)
+
+
+def _silent(_: str) -> None:
+    """Nobody watches."""

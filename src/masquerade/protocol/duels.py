@@ -1,0 +1,152 @@
+"""Two parties' sides of comparing their bids by a garbled circuit, on transfers made ahead.
+
+Of each pair one garbles and is the sender of all transfers, the other evaluates and chooses. A side holds the pair's
+setup (fresh for the session) and a stock of labels, a row for each round to come; rows are used once.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.crypto.bits import Bits, pack, unpack
+from masquerade.crypto.circuits_library import duel
+from masquerade.crypto.garble import Delta, Evaluation, Evaluator, Garbler, Garbling, Labels, corrected
+from masquerade.crypto.hashing import derive_key
+from masquerade.crypto.messages import BadMessage
+from masquerade.crypto.transfer_batches import ReceivedBatch
+from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
+from masquerade.crypto.triples import TripleMaking
+from masquerade.errors import Bug
+from masquerade.net.script import Message
+
+OUTPUTS = ("left wins", "right wins")
+
+
+class Garbled(Message, tag="argmax-garbled", frozen=True):
+    """A garbled duel: its tables, the labels of the garbler's bid, and, where the evaluator may read it, its tags."""
+
+    tables: bytes
+    labels: bytes
+    tags: bytes
+
+
+class GarblingSide:
+    """The side that garbles."""
+
+    def __init__(self, session: bytes, width: int, *, is_left: bool) -> None:
+        self._width = width
+        self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
+        self._delta = Delta()
+        self._garbler = Garbler(derive_key(session, b"duel"), self._delta)
+        self._sender = TransferSender(session)
+        self._stock = _Stock(width)
+
+    def setup(self) -> bytes:
+        """Our message of the base transfers."""
+        return self._sender.setup()
+
+    def finish_setup(self, message: bytes) -> None:
+        """Take the peer's message of the base transfers."""
+        self._sender.finish_setup(message)
+
+    def stock_up(
+        self, columns: bytes, n_rounds: int, peer: int, making: TripleMaking | None
+    ) -> tuple[bytes, bytes]:
+        """From the evaluator's choices, labels for so many rounds and triples: what it must be told of both."""
+        n_labels = n_rounds * self._width
+        n_triple_bits = len(making.choices) if making is not None else 0
+        batch = self._sender.extend(columns, n_labels + n_triple_bits)
+        for_labels, for_triples = batch.split([n_labels, n_triple_bits])
+        zeros, labels_message = for_labels.correlate_xor(self._delta.block)
+        self._stock.refill(zeros)
+        if making is None:
+            return labels_message, b""
+        either = (_lowest_bits(blocks) for blocks in for_triples.random())
+        return labels_message, making.correct(peer, *either)
+
+    def garble(self, bid: Bits, flips: bytes, *, reveal: bool) -> tuple[Garbling, Garbled]:
+        """The next duel; `flips` is where the evaluator's bid differs from its choices in the transfers."""
+        if len(flips) != -(-self._width // 8):
+            raise BadMessage(f"a bid of {len(flips)} bytes; {self._width} bits were expected")
+        flipped = unpack(np.frombuffer(flips, np.uint8), self._width)[:, None]
+        zeros = corrected(self._stock.take(), flipped, self._delta)
+        garbling = self._garbler.garble(duel(self._width, True), 1, {self._theirs: zeros})
+        tags = garbling.reveal(*OUTPUTS) if reveal else b""
+        return garbling, Garbled(garbling.tables, garbling.encode(self._mine, bid), tags)
+
+
+class EvaluatingSide:
+    """The side that evaluates."""
+
+    def __init__(self, session: bytes, width: int, *, is_left: bool) -> None:
+        self._width = width
+        self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
+        self._evaluator = Evaluator(derive_key(session, b"duel"))
+        self._receiver = TransferReceiver(session)
+        self._stock = _Stock(width)
+        self._choices: list[Bits] = []
+        self._ordered: list[ReceivedBatch] = []
+        self._held: Labels | None = None
+
+    def setup(self) -> bytes:
+        """Our message of the base transfers."""
+        return self._receiver.setup()
+
+    def finish_setup(self, message: bytes) -> None:
+        """Take the peer's message of the base transfers."""
+        self._receiver.finish_setup(message)
+
+    def order(self, n_rounds: int, making: TripleMaking | None) -> bytes:
+        """Random choices for the labels of so many rounds, and those of triples: the message to the garbler."""
+        packed = np.frombuffer(os.urandom(n_rounds * -(-self._width // 8)), np.uint8).reshape(n_rounds, -1)
+        rows = np.unpackbits(packed, axis=1, count=self._width, bitorder="little")
+        for_triples = making.choices if making is not None else np.zeros(0, np.uint8)
+        columns, batch = self._receiver.extend(np.concatenate((rows.ravel(), for_triples)))
+        self._ordered = batch.split([rows.size, len(for_triples)])
+        self._choices = list(rows)
+        return columns
+
+    def stock_up(self, labels: bytes, correction: bytes, peer: int, making: TripleMaking | None) -> None:
+        """What the garbler told in return."""
+        for_labels, for_triples = self._ordered
+        self._stock.refill(for_labels.correlated_xor(labels))
+        if making is not None:
+            making.absorb(peer, _lowest_bits(for_triples.random()), correction)
+
+    def flips(self, bid: Bits) -> bytes:
+        """Our bid for the next duel, masked by our choices in the transfers."""
+        self._held = self._stock.take()
+        return pack(bid[:, 0] ^ self._choices.pop(0)).tobytes()
+
+    def evaluate(self, garbled: Garbled) -> Evaluation:
+        """The duel that the garbler sent."""
+        if self._held is None:
+            raise Bug("a duel was evaluated before its bid was told")
+        labels: dict[str, Labels | bytes] = {self._mine: self._held, self._theirs: garbled.labels}
+        self._held = None
+        return self._evaluator.evaluate(duel(self._width, True), 1, garbled.tables, labels)
+
+
+class _Stock:
+    """Labels of rounds to come; each row is handed out once."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._rows: list[Labels] = []
+
+    def refill(self, blocks: NDArray[np.uint64]) -> None:
+        if self._rows:
+            raise Bug("labels are still in stock")
+        self._rows = list(blocks.reshape(-1, self._width, 1, 2))
+
+    def take(self) -> Labels:
+        if not self._rows:
+            raise Bug("no labels are in stock")
+        return self._rows.pop(0)
+
+
+def _lowest_bits(blocks: NDArray[np.uint64]) -> Bits:
+    return (blocks[:, 0] & np.uint64(1)).astype(np.uint8)

@@ -1,0 +1,261 @@
+"""What two parties set up once a session to compute together: transfers both ways, tables, garbled circuits.
+
+Party 0 garbles and party 1 evaluates; either may send or choose in a transfer. Everything is fresh for the session:
+both parties' nonces are in every text that the primitives are keyed with, and each use gets a text of its own.
+
+Setup: one nonce and one message of 128 base transfers each way (about 8 kB), 0.2 s of curve arithmetic.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from masquerade.crypto.circuit import Bits, Circuit
+from masquerade.crypto.garble import Delta, Evaluation, Evaluator, Garbler, Garbling, Labels
+from masquerade.crypto.hashing import derive_key
+from masquerade.crypto.one_of_n import TableReceiver, TableSender
+from masquerade.crypto.transfer_batches import ReceivedBatch
+from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
+from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+
+_NONCE_BYTES = 32
+_PART_BYTES = 1 << 25  # of garbled circuits in one message
+
+
+class PairNonce(Message, tag="pair-nonce", frozen=True):
+    """Makes the session's setups differ from those of all others."""
+
+    data: bytes
+
+
+class PairBase(Message, tag="pair-base", frozen=True):
+    """The base transfers of both directions, this party's halves."""
+
+    sending: bytes
+    receiving: bytes
+
+
+class CircuitInput(Message, tag="circuit-input", frozen=True):
+    """The evaluator's inputs, as hidden choices of transfers."""
+
+    columns: bytes
+
+
+class GarbledCircuit(Message, tag="circuit-garbled", frozen=True):
+    """Tables, labels of both parties' inputs, and the tags of outputs that both may read."""
+
+    tables: bytes
+    own: tuple[bytes, ...]
+    transferred: bytes
+    tags: bytes
+
+
+class CircuitOutput(Message, tag="circuit-output", frozen=True):
+    """The labels of opened outputs, for the garbler to read."""
+
+    labels: bytes
+
+
+class Pair:
+    """One party's side of a session between two; `prepare_pair` makes it."""
+
+    def __init__(self, me: int, parties: Sequence[str], session: bytes) -> None:
+        self.me, self.name, self.peer = me, parties[me], parties[1 - me]
+        self.session = session
+        self._uses = 0
+        ways = [session + b"/%d to %d" % (way, 1 - way) for way in (0, 1)]
+        self.sender, self.receiver = TransferSender(ways[me]), TransferReceiver(ways[1 - me])
+        self.table_sender = TableSender(ways[me], self.sender)
+        self.table_receiver = TableReceiver(ways[1 - me], self.receiver)
+        key = derive_key(session, b"circuits")
+        self._delta = Delta()
+        self._garbler = Garbler(key, self._delta) if me == 0 else None
+        self._evaluator = Evaluator(key) if me == 1 else None
+
+    def fresh(self, purpose: bytes) -> bytes:
+        """A text that no other use of this session has; both parties ask in the same order."""
+        self._uses += 1
+        return self.session + b"/%d/" % self._uses + purpose
+
+    def garble(
+        self, circuit: Circuit, size: int, inputs: Mapping[str, Bits], columns: bytes, *, tagged: bool
+    ) -> tuple[Garbling, GarbledCircuit]:
+        """The garbler's part of `size` instances, given the evaluator's hidden choices."""
+        if self._garbler is None:
+            raise Bug("party 1 does not garble")
+        theirs = [name for name in circuit.inputs if name not in inputs]
+        batch = self.sender.extend(columns, sum(circuit.width(name) for name in theirs) * size)
+        zeros, told = batch.correlate_xor(self._delta.block)
+        transferred = _by_input(circuit, theirs, size, zeros)
+        garbling = self._garbler.garble(circuit, size, transferred)
+        own = tuple(garbling.encode(name, inputs[name]) for name in circuit.inputs if name in inputs)
+        tags = garbling.reveal(*circuit.outputs) if tagged else b""
+        return garbling, GarbledCircuit(garbling.tables, own, told, tags)
+
+    def evaluate(
+        self,
+        circuit: Circuit,
+        size: int,
+        inputs: Mapping[str, Bits],
+        batch: ReceivedBatch,
+        heard: GarbledCircuit,
+    ) -> Evaluation:
+        """The evaluator's part."""
+        if self._evaluator is None:
+            raise Bug("party 0 does not evaluate")
+        theirs = [name for name in circuit.inputs if name not in inputs]
+        if len(heard.own) != len(theirs):
+            raise ParameterError(f"{len(heard.own)} inputs of the garbler instead of {len(theirs)}")
+        labels: dict[str, Labels | bytes] = dict(zip(theirs, heard.own, strict=True))
+        mine = [name for name in circuit.inputs if name in inputs]
+        labels |= _by_input(circuit, mine, size, batch.correlated_xor(heard.transferred))
+        return self._evaluator.evaluate(circuit, size, heard.tables, labels)
+
+
+def prepare_pair(me: int, parties: Sequence[str], purpose: bytes) -> Script[Pair]:
+    """Set up a session between exactly two parties; both give the same names and purpose."""
+    if len(parties) != 2:
+        raise ParameterError(f"this computation takes exactly 2 parties. Got {len(parties)} instead.")
+    peer = parties[1 - me]
+    nonces = {me: os.urandom(_NONCE_BYTES)}
+    yield Send((peer,), PairNonce(nonces[me]))
+    nonce = yield Receive(peer, PairNonce)
+    if len(nonce.data) != _NONCE_BYTES:
+        raise PeerBrokeProtocol(peer, f"sent a nonce of {len(nonce.data)} bytes instead of {_NONCE_BYTES}")
+    nonces[1 - me] = nonce.data
+    pair = Pair(me, parties, b"masquerade/pair/1\0" + purpose + b"\0" + nonces[0] + nonces[1])
+    yield Send((peer,), PairBase(pair.sender.setup(), pair.receiver.setup()))
+    half = yield Receive(peer, PairBase)
+    with blaming(peer):
+        pair.sender.finish_setup(half.receiving)
+        pair.receiver.finish_setup(half.sending)
+    return pair
+
+
+def shared_outputs(
+    pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits]
+) -> Script[dict[str, Bits]]:
+    """Evaluate a circuit for `size` instances; this party's XOR shares of all outputs.
+
+    Each party gives the bits of its own inputs, and the two together give all of them.
+    """
+    found = yield from _outputs(pair, circuit, size, inputs, frozenset())
+    return _joined(circuit, found)
+
+
+def read_outputs(
+    pair: Pair,
+    circuit: Circuit,
+    size: int,
+    inputs: Mapping[str, Bits],
+    readers: frozenset[int] = frozenset((0, 1)),
+) -> Script[dict[str, Bits]]:
+    """The same, and these parties read all outputs; whoever does not gets nothing."""
+    if not readers or not readers <= {0, 1}:
+        raise Bug("an output is read by party 0, by party 1 or by both")
+    found = yield from _outputs(pair, circuit, size, inputs, readers)
+    return _joined(circuit, found) if pair.me in readers else {}
+
+
+def _joined(circuit: Circuit, found: Sequence[dict[str, Bits]]) -> dict[str, Bits]:
+    return {name: np.concatenate([each[name] for each in found], axis=1) for name in circuit.outputs}
+
+
+def _outputs(
+    pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits], readers: frozenset[int]
+) -> Script[list[dict[str, Bits]]]:
+    """What this party has of the outputs, part by part: shares without readers, values for a reader, else nothing."""
+    parts = list(_parts(circuit, size))
+    run = _garbled if pair.me == 0 else _evaluated
+    return (yield from run(pair, circuit, parts, inputs, readers))
+
+
+def _garbled(
+    pair: Pair,
+    circuit: Circuit,
+    parts: Sequence[slice],
+    inputs: Mapping[str, Bits],
+    readers: frozenset[int],
+) -> Script[list[dict[str, Bits]]]:
+    found = []
+    for part in parts:
+        heard = yield Receive(pair.peer, CircuitInput)
+        mine = {name: bits[:, part] for name, bits in inputs.items()}
+        with blaming(pair.peer):
+            kept, message = pair.garble(
+                circuit, part.stop - part.start, mine, heard.columns, tagged=1 in readers
+            )
+        yield Send((pair.peer,), message)
+        if 0 in readers:
+            answer = yield Receive(pair.peer, CircuitOutput)
+            with blaming(pair.peer):
+                found.append(kept.decode(answer.labels, *circuit.outputs))
+        elif not readers:
+            found.append(kept.shares(*circuit.outputs))
+    return found
+
+
+def _evaluated(
+    pair: Pair,
+    circuit: Circuit,
+    parts: Sequence[slice],
+    inputs: Mapping[str, Bits],
+    readers: frozenset[int],
+) -> Script[list[dict[str, Bits]]]:
+    found = []
+    waiting: list[ReceivedBatch] = []
+
+    def order(part: slice) -> Send:
+        mine = [inputs[name][:, part].ravel() for name in circuit.inputs if name in inputs]
+        columns, batch = pair.receiver.extend(np.concatenate(mine) if mine else np.zeros(0, np.uint8))
+        waiting.append(batch)
+        return Send((pair.peer,), CircuitInput(columns))
+
+    for part in parts[:1]:
+        yield order(part)
+    for at, part in enumerate(parts):
+        for following in parts[at + 1 : at + 2]:  # one ahead, so that the garbler never waits
+            yield order(following)
+        heard = yield Receive(pair.peer, GarbledCircuit)
+        mine = {name: bits[:, part] for name, bits in inputs.items()}
+        with blaming(pair.peer):
+            held = pair.evaluate(circuit, part.stop - part.start, mine, waiting.pop(0), heard)
+            if 1 in readers:
+                found.append(held.decode(heard.tags, *circuit.outputs))
+        if 0 in readers:
+            yield Send((pair.peer,), CircuitOutput(held.labels(*circuit.outputs)))
+        elif not readers:
+            found.append(held.shares(*circuit.outputs))
+    return found
+
+
+def _by_input(circuit: Circuit, names: Sequence[str], size: int, blocks: Labels) -> dict[str, Labels]:
+    """Labels that came in one row, by the input that they belong to."""
+    found, at = {}, 0
+    for name in names:
+        width = circuit.width(name)
+        found[name] = blocks[at : at + width * size].reshape(width, size, 2)
+        at += width * size
+    return found
+
+
+def _parts(circuit: Circuit, size: int) -> Iterator[slice]:
+    """Instances of one message each; the same on both sides."""
+    bits = sum(circuit.width(name) for name in circuit.inputs)
+    step = max(1, _PART_BYTES // (32 * (circuit.n_and + bits)))
+    for at in range(0, size, step):
+        yield slice(at, min(at + step, size))
+
+
+@contextmanager
+def blaming(name: str) -> Iterator[None]:
+    """What does not fit in a peer's message is told as the peer's fault."""
+    try:
+        yield
+    except ParameterError as error:
+        raise PeerBrokeProtocol(name, f"sent a message that does not fit: {error}") from None

@@ -1,0 +1,42 @@
+"""From shares of a table of joint counts to one bit: does every group satisfy?
+
+For requirements on a sensitive attribute that another party holds: one party's labels are the groups, the other's
+the sensitive values. A circuit judges one row of the table, all rows at once; the verdicts stay shared, and a second
+circuit opens their conjunction alone. Who learns what: both parties the one bit.
+
+Cost: the row's circuit (crypto/count_circuits) once a group, 32 bytes an AND and about 48 an input bit of w digits a
+cell; then one AND a group. Messages that wait for each other: 5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from masquerade.crypto.circuit import Circuit
+from masquerade.crypto.count_circuits import all_equal
+from masquerade.crypto.stretched_rows import Words
+from masquerade.net.script import Script
+from masquerade.protocol.joint_histogram import Bounds
+from masquerade.protocol.joint_histogram_pair import Pair, read_outputs, shared_outputs
+
+
+def every_group_satisfies(
+    pair: Pair, table: Words, circuit: Circuit, bounds: Bounds, *, grouped_by: int = 0
+) -> Script[bool]:
+    """Whether `circuit` (inputs "row 0" and "row 1", output "good") holds of every group.
+
+    `table` is this party's share from `joint_histogram`; `grouped_by` is the party whose labels are the groups. The
+    circuit is one of `count_circuits.row_…(columns, width, …)` for the other party's number of labels and
+    `bounds.width`; it must accept an empty row, since padded groups have no records.
+    """
+    rows = (table if grouped_by == 0 else table.T)[:-1, :-1].astype(np.uint64)
+    n_groups = len(rows)
+    places = np.arange(bounds.width, dtype=np.uint64)
+    bits = (rows[:, :, None] >> places) & np.uint64(1)
+    words = np.ascontiguousarray(bits.reshape(n_groups, -1).T.astype(np.uint8))
+    shared = yield from shared_outputs(pair, circuit, n_groups, {f"row {pair.me}": words})
+    verdicts = shared["good"][0]
+    # All are good when the two shares differ everywhere: one of them inverted, they are equal.
+    flipped = verdicts ^ np.uint8(pair.me)
+    out = yield from read_outputs(pair, all_equal(n_groups), 1, {f"bits {pair.me}": flipped[:, None]})
+    return bool(out["holds"][0, 0])

@@ -1,0 +1,278 @@
+"""Who has the best candidate, without showing any score: everybody learns the winner, or that nobody has one.
+
+Two parties: a garbled circuit compares their bids, and both read the winner.
+
+More: every pair compares its bids by a garbled circuit whose result stays shared between the two, and then all find
+out by n-party sharing, with triples made ahead, who won against everybody. Nobody learns how any other duel ended:
+private against any n − 1 curious parties that follow the protocol.
+
+A bid is one word (crypto/circuits_library.py), the score first and then the earlier attribute, so that no two are
+equal; no candidate, and holding back, is a word below all others and looks like any other.
+
+Who learns what, each round: everyone the winner's number, or that the game is over; nothing else.
+
+Cost of a round, for bids of w bits: an evaluator sends w bits; a garbler about 3·w garbled gates and w labels, some
+112·w bytes; for n ≥ 3, each party then tells each peer 2·n(n − 2) + n bits in all. Messages that wait for each other: 3
+for two parties, 3 + ⌈log₂(n − 1)⌉ for more. Ahead: 128 base transfers a pair and session, 32·w bytes a pair and round.
+
+What it does not protect against: a party that does not follow the protocol can make a wrong winner come out. Whoever
+had a better candidate notices when the winner instructs (`mashup` recomputes its score), and everybody whose candidate
+is passed over when the game is said to be over; but not who did it, when there are more than two.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import combinations
+
+import numpy as np
+
+from masquerade.crypto.bits import Bits
+from masquerade.crypto.circuits_library import BidWords, undefeated
+from masquerade.crypto.gmw import SharedEvaluation, opened, share_message
+from masquerade.crypto.triples import TripleMaking, Triples
+from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.argmax import Bid, Winner
+from masquerade.protocol.duels import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
+
+ROUNDS_AHEAD = 64
+_NONCE_BYTES = 32
+
+
+class Nonce(Message, tag="argmax-nonce", frozen=True):
+    """Makes the session's setups differ from those of all others."""
+
+    data: bytes
+
+
+class BaseTransfers(Message, tag="argmax-base", frozen=True):
+    """Half of the base transfers of a pair."""
+
+    data: bytes
+
+
+class Order(Message, tag="argmax-order", frozen=True):
+    """An evaluator's choices in the transfers of rounds to come, hidden."""
+
+    columns: bytes
+
+
+class Delivery(Message, tag="argmax-delivery", frozen=True):
+    """The garbler's answer to an order."""
+
+    labels: bytes
+    triples: bytes
+
+
+class HiddenBid(Message, tag="argmax-bid", frozen=True):
+    """An evaluator's bid, masked."""
+
+    flips: bytes
+
+
+class Verdict(Message, tag="argmax-verdict", frozen=True):
+    """The labels that the evaluator of two parties arrived at."""
+
+    labels: bytes
+
+
+class Masked(Message, tag="argmax-masked", frozen=True):
+    """Shares of masked operands: one layer of n-party ANDs."""
+
+    data: bytes
+
+
+class Share(Message, tag="argmax-share", frozen=True):
+    """A share of the winner."""
+
+    data: bytes
+
+
+def prepare(
+    me: int, parties: Sequence[str], words: BidWords, *, rounds_ahead: int = ROUNDS_AHEAD
+) -> Script[SecureArgMax]:
+    """Set up a session's comparisons, before its first round. All parties give the same words and rounds ahead."""
+    if len(parties) < 2 or rounds_ahead < 1:
+        raise ParameterError("a secure comparison takes at least 2 parties and 1 round ahead")
+    peers = {number: name for number, name in enumerate(parties) if number != me}
+    nonces = {me: os.urandom(_NONCE_BYTES)}
+    yield Send(tuple(peers.values()), Nonce(nonces[me]))
+    for number, name in peers.items():
+        nonce = yield Receive(name, Nonce)
+        if len(nonce.data) != _NONCE_BYTES:
+            raise PeerBrokeProtocol(
+                name, f"sent a nonce of {len(nonce.data)} bytes instead of {_NONCE_BYTES}"
+            )
+        nonces[number] = nonce.data
+    garbling: dict[int, GarblingSide] = {}
+    evaluating: dict[int, EvaluatingSide] = {}
+    for number, name in peers.items():
+        left, right = sorted((me, number))
+        session = b"masquerade/argmax/1\0" + nonces[left] + nonces[right] + b"%d %d" % (left, right)
+        side: GarblingSide | EvaluatingSide
+        if _garbler(left, right) == me:
+            side = garbling[number] = GarblingSide(session, words.width, is_left=me == left)
+        else:
+            side = evaluating[number] = EvaluatingSide(session, words.width, is_left=me == left)
+        yield Send((name,), BaseTransfers(side.setup()))
+    for number, name in peers.items():
+        half = yield Receive(name, BaseTransfers)
+        with _blaming(name):
+            (garbling.get(number) or evaluating[number]).finish_setup(half.data)
+    argmax = SecureArgMax(me, tuple(parties), words, garbling, evaluating, rounds_ahead)
+    yield from argmax.stock_up()
+    return argmax
+
+
+class SecureArgMax:
+    """An `ArgMax` that shows the winner alone; `prepare` makes it."""
+
+    def __init__(
+        self,
+        me: int,
+        parties: tuple[str, ...],
+        words: BidWords,
+        garbling: dict[int, GarblingSide],
+        evaluating: dict[int, EvaluatingSide],
+        rounds_ahead: int,
+    ) -> None:
+        self._me, self._parties, self._words = me, parties, words
+        self._garbling, self._evaluating = garbling, evaluating
+        self._rounds_ahead = rounds_ahead
+        self._rounds_left = 0
+        self._peers = tuple(name for number, name in enumerate(parties) if number != me)
+        self._triples: Triples | None = None
+
+    def __call__(self, me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | None]:
+        """The winner of this round; None when nobody has a candidate."""
+        if me != self._me or tuple(parties) != self._parties:
+            raise Bug("a comparison was prepared for other parties")
+        if not self._rounds_left:
+            yield from self.stock_up()
+        self._rounds_left -= 1
+        word = self._words.bits((bid.score, bid.position) if bid is not None else None)
+        flags = yield from (self._of_two(word) if len(parties) == 2 else self._of_many(word))
+        winners = [party for party, flag in enumerate(flags) if flag]
+        if len(winners) > 1 or (bid is None and winners == [me]) or (bid is not None and not winners):
+            raise PeerBrokeProtocol(" or ".join(self._peers), "made the comparison come out impossibly")
+        return Winner(winners[0], None) if winners else None
+
+    def stock_up(self) -> Script[None]:
+        """Labels and triples for the next rounds."""
+        n = len(self._parties)
+        making = TripleMaking(self._rounds_ahead * undefeated(n).n_and) if n > 2 else None
+        for number, evaluating in self._evaluating.items():
+            yield Send((self._parties[number],), Order(evaluating.order(self._rounds_ahead, making)))
+        for number, garbling in self._garbling.items():
+            name = self._parties[number]
+            order = yield Receive(name, Order)
+            with _blaming(name):
+                told = garbling.stock_up(order.columns, self._rounds_ahead, number, making)
+            yield Send((name,), Delivery(*told))
+        for number, evaluating in self._evaluating.items():
+            name = self._parties[number]
+            delivery = yield Receive(name, Delivery)
+            with _blaming(name):
+                evaluating.stock_up(delivery.labels, delivery.triples, number, making)
+        self._triples = making.triples(n) if making is not None else None
+        self._rounds_left = self._rounds_ahead
+
+    def _of_two(self, word: Bits) -> Script[list[int]]:
+        """Two parties: one bit a party, the winner's is set."""
+        (peer,) = self._peers
+        for evaluating in self._evaluating.values():
+            yield Send((peer,), HiddenBid(evaluating.flips(word)))
+            garbled = yield Receive(peer, Garbled)
+            with _blaming(peer):
+                evaluation = evaluating.evaluate(garbled)
+                read = evaluation.decode(garbled.tags, *OUTPUTS)
+            yield Send((peer,), Verdict(evaluation.labels(*OUTPUTS)))
+        for garbling in self._garbling.values():
+            hidden = yield Receive(peer, HiddenBid)
+            with _blaming(peer):
+                kept, garbled = garbling.garble(word, hidden.flips, reveal=True)
+            yield Send((peer,), garbled)
+            verdict = yield Receive(peer, Verdict)
+            with _blaming(peer):
+                read = kept.decode(verdict.labels, *OUTPUTS)
+        return [int(read[name][0, 0]) for name in OUTPUTS]
+
+    def _of_many(self, word: Bits) -> Script[list[int]]:
+        """More than two: duels of all pairs, then who won all of its own."""
+        shares = yield from self._duels(word)
+        n = len(self._parties)
+        if self._triples is None:
+            raise Bug("no triples are in stock")
+        part = SharedEvaluation(undefeated(n), self._me, n, shares, self._triples)
+        while part.message is not None:
+            yield Send(self._peers, Masked(part.message))
+            heard = []
+            for name in self._peers:
+                masked = yield Receive(name, Masked)
+                heard.append(_as_long_as(part.message, masked.data, name))
+            part.hear(heard)
+        own = part.shares("winner")
+        message = share_message(own)
+        yield Send(self._peers, Share(message))
+        told = []
+        for name in self._peers:
+            share = yield Receive(name, Share)
+            told.append(_as_long_as(message, share.data, name))
+        return [int(flag) for flag in opened(own, told)[:, 0]]
+
+    def _duels(self, word: Bits) -> Script[dict[str, Bits]]:
+        """This party's shares of how all duels ended: nothing but zeros for those of others.
+
+        Those trivial shares show nothing, since each AND masks them with a triple and every output is an AND.
+        """
+        for number, evaluating in self._evaluating.items():
+            yield Send((self._parties[number],), HiddenBid(evaluating.flips(word)))
+        ended: dict[int, dict[str, Bits]] = {}
+        for number, garbling in self._garbling.items():
+            name = self._parties[number]
+            hidden = yield Receive(name, HiddenBid)
+            with _blaming(name):
+                kept, garbled = garbling.garble(word, hidden.flips, reveal=False)
+            yield Send((name,), garbled)
+            ended[number] = kept.shares(*OUTPUTS)
+        for number, evaluating in self._evaluating.items():
+            name = self._parties[number]
+            garbled = yield Receive(name, Garbled)
+            with _blaming(name):
+                ended[number] = evaluating.evaluate(garbled).shares(*OUTPUTS)
+        shares: dict[str, Bits] = {}
+        for left, right in combinations(range(len(self._parties)), 2):
+            other = right if left == self._me else left
+            mine = (
+                ended[other]
+                if self._me in (left, right)
+                else dict.fromkeys(OUTPUTS, np.zeros((1, 1), np.uint8))
+            )
+            shares[f"{left} {right}"], shares[f"{right} {left}"] = (mine[name] for name in OUTPUTS)
+        return shares
+
+
+def _garbler(left: int, right: int) -> int:
+    """Who of a pair garbles: in turns, so that everybody garbles for about half of its peers."""
+    return left if (left + right) % 2 else right
+
+
+def _as_long_as(ours: bytes, theirs: bytes, name: str) -> bytes:
+    """A peer's message of a round in which all parties' are equally long."""
+    if len(theirs) != len(ours):
+        raise PeerBrokeProtocol(
+            name, f"sent {len(theirs)} bytes where a comparison's message has {len(ours)}"
+        )
+    return theirs
+
+
+@contextmanager
+def _blaming(name: str) -> Iterator[None]:
+    """What does not fit in a peer's message is told as the peer's fault."""
+    try:
+        yield
+    except ParameterError as error:
+        raise PeerBrokeProtocol(name, f"sent a comparison's message that does not fit: {error}") from None

@@ -1,0 +1,98 @@
+"""Circuits on shared counts, against plain arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.crypto import count_circuits as circuits
+from masquerade.crypto.circuit import Circuit, evaluate, to_bits
+from masquerade.errors import ParameterError
+
+WIDTH = 8
+rows_of_counts = st.lists(st.integers(0, 25), min_size=1, max_size=6)
+
+
+def judged(circuit: Circuit, row: list[int], masks: int) -> int:
+    """The circuit on a row whose cells are split with pseudorandom masks."""
+    rng = np.random.default_rng(masks)
+    left = rng.integers(0, 1 << WIDTH, len(row))
+    right = [(cell - int(mask)) % (1 << WIDTH) for cell, mask in zip(row, left, strict=True)]
+    shares = [to_bits(side, WIDTH).T.reshape(-1, 1) for side in (left, np.array(right))]
+    (out,) = evaluate(circuit, {"row 0": shares[0], "row 1": shares[1]})["good"][:, 0]
+    return int(out)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 127))
+def test_reached_is_the_sign(count: int, k: int, mask: int) -> None:
+    inputs = {"share 0": to_bits([mask], 7), "share 1": to_bits([count - k - mask], 7)}
+    assert evaluate(circuits.reached(7), inputs)["reached"][0, 0] == (count >= k)
+    assert circuits.reached(7).n_and == 6
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 100), st.integers(0, 300), st.integers(0, 127), st.integers(0, 1))
+def test_secure_com(count: int, threshold: int, mask: int, bit: int) -> None:
+    inputs = {
+        "share 0": to_bits([count + mask], 7),
+        "share 1": to_bits([-mask], 7),
+        "mask": np.array([[bit]], np.uint8),
+    }
+    out = evaluate(circuits.less_than_public(7, threshold), inputs)["masked"][0, 0]
+    assert out ^ bit == (count < threshold)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20), st.integers(0, 25))
+def test_set_intersection(places: list[tuple[bool, bool]], threshold: int) -> None:
+    left, right = np.array(places, np.uint8).T
+    inputs = {"bits 0": left[:, None], "bits 1": right[:, None], "mask": np.ones((1, 1), np.uint8)}
+    out = evaluate(circuits.fewer_in_common(len(places), threshold), inputs)["masked"][0, 0]
+    assert out ^ 1 == (sum(a and b for a, b in places) < threshold)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=20), st.lists(st.booleans(), min_size=20, max_size=20))
+def test_equality(left: list[bool], right: list[bool]) -> None:
+    other = right[: len(left)]
+    inputs = {f"bits {at}": np.array(side, np.uint8)[:, None] for at, side in enumerate((left, other))}
+    assert evaluate(circuits.all_equal(len(left)), inputs)["holds"][0, 0] == (left == other)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows_of_counts, st.integers(1, 12), st.integers(0, 99))
+def test_cells_of_k_or_none(row: list[int], k: int, masks: int) -> None:
+    circuit = circuits.row_at_least(len(row), WIDTH, k)
+    assert judged(circuit, row, masks) == all(cell == 0 or cell >= k for cell in row)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows_of_counts, st.integers(1, 7), st.integers(0, 99))
+def test_distinct_values(row: list[int], least: int, masks: int) -> None:
+    circuit = circuits.row_distinct(len(row), WIDTH, least)
+    different = sum(cell > 0 for cell in row)
+    assert judged(circuit, row, masks) == (different == 0 or different >= least)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    rows_of_counts, st.integers(0, 50), st.integers(1, 50), st.integers(1, 30), st.integers(0, 99), st.data()
+)
+def test_bounded_shares(
+    row: list[int], top: int, bottom: int, k: int, masks: int, data: st.DataObject
+) -> None:
+    top = min(top, bottom)
+    which = data.draw(st.none() | st.sets(st.integers(0, len(row) - 1), min_size=1).map(tuple))
+    circuit = circuits.row_bounded(len(row), WIDTH, (top, bottom), which, k)
+    total, bounded = sum(row), row if which is None else [row[at] for at in which]
+    small = all(Fraction(cell, total or 1) <= Fraction(top, bottom) for cell in bounded)
+    assert judged(circuit, row, masks) == (total == 0 or (total >= k and small))
+
+
+def test_a_bound_is_a_fraction() -> None:
+    with pytest.raises(ParameterError, match=r"between 0 and 1. Got 3/2"):
+        circuits.row_bounded(3, WIDTH, (3, 2))

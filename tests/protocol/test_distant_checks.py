@@ -1,0 +1,206 @@
+"""Requirements on a sensitive attribute that another party holds: decided by one bit, before any instruction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.memory import Wire, run_together
+from masquerade.net.script import Send
+from masquerade.privacy.requirement import TOLERANCE
+from masquerade.protocol.contract import refuse_distant_sensitive
+from masquerade.protocol.distant_checks import DistantChecks, SensitiveValues, largest_share
+from masquerade.protocol.party import party
+from papers.paper_tables import loan_table
+from protocol.test_mashup import SCHEMA, bag, contract_of, people, run_mashup
+
+DISEASES = ("flu", "cough", "HIV", "gout")
+QID = ["Sex", "Job", "Salary"]
+
+
+def sick_loans() -> mq.Table:
+    diseases = [DISEASES[(row * row) % 7 % 4] for row in range(34)]
+    table = loan_table()
+    return mq.Table(table.arrow.append_column("Disease", pa.array(diseases)), table.schema)
+
+
+def is_that_of_one_table(release: Any, table: mq.Table, requirement: mq.Requirement) -> None:
+    alone = mq.anonymize(table, requirement, mq.TopDownSpecialization("Class"))
+    assert [(s.attribute, s.value, s.children, s.score) for s in release.steps] == [
+        (s.attribute, s.value, s.children, s.score) for s in alone.steps
+    ]
+    assert bag(release.table) == bag(alone.table)
+
+
+MODELS: list[mq.Requirement] = [
+    mq.LDiversity(QID, l=2, sensitive="Disease"),
+    mq.LDiversity(["Job"], l=3, sensitive="Disease"),
+    mq.KAnonymity(QID, k=2) & mq.LDiversity(["Sex", "Salary"], l=2, sensitive="Disease"),
+    mq.AlphaKAnonymity(QID, alpha=0.6, k=3, sensitive="Disease"),
+    mq.AlphaKAnonymity(QID, alpha=0.4, k=3, sensitive="Disease", values=["HIV"]),
+    mq.KAnonymity(QID, k=3)
+    & mq.ConfidenceBounding(QID, confidence=0.5, sensitive="Disease", values=["HIV", "flu"]),
+    mq.ConfidenceBounding(QID, confidence=0.65, sensitive="Disease"),
+    mq.PSensitiveKAnonymity(QID, p=2, k=4, sensitive="Disease"),
+]
+
+
+@pytest.mark.parametrize("requirement", MODELS, ids=str)
+@pytest.mark.parametrize(
+    "holders",
+    [
+        {"Sex": "loans", "Job": "bank", "Salary": "bank", "Disease": "clinic"},
+        {"Sex": "loans", "Job": "bank", "Salary": "bank", "Disease": "loans"},
+    ],
+    ids=["three parties", "two parties"],
+)
+def test_the_release_is_that_of_one_table(requirement: mq.Requirement, holders: dict[str, str]) -> None:
+    table = sick_loans()
+    columns = {name: holder for name, holder in holders.items() if name != "Disease"}
+    contract = contract_of(requirement, columns, sensitive={"Disease": holders["Disease"]}, argmax="plain")
+    is_that_of_one_table(run_mashup(table, contract, uncommon=3), table, requirement)
+
+
+def test_hidden_scores_and_hidden_values_go_together() -> None:
+    table, requirement = sick_loans(), MODELS[0]
+    contract = contract_of(
+        requirement, {"Sex": "loans", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}
+    )
+    wire = Wire()
+    is_that_of_one_table(run_mashup(table, contract, wire=wire), table, requirement)
+    assert Counter(heard.kind for heard in wire.heard)["offer"] == 0
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    records=people.filter(lambda rows: len(rows) >= 6),
+    dealt=st.lists(st.integers(0, 2), min_size=6, max_size=6),
+    qid=st.lists(st.sampled_from(SCHEMA.names[:4]), min_size=1, unique=True),
+    sick=st.lists(st.sampled_from(DISEASES), min_size=40, max_size=40),
+    data=st.data(),
+)
+def test_any_split_gives_the_release_of_one_table(
+    records: list[dict[str, Any]], dealt: list[int], qid: list[str], sick: list[str], data: st.DataObject
+) -> None:
+    for row, disease in zip(records, sick[: len(records)], strict=True):
+        row["Disease"] = disease
+    table = mq.Table(pa.Table.from_pylist(records), SCHEMA)
+    present = {row["Disease"] for row in records}
+    largest = max(Counter(row["Disease"] for row in records).values()) / len(records)
+    share = data.draw(st.sampled_from([largest, (largest + 1) / 2]))
+    model: mq.Requirement = data.draw(
+        st.sampled_from(
+            [
+                mq.LDiversity(qid, l=min(2, len(present)), sensitive="Disease"),
+                mq.AlphaKAnonymity(qid, alpha=share, k=2, sensitive="Disease"),
+                mq.ConfidenceBounding(qid, confidence=share, sensitive="Disease", values=[sick[0]]),
+            ]
+        )
+    )
+    requirement = model & mq.KAnonymity(qid, k=2)
+    holders = {name: f"party-{dealt[at]}" for at, name in enumerate(SCHEMA.names)}
+    where = f"party-{dealt[5]}"
+    if len({*holders.values(), where}) == 1:
+        where = "party-other"
+    contract = contract_of(requirement, holders, sensitive={"Disease": where}, argmax="plain")
+    is_that_of_one_table(run_mashup(table, contract), table, requirement)
+
+
+def test_every_check_looks_alike() -> None:
+    """Whatever the candidate is, and whatever comes of it: the same messages of the same lengths."""
+    requirement = mq.LDiversity(["Job", "Salary"], l=3, sensitive="Disease") & mq.KAnonymity(["Sex"], k=2)
+    contract = contract_of(
+        requirement,
+        {"Sex": "bank", "Job": "bank", "Salary": "bank"},
+        sensitive={"Disease": "clinic"},
+        argmax="plain",
+    )
+    wire = Wire()
+    release = run_mashup(sick_loans(), contract, wire=wire)
+    assert "Sex" in {step.attribute for step in release.steps}  # which no check needs
+    answers, checks, current = [], [], []
+    for heard in wire.heard:
+        if heard.kind.startswith(("histogram-", "circuit-")):
+            current.append((heard.sender, heard.kind, len(heard.data)))
+        elif heard.kind == "settled":
+            answers.append(msgspec.msgpack.decode(heard.data)["instructs"])
+            checks.append(current)
+            current = []
+    assert set(answers) == {True, False}
+    assert checks[0]
+    assert all(check == checks[0] for check in checks)
+    # A refused candidate is never shown.
+    assert sum(heard.kind == "instruct" for heard in wire.heard) == answers.count(True) == len(release.steps)
+
+
+def test_who_instructs_otherwise_than_it_asked_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder sees the instruction, and counts its own values in it."""
+    requirement = mq.LDiversity(["Job", "Salary"], l=3, sensitive="Disease")
+    contract = contract_of(
+        requirement, {"Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}, argmax="plain"
+    )
+    honest = DistantChecks.ask
+
+    def lying(self: DistantChecks, instruction: Any, state: Any) -> Any:
+        yield from honest(self, instruction, state)
+        return True
+
+    monkeypatch.setattr(DistantChecks, "ask", lying)
+    ids = [str(row).encode() for row in range(34)]
+    scripts = {name: party(name, contract, sick_loans(), ids) for name in contract.parties}
+    with pytest.raises(PeerBrokeProtocol, match="against the requirement") as caught:
+        run_together(scripts)
+    assert caught.value.peer == "bank"
+
+
+def test_a_holder_that_tells_too_many_values_is_named() -> None:
+    contract = contract_of(
+        MODELS[0], {"Sex": "bank", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}
+    )
+
+    def boasting(script: Any) -> Any:
+        heard = None
+        while True:
+            try:
+                move = script.send(heard)
+            except StopIteration as end:
+                return end.value
+            if isinstance(move, Send) and isinstance(move.message, SensitiveValues):
+                move = Send(move.peers, SensitiveValues(35, 35))
+            heard = yield move
+
+    ids = [str(row).encode() for row in range(34)]
+    scripts = {name: party(name, contract, sick_loans(), ids) for name in contract.parties}
+    scripts["clinic"] = boasting(scripts["clinic"])
+    with pytest.raises(PeerBrokeProtocol, match="told of 35 values for 34 records") as caught:
+        run_together(scripts)
+    assert caught.value.peer == "clinic"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(0.001, 1), st.integers(1, 300))
+def test_the_largest_share_is_found(bound: float, n: int) -> None:
+    exact = Fraction(bound) + Fraction(TOLERANCE)
+    best = max(Fraction(min(exact * q // 1, q), q) for q in range(1, n + 1))
+    assert Fraction(*largest_share(bound, n)) == best
+
+
+def test_what_has_no_secure_check_is_refused() -> None:
+    holder = {"a": "bank", "b": "loans", "s": "bank"}
+    t_closeness = mq.TCloseness(["a", "b"], t=0.3, sensitive="s")
+    [(refused, reason)] = refuse_distant_sensitive([t_closeness], holder)
+    assert refused is t_closeness
+    assert "over b of other parties needs a secure check" in reason
+    bounding = mq.ConfidenceBounding(["a", "b"], confidence=0.5, sensitive="s", values=["x"])
+    [(_, reason)] = refuse_distant_sensitive([bounding], holder)
+    assert "add k-anonymity over a, b" in reason
+    assert refuse_distant_sensitive([bounding, mq.KAnonymity(["a", "b", "c"], k=2)], holder) == []

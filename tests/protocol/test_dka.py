@@ -1,0 +1,432 @@
+"""DkA: the framework and DkA-Datafly, against plain counting, with its simulators and its breaks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from crypto.two_parties import balanced
+from masquerade.crypto.bits import unpack
+from masquerade.data.column import Column
+from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
+from masquerade.net.memory import Heard, Wire, run_together
+from masquerade.net.script import Receive, Script, Send, kind_of
+from masquerade.protocol.assemble import assemble
+from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol.dka.anonymizers import ByColumns, ByRecords, Descent, FullDomain
+from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
+from masquerade.protocol.dka.datafly import ChiShare, dka_datafly
+from masquerade.protocol.dka.datafly_side import DataflySide
+from masquerade.protocol.dka.framework import dka, dka_top_down
+from masquerade.protocol.dka.groups import Grouped, all_large
+from masquerade.protocol.dka.party import dka_party
+from masquerade.protocol.dka.plain import plain_dka_datafly
+from masquerade.protocol.joint_histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram_pair import Pair, prepare_pair
+from masquerade.protocol.party import ASSEMBLER
+from protocol.test_joint_histogram import cut_short
+
+PARTIES = ("anna", "berta")
+NAMES = ("job", "town", "age")
+HOLDERS = {"job": "anna", "town": "berta", "age": "berta"}
+
+
+def _tree(name: str, *sizes: int) -> mq.Branch:
+    groups = [
+        mq.Branch(f"{name} {at}", tuple(mq.Branch(f"{name} {at}.{leaf}") for leaf in range(size)))
+        for at, size in enumerate(sizes)
+    ]
+    return mq.Branch(f"any {name}", tuple(groups))
+
+
+TREES = {"job": _tree("job", 3, 2, 2), "town": _tree("town", 2, 2), "age": _tree("age", 4, 3, 1)}
+SCHEMA = mq.Schema(mq.Attribute(name, taxonomy=mq.Taxonomy(tree)) for name, tree in TREES.items())
+
+
+def people(n: int, seed: int) -> mq.Table:
+    rng = np.random.default_rng(seed)
+    cells = {}
+    for name, tree in TREES.items():
+        leaves = [leaf.name for branch in tree.children for leaf in branch.children]
+        weights = rng.dirichlet(np.ones(len(leaves)))
+        cells[name] = rng.choice(leaves, n, p=weights).tolist()
+    return mq.Table(pa.table(cells), SCHEMA)
+
+
+def columns_of(table: mq.Table, me: int) -> tuple[Column, ...]:
+    return table.columns(name for name in NAMES if HOLDERS[name] == PARTIES[me])
+
+
+def contract_of(k: int) -> Contract:
+    return Contract(
+        parties=PARTIES,
+        columns=tuple(Contribution(name, HOLDERS[name], "attribute") for name in NAMES),
+        requirements=(written_requirement(mq.KAnonymity(NAMES, k)),),
+        score="",
+        algorithm="dka-datafly",
+    )
+
+
+def scripts(table: mq.Table, k: int, books: dict[str, Notebook] | None = None) -> dict[str, Any]:
+    contract = contract_of(k)
+    ids = [str(row).encode() for row in range(len(table))]
+    made: dict[str, Any] = {ASSEMBLER: assemble(contract)}
+    for name in PARTIES:
+        notebook = books[name] if books is not None else None
+        made[name] = dka_party(name, contract, table, ids, notebook=notebook)
+    return made
+
+
+def bag(table: pa.Table) -> Counter[tuple[object, ...]]:
+    return Counter(tuple(row[name] for name in NAMES) for row in table.to_pylist())
+
+
+def plainly(table: mq.Table, k: int) -> tuple[Counter[tuple[object, ...]], tuple[DataflySide, DataflySide]]:
+    sides = plain_dka_datafly(columns_of(table, 0), columns_of(table, 1), len(table), k)
+    cells = {column.name: column.to_arrow() for side in sides for column in side.released()}
+    return bag(pa.table(cells)), sides
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(8, 120), st.integers(0, 10**6), st.integers(1, 8))
+def test_the_plain_rounds_make_the_join_k_anonymous(n: int, seed: int, k: int) -> None:
+    released, sides = plainly(people(n, seed), k)
+    assert all(count >= k for count in released.values())
+    assert n - released.total() < k
+    assert np.array_equal(sides[0].passed, sides[1].passed)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(8, 60), st.integers(0, 10**6), st.integers(2, 6))
+def test_the_release_is_that_of_plain_rounds(n: int, seed: int, k: int) -> None:
+    table = people(n, seed)
+    expected, _ = plainly(table, k)
+    results = run_together(scripts(table, k))
+    release = results[ASSEMBLER]
+    assert bag(release.table) == expected
+    assert release.suppressed == n - expected.total()
+    assert results["anna"] == results["berta"] == release.rows == n
+
+
+def test_with_k_of_one_everybody_passes_at_once() -> None:
+    wire = Wire()
+    release = run_together(scripts(people(20, 1), 1), wire)[ASSEMBLER]
+    assert bag(release.table) == bag(people(20, 1).arrow)
+    assert not any(each.kind == "dka-chi" for each in wire.heard)
+
+
+def test_every_cell_generalises_its_original() -> None:
+    table = people(70, 4)
+    sides = plainly(table, 5)[1]
+    for me, side in enumerate(sides):
+        for original, column in zip(columns_of(table, me), side.released(), strict=True):
+            ranks = original.ranks[side.passed]
+            assert ((column.lo[column.codes] <= ranks) & (ranks < column.hi[column.codes])).all()
+
+
+def test_fewer_common_records_than_k() -> None:
+    with pytest.raises(RequirementUnreachable, match="k = 9 needs at least 9 common records; there are 8"):
+        run_together(scripts(people(8, 1), 9))
+
+
+def rounds_of(own: Any, n: int, k: int, play: Any = dka) -> tuple[int, int]:
+    def part(me: int) -> Script[int]:
+        pair = yield from prepare_pair(me, PARTIES, b"test")
+        return (yield from play(pair, own[me], n, k))
+
+    results = run_together({name: part(me) for me, name in enumerate(PARTIES)})
+    return results["anna"], results["berta"]
+
+
+def joint_sizes(own: Any, n: int) -> list[int]:
+    pairs = zip(*(each.groups(np.arange(n))[0].tolist() for each in own), strict=True)
+    return sorted(Counter(pairs).values())
+
+
+@pytest.mark.parametrize("kind", [ByRecords, ByColumns, FullDomain])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_framework_stops_at_the_first_anonymized_round(kind: Any, seed: int) -> None:
+    table, n, k = people(50, seed), 50, 4
+    own = [kind(columns_of(table, me), n, k) for me in (0, 1)]
+    rounds = rounds_of(own, n, k)
+    assert min(joint_sizes(own, n)) >= k
+    again = [kind(columns_of(table, me), n, k) for me in (0, 1)]
+    for each in again:
+        each.start()
+        assert all_large(each, np.arange(n), k)
+    plain_rounds = 1
+    while min(joint_sizes(again, n)) < k:
+        plain_rounds += 1
+        for each in again:
+            each.further()
+    assert rounds == (plain_rounds, plain_rounds)
+    assert joint_sizes(again, n) == joint_sizes(own, n)
+
+
+@pytest.mark.parametrize(("seed", "k"), [(1, 4), (2, 3), (3, 25), (5, 2)])
+def test_top_down_ends_before_the_first_round_that_fails(seed: int, k: int) -> None:
+    table, n = people(50, seed), 50
+    own = [Descent(columns_of(table, me), n, k) for me in (0, 1)]
+    rounds = rounds_of(own, n, k, dka_top_down)
+    again = [Descent(columns_of(table, me), n, k) for me in (0, 1)]
+    for each in again:
+        each.start()
+    sizes, plain_rounds = joint_sizes(again, n), 1
+    assert sizes == [n]
+    while True:
+        moved = [each.further() for each in again]
+        if not any(moved) or min(joint_sizes(again, n)) < k:
+            break
+        sizes, plain_rounds = joint_sizes(again, n), plain_rounds + 1
+    assert rounds == (plain_rounds, plain_rounds)
+    assert joint_sizes(own, n) == sizes
+    assert min(sizes) >= k
+
+
+def test_full_domain_has_one_level_for_all_values_of_an_attribute() -> None:
+    table = people(60, 8)
+    own = FullDomain(columns_of(table, 1), 60, 6)
+    own.start()
+    for column in own.released(np.arange(60)):
+        assert isinstance(column.domain, mq.Taxonomy)
+        ends = zip(column.lo.tolist(), column.hi.tolist(), strict=True)
+        depths = {column.domain.node(lo, hi).depth for lo, hi in ends}
+        assert len(depths) == 1
+
+
+# Simulators. A view is what a party gets: kinds and sizes of messages, and bits that look random.
+
+
+def shape(heard: list[Heard]) -> list[tuple[str, int]]:
+    return [(each.kind, len(each.data)) for each in heard]
+
+
+def shares_of(heard: list[Heard]) -> list[bytes]:
+    return [each.data for each in heard if each.kind == "dka-chi"]
+
+
+def real_view(table: mq.Table, k: int, me: int) -> tuple[list[Heard], list[np.ndarray[Any, Any]], list[Any]]:
+    """What party `me` hears in the rounds of DkA-Datafly, every χ, and its own labels in each round."""
+    wire, chis, labels = Wire(), [], []
+
+    def part(number: int) -> Script[None]:
+        pair = yield from prepare_pair(number, PARTIES, b"test")
+        side = DataflySide(columns_of(table, number), len(table), k)
+        side.generalise_locally()
+        if number == me:
+            labels.append(side.labels())
+
+        def on_round(passes: Any) -> None:
+            chis.append(passes)
+            labels.append(side.labels())
+
+        yield from dka_datafly(pair, side, on_round=on_round if number == me else None)
+
+    run_together({name: part(number) for number, name in enumerate(PARTIES)}, wire)
+    return wire.seen_by(PARTIES[me]), chis, labels
+
+
+@pytest.mark.parametrize("me", [0, 1])
+def test_algorithm_7_simulates_a_view_from_own_data_and_chi(me: int) -> None:
+    """The simulator knows nothing of the other party: all its labels are "never", and χ is given."""
+    table, k = people(60, 7), 4
+    view, chis, labels = real_view(table, k, me)
+    wire, simulated = Wire(), []
+
+    def own() -> Script[None]:
+        pair = yield from prepare_pair(me, PARTIES, b"test")
+        side = DataflySide(columns_of(table, me), len(table), k)
+        side.generalise_locally()
+        simulated.append(side.labels())
+        yield from dka_datafly(pair, side, on_round=lambda _: simulated.append(side.labels()))
+
+    def other() -> Script[None]:
+        pair = yield from prepare_pair(1 - me, PARTIES, b"test")
+        for chi in chis:
+            bound = len(table) // k
+            nothing = np.full(chi.size, bound, np.uint64)
+            yield from group_bits(pair, nothing, k, Bounds(chi.size, (bound, bound)))
+            heard = yield Receive(PARTIES[me], ChiShare)
+            mine = np.frombuffer(heard.bits, np.uint8)
+            wanted = np.packbits(chi.astype(np.uint8), bitorder="little")
+            yield Send((PARTIES[me],), ChiShare((wanted ^ mine).tobytes()))
+
+    run_together({PARTIES[me]: own(), PARTIES[1 - me]: other()}, wire)
+    assert len(chis) > 1
+    assert shape(wire.seen_by(PARTIES[me])) == shape(view)
+    assert all(np.array_equal(one, two) for one, two in zip(simulated, labels, strict=True))
+
+
+@pytest.mark.parametrize("me", [0, 1])
+def test_algorithm_5_simulates_the_rounds_from_own_data_and_the_release(me: int) -> None:
+    """How many rounds there were follows from the own columns of the release: nothing else was heard."""
+    table, n, k = people(60, 12), 60, 4
+    own = [ByColumns(columns_of(table, number), n, k) for number in (0, 1)]
+    rounds = rounds_of(own, n, k)[me]
+    released = [column.to_arrow().to_pylist() for column in own[me].released(np.arange(n))]
+    simulator = ByColumns(columns_of(table, me), n, k)
+    simulator.start()
+    simulated = 1
+    while [column.to_arrow().to_pylist() for column in simulator.released(np.arange(n))] != released:
+        simulator.further()
+        simulated += 1
+    # Further steps at the top change nothing, so that the simulator may see fewer rounds there, never more.
+    assert simulated == rounds
+
+
+def omega(own: Grouped, n: int, k: int, pair: Pair) -> Script[Any]:
+    labels = np.asarray(own.groups(np.arange(n))[0], np.uint64)
+    return (yield from group_bits(pair, labels, k, Bounds(n, (n, n))))
+
+
+@pytest.mark.parametrize("me", [0, 1])
+def test_omega_alone_is_random(me: int) -> None:
+    """Whether all records pass or none does, a party's ω is a string of fair coins."""
+    table, n = people(400, 1), 400
+    for k in (1, n):
+
+        def part(number: int, k: int = k) -> Script[Any]:
+            pair = yield from prepare_pair(number, PARTIES, b"test")
+            own = ByColumns(columns_of(table, number), n, 1)
+            return (yield from omega(own, n, k, pair))
+
+        results = run_together({name: part(number) for number, name in enumerate(PARTIES)})
+        assert balanced(results[PARTIES[me]])
+        assert set((results["anna"] ^ results["berta"]).tolist()) == {int(k == 1)}
+
+
+def test_the_assembler_hears_the_columns_alone() -> None:
+    wire = Wire()
+    run_together(scripts(people(40, 2), 4), wire)
+    assert [each.kind for each in wire.seen_by(ASSEMBLER)] == ["columns", "columns"]
+
+
+def test_sizes_depend_on_chi_alone() -> None:
+    """Two other parties' tables that lead to the same χ give views of the same shape."""
+    table = people(40, 3)
+    renamed = {name: table.arrow.column(name).to_pylist() for name in NAMES}
+    swap = {f"town {at}.{leaf}": f"town {at}.{1 - leaf}" for at in (0, 1) for leaf in (0, 1)}
+    renamed["town"] = [swap[town] for town in renamed["town"]]  # the same groups by other names
+    other = mq.Table(pa.table(renamed), SCHEMA)
+    one, chis, _ = real_view(table, 3, 0)
+    two, same, _ = real_view(other, 3, 0)
+    assert all(np.array_equal(a, b) for a, b in zip(chis, same, strict=True))
+    assert shape(one) == shape(two)
+    assert shares_of(one) != shares_of(two)
+
+
+# Breaks.
+
+
+def breaking(script: Script[Any], after: int) -> Script[Any]:
+    """A party that vanishes when it has heard so many shares of χ, before it takes the last in."""
+    heard: Any = None
+    seen = 0
+    while True:
+        try:
+            move = script.send(heard)
+        except StopIteration as end:
+            return end.value
+        heard = yield move
+        if isinstance(move, Receive) and move.kind is ChiShare:
+            seen += 1
+            if seen == after:
+                raise ConnectionError("gone")
+
+
+@pytest.mark.parametrize("who", PARTIES)
+def test_a_broken_session_goes_on_after_its_last_whole_round(who: str, tmp_path: Path) -> None:
+    table, k = people(60, 7), 4
+    ids = [str(row).encode() for row in range(len(table))]
+    purposes = {name: notes_purpose(contract_of(k), table, ids) for name in PARTIES}
+
+    def books() -> dict[str, Notebook]:
+        return {name: Notebook(tmp_path / name, purposes[name]) for name in PARTIES}
+
+    whole = Wire()
+    expected = run_together(scripts(table, k), whole)[ASSEMBLER]
+    rounds = sum(each.kind == "dka-chi" for each in whole.seen_by(who))
+    assert rounds == 5
+    first = scripts(table, k, books())
+    first[who] = breaking(first[who], 3)
+    with pytest.raises(ConnectionError):
+        run_together(first)
+    assert len(books()[who].rounds) == 2
+    assert (tmp_path / who).stat().st_mode & 0o077 == 0
+    wire = Wire()
+    resumed = run_together(scripts(table, k, books()), wire)[ASSEMBLER]
+    assert bag(resumed.table) == bag(expected.table)
+    kinds = Counter(each.kind for each in wire.seen_by(who))
+    assert kinds["dka-chi"] == rounds - 2
+    assert "blinded" not in kinds  # nobody is aligned again
+    assert kinds["pair-base"] == 1  # and the transfers are fresh
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_notes_for_something_else_are_ignored(tmp_path: Path) -> None:
+    table = people(50, 1)
+    ids = [str(row).encode() for row in range(50)]
+    first = scripts(table, 4, {name: Notebook(tmp_path / name, b"one") for name in PARTIES})
+    first["anna"] = breaking(first["anna"], 2)
+    with pytest.raises(ConnectionError):
+        run_together(first)
+    assert Notebook(tmp_path / "anna", b"one").rounds
+    assert not Notebook(tmp_path / "anna", b"another").rounds
+    (tmp_path / "anna").write_bytes(b"\xff broken")
+    assert not Notebook(tmp_path / "anna", b"one").rounds
+    one, other = contract_of(4), contract_of(5)
+    assert notes_purpose(one, table, ids) == notes_purpose(contract_of(4), table, ids)  # whatever the nonce
+    assert notes_purpose(one, table, ids) != notes_purpose(other, table, ids)
+    assert notes_purpose(one, table, ids) != notes_purpose(one, people(50, 2), ids)
+    # Only one of the two remembers: both start anew.
+    wire = Wire()
+    books = {name: Notebook(tmp_path / name, b"one") for name in PARTIES}
+    run_together(scripts(table, 4, books), wire)
+    assert any(each.kind == "blinded" for each in wire.heard)
+
+
+@pytest.mark.parametrize("guilty", PARTIES)
+def test_a_short_share_of_chi_is_its_senders_fault(guilty: str) -> None:
+    made = scripts(people(40, 2), 4)
+    made[guilty] = cut_short(made[guilty], "dka-chi")
+    with pytest.raises(PeerBrokeProtocol, match=rf"{guilty}.*bytes of χ where 40 records have 5"):
+        run_together(made)
+
+
+def test_the_assembler_names_who_tells_another_number_of_suppressed_records() -> None:
+    def lying(script: Script[Any]) -> Script[Any]:
+        heard: Any = None
+        while True:
+            try:
+                move = script.send(heard)
+            except StopIteration as end:
+                return end.value
+            if isinstance(move, Send) and kind_of(move.message) == "columns":
+                message: Any = move.message
+                fields = {name: getattr(message, name) for name in message.__struct_fields__}
+                move = Send(move.peers, type(message)(**{**fields, "suppressed": 39}))
+            heard = yield move
+
+    made = scripts(people(40, 2), 4)
+    made["berta"] = lying(made["berta"])
+    with pytest.raises(PeerBrokeProtocol, match=r"berta.*told 39 suppressed records where anna told"):
+        run_together(made)
+
+
+def test_opened_shares_are_whole() -> None:
+    """Nothing of χ is in the padding of its last byte."""
+    wire = Wire()
+    run_together(scripts(people(41, 2), 4), wire)
+    first = next(each for each in wire.heard if each.kind == "dka-chi")
+    bits = msgspec.msgpack.decode(first.data)["bits"]
+    assert len(bits) == 6
+    assert not unpack(np.frombuffer(bits, np.uint8), 48)[41:].any()

@@ -1,0 +1,65 @@
+"""What a party tells of its steps, and its last word before it hands in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import masquerade as mq
+from masquerade.errors import NotAllowed
+from masquerade.net.memory import Wire, run_together
+from masquerade.protocol.assemble import assemble
+from masquerade.protocol.columns import Told
+from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol.party import ASSEMBLER, party
+from papers.paper_tables import loan_table
+
+HOLDERS = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
+REQUIREMENT = mq.KAnonymity(["Sex", "Job"], k=4) & mq.KAnonymity(["Sex", "Salary"], k=5)
+CONTRACT = Contract(
+    parties=("bank", "loans"),
+    columns=tuple(Contribution(name, holder, "attribute") for name, holder in HOLDERS.items()),
+    requirements=tuple(written_requirement(part) for part in REQUIREMENT.parts),
+    score="gain-ratio",
+    class_name="Class",
+)
+IDS = [str(row).encode() for row in range(34)]
+
+
+def scripts(**options: Any) -> dict[str, Any]:
+    parties = {name: party(name, CONTRACT, loan_table(), IDS, **options) for name in CONTRACT.parties}
+    return {ASSEMBLER: assemble(CONTRACT), **parties}
+
+
+def test_steps_are_told_only_where_they_may() -> None:
+    told, silent = run_together(scripts()), run_together(scripts(tell_steps=False))
+    assert len(told[ASSEMBLER].steps) > 1
+    assert silent[ASSEMBLER].steps == ()
+    assert silent[ASSEMBLER].metrics == told[ASSEMBLER].metrics
+
+
+def test_own_steps_are_heard_as_they_are_made() -> None:
+    heard: dict[str, list[Told]] = {name: [] for name in CONTRACT.parties}
+    made: dict[str, Any] = {ASSEMBLER: assemble(CONTRACT)}
+    for name in CONTRACT.parties:
+        made[name] = party(name, CONTRACT, loan_table(), IDS, on_step=heard[name].append)
+    release = run_together(made)[ASSEMBLER]
+    merged = sorted(
+        (step.round, name, step.attribute, step.value) for name, steps in heard.items() for step in steps
+    )
+    assert [each[0] for each in merged] == list(range(len(release.steps)))
+    assert [each[1:] for each in merged] == [
+        (step.party, step.attribute, step.value) for step in release.steps
+    ]
+
+
+def test_nothing_leaves_against_the_last_word() -> None:
+    def no() -> None:
+        raise NotAllowed("not this time")
+
+    wire = Wire()
+    with pytest.raises(NotAllowed, match="not this time"):
+        run_together(scripts(before_handing_in=no), wire)
+    assert wire.seen_by(ASSEMBLER) == []
+    assert "finished" in {message.kind for message in wire.heard}  # everything else was done
