@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from inspect import Signature
 
     from masquerade.anonymize.datafly import Datafly
+    from masquerade.anonymize.mondrian import Mondrian
+    from masquerade.anonymize.provider_aware import ProviderAwareMondrian
     from masquerade.anonymize.tds import TopDownSpecialization
     from masquerade.data.people import generate_people
     from masquerade.data.schema import Attribute, Schema
@@ -66,6 +68,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "anonymize.datafly": ["Datafly"],
+    "anonymize.mondrian": ["Mondrian"],
+    "anonymize.provider_aware": ["ProviderAwareMondrian"],
     "anonymize.tds": ["TopDownSpecialization"],
     "data.people": ["generate_people"],
     "data.schema": ["Attribute", "Schema"],
@@ -169,6 +173,7 @@ __all__ = [
     "MPrivacy",
     "Mashup",
     "MasqueradeError",
+    "Mondrian",
     "NoCommonRecords",
     "NotAllowed",
     "NotFound",
@@ -178,6 +183,7 @@ __all__ = [
     "PeerError",
     "PeerRefused",
     "PeerUnreachable",
+    "ProviderAwareMondrian",
     "RecursiveLDiversity",
     "Release",
     "Requirement",

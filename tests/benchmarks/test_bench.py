@@ -38,8 +38,19 @@ def test_list_names_every_experiment() -> None:
     shown = CliRunner().invoke(app, ["bench", "--list", "--json"])
     listed = json.loads(shown.stdout)
     assert set(listed) == {
-        *("adult", "align", "figures_10_11", "five_million", "games", "mashup", "peers"),
-        *("readers", "scale", "scores", "startup"),
+        *(
+            "adult",
+            "align",
+            "circuits",
+            "dka",
+            "figures_10_11",
+            "five_million",
+            "games",
+            "m_privacy_anonymization",
+            "m_privacy_verification",
+        ),
+        *("mashup", "mondrian", "peers"),
+        *("primitives", "readers", "scale", "scores", "service", "startup"),
     }
     assert all(len(description) > 20 for description in listed.values())
     assert listed["peers"] == bench.describe(EXPERIMENTS["peers"])
@@ -210,3 +221,25 @@ def test_peak_memory_is_the_commands_own() -> None:
     measured = json.loads(ran.stdout)
     assert measured["output"] == f"{200 << 20}\n"
     assert 200 << 20 < measured["peak_bytes"] < 300 << 20
+
+
+def test_a_small_crowd_is_served_or_refused_for_a_reason(tmp_path: Path) -> None:
+    """The load experiment in small: real processes, all requests at once."""
+    crowd, service = load("_service"), load("service")
+    asked = crowd.Crowd(parties=3, people=300, users=2, requests=12, kinds=7)
+    wishes = crowd.requests(asked)
+    assert len(wishes) == 12
+    assert len({json.dumps(each) for each in wishes}) == 7
+    unwelcome = [
+        each for each in wishes if each["purpose"] == "marketing" and "disease" in each["attributes"]
+    ]
+    poor = [each for each in wishes if each["budget"] < 200 and "salary" in each["attributes"]]
+    told = service.outcome(crowd.run_crowd(tmp_path, asked))
+    assert told["failures"] == []
+    assert told["refused"] == len([*unwelcome, *poor]) > 0
+    assert told["published"] + told["refused"] == told["requests"] == 12
+    assert told["refused_without_reason"] == 0
+    assert told["again_from_cache"] == told["again"] == 2
+    assert len(told["seconds_to_publication"]) == told["published"]
+    assert told["bytes_sent"] > 0
+    assert all(peak > 10 << 20 for peak in told["peaks"].values())

@@ -24,6 +24,8 @@ ANONYMIZERS: list[Anonymizer] = [
     mq.TopDownSpecialization(score="certainty", suppression=0.2),
     mq.Datafly(),
     mq.Datafly("class", whole_columns=True),
+    mq.Mondrian(),
+    mq.Mondrian("class", "widest", strict=True),
 ]
 
 

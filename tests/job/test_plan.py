@@ -51,7 +51,7 @@ def entry(lines: str) -> str:
 
 MODELS = (
     "available: k-anonymity, l-diversity, entropy-l-diversity, recursive-l-diversity, t-closeness, "
-    "alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity"
+    "alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, m-privacy"
 )
 WRONG = {
     "no data": (
@@ -78,8 +78,8 @@ WRONG = {
         f'privacy[1].model: no model "k-anonimity" (did you mean "k-anonymity"?); {MODELS}',
     ),
     "later model": (
-        entry('model = "m-privacy"\nm = 2\n'),
-        f'privacy[1].model: "m-privacy" is not available in this version; {MODELS}',
+        entry('model = "constrained-k-anonymity"\nk = 2\n'),
+        f'privacy[1].model: "constrained-k-anonymity" is not available in this version; {MODELS}',
     ),
     "no qid": (changed('qid = ["age", "job"]\n', ""), "privacy[1].qid: missing; k-anonymity needs it"),
     "no k": (changed("k = 2\n", ""), "privacy[1].k: missing; k-anonymity needs it"),
@@ -204,11 +204,23 @@ WRONG = {
     ),
     "unknown algorithm": (
         JOB + '[algorithm]\nname = "tsd"\n',
-        'algorithm.name: no algorithm "tsd" (did you mean "tds"?); available: tds, datafly',
+        'algorithm.name: no algorithm "tsd" (did you mean "tds"?); available: tds, datafly, mondrian',
     ),
     "later algorithm": (
-        JOB + '[algorithm]\nname = "mondrian"\n',
-        'algorithm.name: "mondrian" is not available in this version; available: tds, datafly',
+        JOB + '[algorithm]\nname = "k-member"\n',
+        'algorithm.name: "k-member" is not available in this version; available: tds, datafly, mondrian',
+    ),
+    "mondrian with a score": (
+        JOB + '[algorithm]\nname = "mondrian"\nscore = "certainty"\n',
+        "algorithm.score: belongs to tds; mondrian does without it",
+    ),
+    "mondrian that is to choose by what it does not know": (
+        JOB + '[algorithm]\nname = "mondrian"\nchoose = "fitness"\n',
+        "algorithm.choose: must be \"certainty\" or \"widest\"; got 'fitness'",
+    ),
+    "provider-aware without m-privacy": (
+        JOB + '[algorithm]\nname = "mondrian"\nprovider_aware = true\n',
+        "algorithm: provider_aware: there is no m-privacy to reach; use provider_aware = false",
     ),
     "unknown ending of the table": (
         JOB + '[output]\ntable = "release.xlsx"\n',

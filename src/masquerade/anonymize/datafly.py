@@ -127,7 +127,7 @@ def refuse_requirements(parts: Sequence[GroupRequirement]) -> None:
         f"datafly: not possible with {part.model}, which compares with the whole release, and that changes with "
         "every record that is left out"
         for part in parts
-        if isinstance(part, TCloseness)
+        if any(isinstance(each, TCloseness) for each in getattr(part, "members", (part,)))
     ]
     if problems:
         raise ParameterError(*dict.fromkeys(problems))

@@ -41,6 +41,8 @@ class Release:
     attribute_losses: Mapping[str, float]  # what each generalised attribute lost: 0 nothing, 1 everything
     settings: Mapping[str, Any]  # what it takes to repeat the run
     seconds: dict[str, float] = field(default_factory=dict)
+    # How many providers feed each group, where the requirement names them; groups are those of `group_sizes`.
+    group_providers: Counts | None = None
 
     @property
     def suppressed(self) -> int:
@@ -57,11 +59,19 @@ class Release:
             "suppressed": self.suppressed,
             "dropped": list(self.dropped),
             "groups": int(self.group_sizes.size),
+            **self._providers(),
             "requirements": [verdict.summary() for verdict in self.verdicts],
             "steps": [step.summary() for step in self.steps],
             "metrics": dict(self.metrics),
             "seconds": dict(self.seconds),
         }
+
+    def _providers(self) -> dict[str, dict[str, int]]:
+        """How many groups are fed by one provider, by two, …"""
+        if self.group_providers is None:
+            return {}
+        groups = np.bincount(self.group_providers)
+        return {"groups_by_providers": {str(n): int(groups[n]) for n in np.flatnonzero(groups)}}
 
 
 def publish(
@@ -76,12 +86,15 @@ def publish(
 ) -> Release:
     """Anonymise a table, and let nothing out that the independent check does not pass.
 
-    The release holds the attributes of the schema, the class and the sensitive columns, in that order.
+    The release holds the attributes of the schema, the class and the sensitive columns, in that order. Who provided
+    a record is checked with them, and released only where `sensitive` or the schema names that column.
     """
     started = time.perf_counter()
     special = [algorithm.target] if algorithm.target is not None else []
-    special += [*sensitive, *requirement.sensitive_attributes]
+    special += [*sensitive, *requirement.special_columns]
     published = tuple(dict.fromkeys([*table.schema.names, *special]))
+    asked = {algorithm.target, *sensitive, *table.schema.names}
+    withheld = [name for name in requirement.provider_columns if name not in asked]
     ranked = [name for name in table.schema.names if name in requirement.qid_attributes]
     complete = table.complete(published, missing, ranked=ranked)
     complete.columns(ranked)
@@ -95,6 +108,7 @@ def publish(
     verdicts = verify(Table(cells, origin=table.origin), requirement, bind=False)
     if not all(verdict.holds for verdict in verdicts):
         raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")
+    cells = cells.drop_columns(withheld)
     anonymised = time.perf_counter()
 
     comparison = _comparison(complete, outcome, algorithm.target)
@@ -109,7 +123,7 @@ def publish(
         group_sizes=comparison.group_sizes,
         rows=table.rows_read,
         dropped_rows=complete.dropped_rows,
-        dropped=tuple(name for name in table.arrow.column_names if name not in published),
+        dropped=tuple(name for name in table.arrow.column_names if name not in cells.column_names),
         metrics=metrics,
         attribute_losses=losses,
         settings={"source": table.origin.name, "algorithm": algorithm.settings(), "class": algorithm.target},
@@ -118,7 +132,20 @@ def publish(
             "anonymize": anonymised - encoded,
             "metrics": measured - anonymised,
         },
+        group_providers=_providers_of_groups(complete, outcome, comparison, requirement),
     )
+
+
+def _providers_of_groups(
+    table: Table, outcome: Outcome, comparison: Comparison, requirement: Requirement
+) -> Counts | None:
+    if not requirement.provider_columns:
+        return None
+    provider = table.coded(requirement.provider_columns[0])
+    codes = provider.codes if outcome.kept is None else provider.codes[outcome.kept]
+    n_groups, n_providers = comparison.group_sizes.size, max(len(provider.labels), 1)
+    pairs = np.unique(comparison.groups * n_providers + codes)
+    return np.bincount(pairs // n_providers, minlength=n_groups)
 
 
 def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Table:

@@ -10,7 +10,7 @@ columns, `PublicState` is what all know.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -20,7 +20,7 @@ import numpy as np
 from masquerade.anonymize.local_view import Candidate, LocalView
 from masquerade.anonymize.outcome import OnStep, Outcome, Step
 from masquerade.anonymize.public_state import PublicState
-from masquerade.data.column import Column
+from masquerade.data.column import Coded, Column
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.privacy.requirement import (
@@ -150,14 +150,20 @@ def refuse_suppression(parts: Sequence[GroupRequirement]) -> None:
         raise ParameterError(*dict.fromkeys(problems))
 
 
-def refuse_unreachable(table: Table, parts: Sequence[GroupRequirement]) -> None:
-    """When all records in one group violate the requirement, every release does."""
-    n = len(table)
+def refuse_unreachable(
+    table: Table, parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded] | None = None
+) -> None:
+    """When all records in one group violate the requirement, every release does.
+
+    `sensitive` has columns that are known without being in the table.
+    """
+    n, known = len(table), sensitive or {}
     if n == 0:
         raise RequirementUnreachable(f"{table.origin.name}: no records are left to release")
     problems = []
     for part in parts:
-        coded = table.coded(part.sensitive) if part.sensitive is not None else None
+        name = part.sensitive
+        coded = None if name is None else known[name] if name in known else table.coded(name)
         histogram = (
             np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
             if coded is not None

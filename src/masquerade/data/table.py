@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from masquerade.data.column import Coded, Column
 from masquerade.data.encode import code, encode, is_text, missing_rows
+from masquerade.data.product import Product, coded_product
 from masquerade.data.schema import Attribute, Schema
 from masquerade.errors import BadInput, DataError, ParameterError, hint
 
@@ -51,7 +52,7 @@ class Table:
         self._source_rows: NDArray[np.intp] | None = None  # where kept rows stood; None while all are kept
         self._dictionaries: dict[str, pa.ChunkedArray] = {}
         self._columns: dict[str, Column] = {}
-        self._coded: dict[str, Coded] = {}
+        self._coded: dict[str | tuple[str, ...], Coded] = {}
 
     def __len__(self) -> int:
         return int(self.arrow.num_rows)
@@ -135,10 +136,14 @@ class Table:
         return tuple(self._all(self.column, names))
 
     def coded(self, name: str) -> Coded:
-        """The codes of a column that is not generalised."""
-        if name not in self._coded:
-            self._coded[name] = code(name, self.cells(name))
-        return self._coded[name]
+        """The codes of a column that is not generalised, or of several of them as one (their product)."""
+        key = name.names if isinstance(name, Product) else name
+        if key not in self._coded:
+            if isinstance(name, Product):
+                self._coded[key] = coded_product(name, [self.coded(each) for each in name.names])
+            else:
+                self._coded[key] = code(name, self.cells(name))
+        return self._coded[key]
 
     def _dictionary(self, name: str) -> pa.ChunkedArray:
         """A column of text as a dictionary of its distinct cells; any other as it came."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from masquerade.anonymize.datafly import Datafly
+from masquerade.anonymize.mondrian import Mondrian
 from masquerade.errors import hint
 from masquerade.job.plan import Plan
+from masquerade.job.providers import Headers, check_providers, contract_of_providers
 from masquerade.net.identity import check_name
 from masquerade.protocol.contract import (
     Contract,
@@ -14,14 +16,26 @@ from masquerade.protocol.contract import (
     refuse_distant_sensitive,
     written_requirement,
 )
+from masquerade.protocol.dka.party import DKA_DATAFLY, refuse_dka
 from masquerade.protocol.party import ASSEMBLER
 from masquerade.utility.scores import SCORES
-
-Headers = Mapping[str, Sequence[str]]
 
 
 def check_parties(plan: Plan) -> None:
     """What can be said of the parties before their tables are looked at."""
+    check_sources(plan)
+    if plan.job.is_collaboration:
+        check_providers(plan)
+    else:
+        _check_mashup(plan)
+    if plan.job.output.order == "input":
+        plan.problems.add(
+            ("output", "order"), '"input" is refused in a mashup: positions would point at people'
+        )
+
+
+def check_sources(plan: Plan) -> None:
+    """Each party has a name and a table."""
     parties, problems = plan.job.parties, plan.problems
     if plan.job.data is not None:
         problems.add(("data",), "belongs to anonymize; a mashup reads the sources of its [parties]")
@@ -36,29 +50,50 @@ def check_parties(plan: Plan) -> None:
             )
         if not section.source:
             problems.add(("parties", name, "source"), "missing; name a file or a database URL")
+
+
+def _check_mashup(plan: Plan) -> None:
+    """Parties that hold different columns about the same people."""
+    parties, problems = plan.job.parties, plan.problems
+    for name, section in parties.items():
         if not section.id:
             problems.add(("parties", name, "id"), "missing; name the column of the identifiers")
     if len({section.normalize for section in parties.values()}) > 1:
         ways = ", ".join(f"{name}: {section.normalize}" for name, section in parties.items())
         problems.add(("parties",), f"normalize must be the same for all parties; got {ways}")
     algorithm = plan.job.algorithm
-    if algorithm.argmax == "secure" and "argmax" in algorithm.model_fields_set:
-        problems.add(("algorithm", "argmax"), '"secure" is not available in this version; use "plain"')
     if algorithm.score is not None and not SCORES[algorithm.score].recomputable:
         problems.add(
             ("algorithm", "score"),
             f'"{algorithm.score}" cannot be recomputed by the other parties; use another score in a mashup',
         )
     if algorithm.name == Datafly.name:
-        problems.add(("algorithm", "name"), f'"{Datafly.name}" is for one table; a mashup has "tds"')
+        problems.add(
+            ("algorithm", "name"),
+            f'"{algorithm.name}" is for one table; a mashup has "tds" and "{DKA_DATAFLY}", '
+            f'providers of the same columns have "{Mondrian.name}"',
+        )
+    if "third_party" in algorithm.model_fields_set:
+        problems.add(
+            ("algorithm", "third_party"),
+            f'belongs to providers of the same columns, with name = "{Mondrian.name}"',
+        )
+    if algorithm.name == DKA_DATAFLY:
+        _check_dka(plan)
     if algorithm.suppression:
         problems.add(("algorithm", "suppression"), "is not available in a mashup")
-    if plan.job.output.order == "input":
-        problems.add(("output", "order"), '"input" is refused in a mashup: positions would point at people')
+    if plan.requirement.provider_columns:
+        problems.add(
+            ("privacy",),
+            "m-privacy is for providers of the same columns, not for parties that hold different ones; "
+            f'they publish together with name = "{Mondrian.name}"',
+        )
 
 
 def contract_of(plan: Plan, headers: Headers) -> Contract | None:
     """The contract of a mashup of tables with these columns; None when the job has problems, which are kept."""
+    if plan.job.is_collaboration:
+        return contract_of_providers(plan, headers)
     job, problems = plan.job, plan.problems
     for name, section in job.parties.items():
         known = headers[name]
@@ -91,20 +126,41 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
             0,
         )
         problems.add(("privacy", position), reason)
-    algorithm = plan.algorithm()
+    is_dka = job.algorithm.name == DKA_DATAFLY
+    score = "" if is_dka else str(plan.algorithm().settings()["score"])
     if problems.lines:
         return None
-    return Contract(
+    contract = Contract(
         parties=tuple(job.parties),
         columns=tuple(columns),
         requirements=tuple(written_requirement(part) for part in plan.requirement.parts),
-        score=str(algorithm.settings()["score"]),
+        score=score,
         class_name=job.roles.class_,
         class_from=class_from,
+        argmax=job.algorithm.argmax,
         adversary=job.algorithm.adversary,
         epsilon=repr(job.algorithm.epsilon),
+        algorithm="dka-datafly" if is_dka else "tds",
         normalize=next(iter(job.parties.values())).normalize,
     )
+    if is_dka:
+        with problems.collecting(("algorithm", "name")):
+            refuse_dka(contract)
+    return None if problems.lines else contract
+
+
+def _check_dka(plan: Plan) -> None:
+    """What DkA-Datafly does without, and what it needs of the attributes."""
+    for key in ("score", "argmax", "adversary", "epsilon"):
+        if key in plan.job.algorithm.model_fields_set:
+            plan.problems.add(("algorithm", key), f"belongs to tds; {DKA_DATAFLY} does without it")
+    for name in plan.requirement.qid_attributes:
+        section = plan.job.attributes.get(name)
+        if section is not None and section.taxonomy is None and section.type != "categorical":
+            plan.problems.add(
+                ("attributes", name),
+                f"{DKA_DATAFLY} generalises step by step; give a taxonomy, for a number a tree of fixed intervals",
+            )
 
 
 def _contributions(plan: Plan, headers: Headers, names: Sequence[str], role: str) -> list[Contribution]:

@@ -182,6 +182,9 @@ class AlgorithmSection(Section):
         _one_of("direct", "top-down", "bottom-up", "binary", "adaptive", "exact"), "adaptive"
     )
     provider_aware: bool = _key(_SWITCH, True)
+    third_party: Literal["trusted", "secure"] = _key(_one_of("trusted", "secure"), "secure")
+    choose: Literal["certainty", "widest", "fitness"] | None = _key(_one_of("certainty", "widest", "fitness"))
+    strict: bool = _key(_SWITCH, False)
     whole_columns: bool = _key(_SWITCH, False)
     seed: Annotated[int, _number(0, _LARGEST_SEED, whole=True)] = _key(
         f"a whole number from 0 to {_LARGEST_SEED}", 7
@@ -213,3 +216,13 @@ class Job(Section):
     algorithm: AlgorithmSection = _empty(AlgorithmSection, "a table, written [algorithm]")
     parties: dict[Text, PartySection] = _empty(dict, "tables, written [parties.NAME] for each party")
     output: OutputSection = _empty(OutputSection, "a table, written [output]")
+
+    @property
+    def is_collaboration(self) -> bool:
+        """Whether its parties hold the same columns about different people."""
+        return bool(self.parties) and self.algorithm.name == "mondrian"
+
+    @property
+    def provider(self) -> str | None:
+        """The column of each record's provider; the parties of a collaboration need not have one."""
+        return self.roles.provider or ("provider" if self.is_collaboration else None)

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from masquerade.anonymize.datafly import Datafly, refuse_requirements
+from masquerade.anonymize.mondrian import Mondrian, refuse_not_monotone
 from masquerade.anonymize.outcome import Anonymizer
+from masquerade.anonymize.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
 from masquerade.anonymize.tds import TopDownSpecialization, refuse_suppression
 from masquerade.data.schema import Schema
 from masquerade.errors import hint
@@ -24,8 +26,9 @@ from masquerade.job.requirements import requirement_of
 from masquerade.job.roles import check_roles
 from masquerade.privacy.requirement import Requirement, without_redundant
 
-ALGORITHMS = (TopDownSpecialization.name, Datafly.name)
-LATER_ALGORITHMS = ("mondrian", "k-member", "greedy-cka", "dka-datafly")
+ALGORITHMS = (TopDownSpecialization.name, Datafly.name, Mondrian.name)
+MASHUP_ALGORITHMS = ("dka-datafly",)  # for two parties, not for one table
+LATER_ALGORITHMS = ("k-member", "greedy-cka")
 
 
 class Plan:
@@ -70,12 +73,17 @@ class Plan:
         if section.name in LATER_ALGORITHMS:
             text = f'"{section.name}" is not available in this version; available: {available}'
             self.problems.add(("algorithm", "name"), text)
+        elif section.name in MASHUP_ALGORITHMS:
+            text = f'"{section.name}" is for a mashup of two parties; for one table: {available}'
+            self.problems.add(("algorithm", "name"), text)
         elif section.name not in ALGORITHMS:
-            meant = hint(section.name, [*ALGORITHMS, *LATER_ALGORITHMS])
+            meant = hint(section.name, [*ALGORITHMS, *MASHUP_ALGORITHMS, *LATER_ALGORITHMS])
             text = f'no algorithm "{section.name}"{meant}; available: {available}'
             self.problems.add(("algorithm", "name"), text)
         if section.name == Datafly.name:
             return self._datafly(target)
+        if section.name == Mondrian.name:
+            return self._mondrian(target)
         if section.suppression and self.requirement.parts:
             with self.problems.collecting(("algorithm",)):
                 refuse_suppression(without_redundant(self.requirement.parts))
@@ -86,13 +94,35 @@ class Plan:
 
     def _datafly(self, target: str | None) -> Datafly:
         section = self.job.algorithm
-        for key in ("score", "suppression"):
-            if key in section.model_fields_set:
-                self.problems.add(("algorithm", key), f"belongs to tds; {Datafly.name} does without it")
+        self._refuse_keys_of_tds(Datafly.name)
         if self.requirement.parts:
             with self.problems.collecting(("algorithm",)):
                 refuse_requirements(without_redundant(self.requirement.parts))
         return Datafly(target, section.whole_columns)
+
+    def _mondrian(self, target: str | None) -> Mondrian | ProviderAwareMondrian:
+        section, parts = self.job.algorithm, without_redundant(self.requirement.parts)
+        self._refuse_keys_of_tds(Mondrian.name)
+        asked_for = section.provider_aware and "provider_aware" in section.model_fields_set
+        aware = section.provider_aware and bool(self.requirement.provider_columns)
+        if parts:
+            with self.problems.collecting(("algorithm",)):
+                refuse_not_monotone(parts)
+        # Where m-privacy itself is wrong, that is told already.
+        if aware or (asked_for and parts and not self.problems.about(("privacy",))):
+            with self.problems.collecting(("algorithm",)):
+                refuse_provider_cuts(parts)
+        kind = ProviderAwareMondrian if aware else Mondrian
+        choose: Any = section.choose
+        if choose is not None:
+            with self.problems.collecting(("algorithm",)):
+                return kind(target, choose, section.strict)
+        return kind(target, strict=section.strict)
+
+    def _refuse_keys_of_tds(self, name: str) -> None:
+        for key in ("score", "suppression"):
+            if key in self.job.algorithm.model_fields_set:
+                self.problems.add(("algorithm", key), f"belongs to tds; {name} does without it")
 
     def outputs(self) -> Outputs:
         """The files to write."""
@@ -103,7 +133,9 @@ class Plan:
         """The columns released beside the attributes: class, sensitive, and the provider if it is kept."""
         roles = self.job.roles
         provider = roles.provider if self.job.output.keep_provider else None
-        names = [roles.class_, *roles.sensitive, *self.requirement.sensitive_attributes, provider]
+        special = self.requirement.special_columns
+        looked_at = [name for name in special if name not in self.requirement.provider_columns]
+        names = [roles.class_, *roles.sensitive, *looked_at, provider]
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def settings(self) -> dict[str, Any]:

@@ -6,24 +6,63 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from masquerade.data.product import Product, columns_of
 from masquerade.errors import hint
 from masquerade.job.model import Job, PrivacyEntry
 from masquerade.job.problems import Key, Problems
+from masquerade.privacy.m_privacy import MPrivacy, MPrivateGroups
 from masquerade.privacy.models import MODELS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
 
-LATER_MODELS = ("m-privacy", "constrained-k-anonymity")
-_AVAILABLE = f"available: {', '.join(MODELS)}"
+LATER_MODELS = ("constrained-k-anonymity",)
+M_PRIVACY = MPrivateGroups.model
+_AVAILABLE = f"available: {', '.join([*MODELS, M_PRIVACY])}"
 
 
 def requirement_of(job: Job, problems: Problems) -> Requirement:
-    """The conjunction of all entries; those that are wrong are problems, and are left out."""
+    """The conjunction of all entries; those that are wrong are problems, and are left out.
+
+    An entry of m-privacy is no part of its own: it wraps all the others.
+    """
     if not job.privacy:
         problems.add(("privacy",), "missing; give at least one [[privacy]] entry")
+    wrapping = [position for position, entry in enumerate(job.privacy) if entry.model == M_PRIVACY]
+    sensitive: list[str] = list(dict.fromkeys(job.roles.sensitive))
+    if wrapping and len(sensitive) > 1:
+        sensitive = [Product(sensitive)]  # against insiders, several sensitive attributes count as one
     parts: list[GroupRequirement] = []
     for position, entry in enumerate(job.privacy):
-        parts += _parts(("privacy", position), entry, job.roles.sensitive, problems)
-    return Conjunction(parts)
+        if position not in wrapping:
+            parts += _parts(("privacy", position), entry, sensitive, problems)
+    joined = Conjunction(parts)
+    return _wrapped(job, wrapping, joined, problems) if wrapping else joined
+
+
+def _wrapped(job: Job, wrapping: list[int], joined: Conjunction, problems: Problems) -> Requirement:
+    """The requirement against colluding providers; where that is wrong, as it is."""
+    first, *more = wrapping
+    entry = job.privacy[first]
+    for position in more:
+        problems.add(("privacy", position, "model"), f'"{M_PRIVACY}" wraps all other entries; give it once')
+    for name in ["qid"] * (entry.qid is not None) + [name for name in entry.given() if name != "m"]:
+        problems.add(("privacy", first, name), f"{M_PRIVACY} has no such parameter; it takes m")
+    if entry.m is None:
+        problems.add(("privacy", first, "m"), f"missing; {M_PRIVACY} needs it")
+    if len(job.privacy) == len(wrapping):
+        problems.add(("privacy", first), f"{M_PRIVACY} wraps the other entries; give at least one of them")
+    provider = job.provider
+    if provider is None and not problems.about(("roles", "provider")):
+        problems.add(
+            ("roles", "provider"), f"missing; {M_PRIVACY} needs the column of each record's provider"
+        )
+    taken = {*joined.qid_attributes, *joined.special_columns}
+    if entry.m is None or provider is None or provider in taken or not joined.parts:
+        return joined
+    asked = (
+        "verification" in job.algorithm.model_fields_set
+    )  # without a wish the fastest: the verdict is the same
+    way = job.algorithm.verification if asked else "exact"
+    return Conjunction([MPrivacy(entry.m, joined, provider, way)])
 
 
 def _parts(
@@ -54,7 +93,8 @@ def _parts(
                 (*key, "sensitive"),
                 f"missing; {entry.model} needs a sensitive attribute, here or in roles.sensitive",
             )
-        chosen = [{"sensitive": name} for name in named if name not in (entry.qid or ())]
+        inside = set(entry.qid or ())
+        chosen = [{"sensitive": name} for name in named if inside.isdisjoint(columns_of(name))]
     if entry.qid is None or wrong or set(lacking) - {"qid", "sensitive"}:
         return
     for names in chosen:
@@ -76,4 +116,4 @@ def _no_model(name: str) -> str:
         return f"missing; {_AVAILABLE}"
     if name in LATER_MODELS:
         return f'"{name}" is not available in this version; {_AVAILABLE}'
-    return f'no model "{name}"{hint(name, [*MODELS, *LATER_MODELS])}; {_AVAILABLE}'
+    return f'no model "{name}"{hint(name, [*MODELS, M_PRIVACY, *LATER_MODELS])}; {_AVAILABLE}'

@@ -28,7 +28,7 @@ def check_roles(job: Job, problems: Problems) -> None:
                 ("roles", "provider"),
                 f'"{roles.provider}" is the provider, but {other} names it too; drop one of them',
             )
-    elif job.output.keep_provider:
+    elif job.output.keep_provider and not job.is_collaboration:
         problems.add(("output", "keep_provider"), "true, but roles.provider names no column")
     for party, section in job.parties.items():
         known = {*job.attributes, *parts, *roles.identifiers}

@@ -66,7 +66,7 @@ def verify(frame: Any, requirement: Requirement, *, bind: bool = True) -> tuple[
     table = frame if isinstance(frame, Table) else Table(frame)
     if not requirement.parts:
         raise ParameterError("a requirement must have at least one part; without any, every table would do")
-    reading = _Reading(table, [*requirement.qid_attributes, *requirement.sensitive_attributes])
+    reading = Reading(table, [*requirement.qid_attributes, *requirement.special_columns])
     return tuple(_verdict(reading, part, bind) for part in requirement.parts)
 
 
@@ -77,7 +77,7 @@ def insist(verdicts: Sequence[Verdict]) -> None:
         raise RequirementViolated(*problems)
 
 
-class _Reading:
+class Reading:
     """A table as its reader sees it: each column read, and each QID grouped, once."""
 
     def __init__(self, table: Table, names: Sequence[str]) -> None:
@@ -130,7 +130,7 @@ def _cells(table: Table, name: str) -> tuple[NDArray[np.int32], pa.Array]:
     return codes, values
 
 
-def _verdict(reading: _Reading, part: GroupRequirement, bind: bool) -> Verdict:
+def _verdict(reading: Reading, part: GroupRequirement, bind: bool) -> Verdict:
     labels, n_groups = reading.groups(part.qid)
     coded = reading.sensitive(part.sensitive) if part.sensitive is not None else None
     if bind:
@@ -145,9 +145,20 @@ def _verdict(reading: _Reading, part: GroupRequirement, bind: bool) -> Verdict:
     group = {name: reading.cell(name, row) for name in part.qid}
     shown = ", ".join(f"{name} = {_quoted(cell)}" for name, cell in group.items())
     label = labels[row]
-    complaint = part.complaint(float(figures[label]), int(np.count_nonzero(labels == label)))
+    complaint = _complaint(part, float(figures[label]), labels == label, coded)
     violation = one_line(f"{reading.name}: {part} does not hold: group ({shown}) {complaint}")
     return Verdict(part, False, value, n_groups, group, violation)
+
+
+def _complaint(part: GroupRequirement, figure: float, members: NDArray[np.bool_], coded: Coded | None) -> str:
+    """What is wrong with the group of these records."""
+    if coded is None:
+        size, everybody = np.count_nonzero(members), members.size
+        return part.explain(figure, np.array([[size]]), np.array([[everybody]]), ())
+    n_values = len(coded.labels)
+    counts = np.bincount(coded.codes[members], minlength=n_values).reshape(1, -1)
+    whole = np.bincount(coded.codes, minlength=n_values).reshape(1, -1)
+    return part.explain(figure, counts, whole, coded.labels)
 
 
 def _judge(

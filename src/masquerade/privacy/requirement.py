@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.data.product import Product, columns_of
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError
 
@@ -48,8 +49,19 @@ class Requirement(ABC):
 
     @property
     def sensitive_attributes(self) -> tuple[str, ...]:
-        """The sensitive attributes that some part looks at, each once."""
+        """The sensitive attributes that some part looks at, each once; one may be a product of columns."""
         return tuple(dict.fromkeys(part.sensitive for part in self.parts if part.sensitive is not None))
+
+    @property
+    def special_columns(self) -> tuple[str, ...]:
+        """The columns that those are made of, each once."""
+        return tuple(dict.fromkeys(each for name in self.sensitive_attributes for each in columns_of(name)))
+
+    @property
+    def provider_columns(self) -> tuple[str, ...]:
+        """Those of them that name a record's provider: they are for the check, and not released with the others."""
+        named = (part.provider_column for part in self.parts)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,11 @@ class GroupRequirement(Requirement):
         """Just this one."""
         return (self,)
 
+    @property
+    def provider_column(self) -> str | None:
+        """The column that names each record's provider, where that matters."""
+        return None
+
     def bind(self, labels: Sequence[str]) -> None:
         """Refuse sensitive values that the table does not have; `labels` are those it has, in order."""
 
@@ -114,6 +131,10 @@ class GroupRequirement(Requirement):
 
         For example: "has 3 records; at least 50 are required".
         """
+
+    def explain(self, figure: float, histogram: Counts, whole: Counts, labels: Sequence[str]) -> str:
+        """The complaint about one violating group, whose counts are the only row of `histogram`."""
+        return self.complaint(figure, int(histogram.sum()))
 
     @abstractmethod
     def as_strict_as(self, other: GroupRequirement) -> bool:
@@ -159,8 +180,17 @@ def checked_qid(owner: object, qid: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def checked_sensitive(owner: object, sensitive: str, qid: Sequence[str]) -> str:
-    """The name of an attribute outside the QID: what is generalised cannot be what is protected."""
+def checked_sensitive(owner: object, sensitive: str | Sequence[str], qid: Sequence[str]) -> str:
+    """The name of an attribute outside the QID: what is generalised cannot be what is protected.
+
+    Several names stand for one attribute, their Cartesian product.
+    """
+    if isinstance(sensitive, Product | list | tuple):
+        listed = sensitive.names if isinstance(sensitive, Product) else sensitive
+        names = [checked_sensitive(owner, name, qid) for name in listed]
+        if not names or len(set(names)) < len(names):
+            raise parameter_error(owner, "sensitive", "one or more different attributes", list(names))
+        return names[0] if len(names) == 1 else Product(names)
     if not isinstance(sensitive, str) or not sensitive:
         raise parameter_error(owner, "sensitive", "the name of an attribute", sensitive)
     if sensitive in qid:

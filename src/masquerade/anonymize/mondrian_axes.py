@@ -1,0 +1,198 @@
+"""The dimensions along which Mondrian cuts: what a batch of groups looks like along each, and where it would be cut.
+
+A group covers, along a taxonomy, the lowest node above all its values, and is cut into that node's children; along
+numbers it is cut in two beside the median. All groups of a batch are looked at together, with one pass over their
+records.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.data.column import Column
+from masquerade.data.continuum import Continuum
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.engine.counts import Counts, Ints
+from masquerade.utility.penalties import certainty_of_ranges
+
+Shares = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some groups: the rows of each stand together, one group after the other."""
+
+    rows: Rows
+    sizes: Counts  # of each group, none is empty
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return int(self.sizes.size)
+
+    @cached_property
+    def starts(self) -> Counts:
+        """Where each group's rows begin."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    def only(self, groups: Flags) -> Batch:
+        """The batch of some of the groups."""
+        if groups.all():
+            return self
+        return Batch(self.rows[np.repeat(groups, self.sizes)], self.sizes[groups])
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A batch along one dimension."""
+
+    ranks: Ints  # of each row
+    lo: Counts  # the ranks that each group covers, up to `hi`
+    hi: Counts
+    widths: Shares  # how wide that is, from 0 to 1
+    can_split: Flags
+    at: Counts  # where each group would be cut: its node, or the first rank of its upper half
+    below: Counts | None = None  # the last rank of its lower half
+
+    def only(self, groups: Flags, sizes: Counts) -> View:
+        """The view of some of the groups; `sizes` are those of all."""
+        if groups.all():
+            return self
+        return View(
+            self.ranks[np.repeat(groups, sizes)],
+            self.lo[groups],
+            self.hi[groups],
+            self.widths[groups],
+            self.can_split[groups],
+            self.at[groups],
+            None if self.below is None else self.below[groups],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """Where a cut would put each row: slot `first[g] + child` for the children of group g."""
+
+    of_row: Counts
+    first: Counts  # of each group, and the number of slots at the end
+    widths: Shares  # what a part in each slot would cover, from 0 to 1
+
+
+class Axis(ABC):
+    """One dimension. `released` is false for one that cuts groups and is in no release."""
+
+    released = True
+    most_parts: int  # into which a group may be cut
+
+    def __init__(self, column: Column) -> None:
+        self.column, self.name = column, column.name
+
+    @abstractmethod
+    def look(self, batch: Batch) -> View:
+        """What each group covers."""
+
+    @abstractmethod
+    def cut(self, batch: Batch, view: View) -> Slots:
+        """Where the rows of each group would go; every group of the batch can be split."""
+
+
+class TaxonomyAxis(Axis):
+    """A taxonomy: a group is cut into the children of the lowest node that covers it."""
+
+    def __init__(self, column: Column) -> None:
+        super().__init__(column)
+        assert isinstance(column.domain, Taxonomy)
+        nodes = column.domain.nodes
+        self._size = column.domain.size
+        self._lo = np.array([node.lo for node in nodes])
+        self._hi = np.array([node.hi for node in nodes])
+        self._widths = certainty_of_ranges(column.domain, self._lo, self._hi)
+        self._parent = np.array([max(node.parent, 0) for node in nodes])
+        self._depth = np.array([node.depth for node in nodes])
+        self._leaf = np.flatnonzero([not node.children for node in nodes])
+        self._n_children = np.array([len(node.children) for node in nodes])
+        self.most_parts = max(int(self._n_children.max()), 1)
+        self._first_child = np.cumsum(self._n_children) - self._n_children
+        self._children = np.array([child for node in nodes for child in node.children], np.int64)
+        # Which child of its ancestor at each depth a leaf is below.
+        self._which = np.zeros((max(column.domain.height, 1), self._size), np.int64)
+        for node in nodes:
+            for which, child in enumerate(node.children):
+                self._which[node.depth, nodes[child].lo : nodes[child].hi] = which
+
+    def look(self, batch: Batch) -> View:
+        """The lowest node that covers each group."""
+        ranks = self.column.ranks.take(batch.rows)
+        starts = batch.starts
+        last = np.maximum.reduceat(ranks, starts)
+        node = self._leaf.take(np.minimum.reduceat(ranks, starts))
+        while (short := np.flatnonzero(self._hi.take(node) <= last)).size:
+            node[short] = self._parent[node[short]]
+        can_split = self._n_children[node] > 0
+        return View(ranks, self._lo[node], self._hi[node], self._widths[node], can_split, node)
+
+    def cut(self, batch: Batch, view: View) -> Slots:
+        """A slot for each child of each group's node."""
+        node = view.at
+        n_children = self._n_children[node]
+        first = np.concatenate([[0], np.cumsum(n_children)])
+        table = np.repeat(self._depth[node] * self._size, batch.sizes)
+        table += view.ranks
+        of_row = self._which.ravel().take(table)
+        of_row += np.repeat(first[:-1], batch.sizes)
+        child = np.arange(first[-1]) + np.repeat(self._first_child[node] - first[:-1], n_children)
+        return Slots(of_row, first, self._widths[self._children[child]])
+
+
+class ContinuousAxis(Axis):
+    """Numbers: a group is cut at the value beside its median that leaves the parts most alike in size."""
+
+    most_parts = 2
+
+    def __init__(self, column: Column) -> None:
+        super().__init__(column)
+        assert isinstance(column.domain, Continuum)
+        self._size = max(column.domain.size, 1)
+        values = column.domain.values.astype(np.float64)
+        spread = values[-1] - values[0] if values.size > 1 else 1.0
+        self._places = (values - values[0]) / spread if values.size else values  # from 0 to 1
+
+    def look(self, batch: Batch) -> View:
+        """The smallest and the largest value of each group, and the value at which it would be cut."""
+        ranks = self.column.ranks.take(batch.rows)
+        shift: Ints = np.arange(batch.n_groups) * self._size
+        if batch.n_groups * self._size < 1 << 31:
+            shift = shift.astype(np.int32)  # half as wide numbers sort in half the time
+        ordered: Ints = np.repeat(shift, batch.sizes)
+        ordered += ranks
+        ordered.sort()  # the groups are in order already: this sorts within them
+        starts, sizes = batch.starts, batch.sizes
+        middle = ordered[starts + sizes // 2]
+        before = np.searchsorted(ordered, middle, "left") - starts
+        after = np.searchsorted(ordered, middle, "right") - starts
+        left = np.where(np.minimum(before, sizes - before) >= np.minimum(after, sizes - after), before, after)
+        can_split = (left > 0) & (left < sizes)
+        at = starts + np.clip(left, 1, np.maximum(sizes - 1, 1))
+        cut = ordered.take(np.minimum(at, ordered.size - 1)) - shift
+        below = ordered[at - 1] - shift
+        lo = (ordered[starts] - shift).astype(np.int64)
+        hi = (ordered[starts + sizes - 1] - shift).astype(np.int64)
+        widths = self._places[hi] - self._places[lo]
+        return View(ranks, lo, hi + 1, widths, can_split, cut.astype(np.int64), below.astype(np.int64))
+
+    def cut(self, batch: Batch, view: View) -> Slots:
+        """Two slots a group: below the cut, and from it on."""
+        assert view.below is not None
+        of_row = (view.ranks >= np.repeat(view.at, batch.sizes)).astype(np.int64)
+        of_row += np.repeat(np.arange(batch.n_groups) * 2, batch.sizes)
+        first = np.arange(batch.n_groups + 1) * 2
+        place = self._places
+        widths = np.stack([place[view.below] - place[view.lo], place[view.hi - 1] - place[view.at]], axis=1)
+        return Slots(of_row, first, widths.ravel())

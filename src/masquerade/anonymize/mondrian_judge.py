@@ -1,0 +1,106 @@
+"""Says of the parts of many groups at once whether each satisfies every requirement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.mondrian_axes import Rows
+from masquerade.data.column import Coded
+from masquerade.engine.counts import Counts, Ints, pair_counts
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.m_privacy import MPrivateGroups
+from masquerade.privacy.requirement import GroupRequirement
+
+Histograms = tuple[Counts, ...]  # of one set of parts: their sizes, then one for each sensitive attribute
+
+
+class Judge:
+    """The requirements, and what is to be counted for them.
+
+    Counts of parts add up to those of their union, so a union is judged without another look at the records.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[GroupRequirement],
+        sensitive: Mapping[str, Coded],
+        n_rows: int,
+    ) -> None:
+        self._coded = tuple(sensitive.values())
+        self._place: dict[str | None, int] = {name: at for at, name in enumerate(sensitive, start=1)}
+        self._place[None] = 0
+        self._whole: Histograms = (
+            np.array([[n_rows]]),
+            *(np.bincount(each.codes, minlength=len(each.labels)).reshape(1, -1) for each in self._coded),
+        )
+        self._labels = ((), *(each.labels for each in self._coded))
+        # Looked up once: a requirement against colluding providers sorts its counts out first.
+        self._m_private = {
+            part: part.check(self._whole[at], self._labels[at])
+            for part, at in ((part, self._place[part.sensitive]) for part in parts)
+            if isinstance(part, MPrivateGroups)
+        }
+        plain = [each for part in parts for each in getattr(part, "members", (part,))]
+        self.least = max((int(getattr(part, "k", 1)) for part in plain), default=1)  # fewer never satisfy
+        self._parts = tuple(part for part in parts if not isinstance(part, KAnonymity))  # that is `least`
+
+    @property
+    def columns(self) -> int:
+        """How many numbers are counted for one part."""
+        return sum(whole.size for whole in self._whole)
+
+    def count(self, label: Callable[[], Ints], rows: Rows, sizes: Counts) -> Histograms:
+        """The histograms of parts of these sizes; `label` gives each row's part, where anybody asks."""
+        if not self._coded:
+            return (sizes.reshape(-1, 1),)
+        labels = label()
+        return (
+            sizes.reshape(-1, 1),
+            *(
+                pair_counts(labels, each.codes.take(rows), sizes.size, len(each.labels))
+                for each in self._coded
+            ),
+        )
+
+    def holds(self, histograms: Histograms) -> NDArray[np.bool_]:
+        """Which parts satisfy every requirement."""
+        good = histograms[0][:, 0] >= self.least
+        if good.any():
+            for part in self._parts:
+                still = np.flatnonzero(good)
+                if not still.size:
+                    break
+                good[still] = self._holds_one(part, histograms[self._place[part.sensitive]][still])
+        return good
+
+    def fitness(self, histograms: Histograms, alpha: float) -> NDArray[np.float64]:
+        """The privacy fitness score of each part: of several requirements the lowest."""
+        scores = [
+            check.scores(layout.counts(histograms[self._place[part.sensitive]]), alpha)
+            for part, (layout, check) in self._m_private.items()
+        ]
+        lowest: NDArray[np.float64] = np.minimum.reduce(scores)
+        return lowest
+
+    def left(self, histograms: Histograms) -> Counts:
+        """How many records of each part the largest coalition leaves: the fewest over all requirements."""
+        fewest = histograms[0][:, 0]
+        for part, (layout, _) in self._m_private.items():
+            by_provider = layout.counts(histograms[self._place[part.sensitive]]).sum(axis=2)
+            by_provider.sort(axis=1)
+            feeding = np.count_nonzero(by_provider, axis=1)
+            power = np.clip(feeding - 1, 0, part.m)
+            sums = np.cumsum(by_provider, axis=1)
+            last = by_provider.shape[1] - 1 - power
+            fewest = np.minimum(fewest, sums[np.arange(last.size), last])
+        return fewest
+
+    def _holds_one(self, part: GroupRequirement, histogram: Counts) -> NDArray[np.bool_]:
+        if isinstance(part, MPrivateGroups):
+            layout, check = self._m_private[part]
+            return check.holds(layout.counts(histogram))
+        at = self._place[part.sensitive]
+        return part.holds(histogram, self._whole[at], self._labels[at])

@@ -1,0 +1,152 @@
+"""Provider-aware Mondrian (Algorithm 2 of the m-privacy paper): the provider is one more dimension to cut along.
+
+A cut between providers leaves fewer of them in each part, and a part with few providers withstands more easily what
+they know: so it can be cut further. Providers stand in the order of how many records they have, then of their names,
+and a group is cut beside its median record.
+
+Groups that were cut apart between providers may look alike in the release, which does not name the provider; they
+are then one group there. Requirements that only gain from more records hold for it: a coalition that takes a whole
+part out leaves another, which satisfies alone. Other requirements are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.mondrian import Mondrian, axes_of, by_certainty, judge_of
+from masquerade.anonymize.mondrian_axes import Axis, ContinuousAxis, Shares
+from masquerade.anonymize.mondrian_judge import Histograms, Judge
+from masquerade.anonymize.mondrian_offers import Offer
+from masquerade.anonymize.mondrian_partition import Choice, partition
+from masquerade.anonymize.outcome import OnStep, Outcome
+from masquerade.anonymize.tds import in_schema_order
+from masquerade.data.column import Coded, Column
+from masquerade.data.continuum import Continuum
+from masquerade.data.table import Table
+from masquerade.errors import ParameterError
+from masquerade.privacy.coalitions.fitness import ANONYMIZATION_WEIGHT
+from masquerade.privacy.m_privacy import MPrivateGroups
+from masquerade.privacy.requirement import GroupRequirement, Requirement, checked_number, parameter_error
+from masquerade.utility.scores import FIXED_ONE
+
+Preference = Literal["certainty", "fitness"]
+
+_AT_ONCE, _AT_LAST = np.inf, -1.0  # scores before and after those of all attributes
+
+
+@dataclass(frozen=True)
+class ProviderAwareMondrian:
+    """Mondrian for m-privacy, which also cuts between providers.
+
+    `choose` says which allowed cut is made. "certainty": a cut between providers at once where it makes the group
+    fitter against the largest coalition, so that there is more to cut afterwards; otherwise along the attribute that
+    Mondrian chooses; where none is left, between providers. "fitness", as in the paper: the cut whose least fit part
+    has the highest privacy fitness score (Definition 3.1, in which sensitive values weigh `alpha`); of equals the
+    first in the schema, providers last. `strict` is as for Mondrian.
+    """
+
+    name: ClassVar[str] = Mondrian.name
+
+    target: str | None = None  # released, and used in metrics only
+    choose: Preference = "certainty"
+    strict: bool = False
+    alpha: float = ANONYMIZATION_WEIGHT
+
+    def __post_init__(self) -> None:
+        if self.choose not in get_args(Preference):
+            raise parameter_error(self, "choose", '"certainty" or "fitness"', self.choose)
+        if not isinstance(self.strict, bool):
+            raise parameter_error(self, "strict", "true or false", self.strict)
+        checked_number(self, "alpha", self.alpha, 0, 1)
+
+    def settings(self) -> dict[str, object]:
+        """The name and the variant."""
+        weight = {"alpha": float(self.alpha)} if self.choose == "fitness" else {}
+        return {
+            "name": self.name,
+            "provider_aware": True,
+            "choose": self.choose,
+            "strict": self.strict,
+            **weight,
+        }
+
+    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+        """Cut until no cut is allowed."""
+        refuse_provider_cuts(requirement.parts)
+        judge = judge_of(table, requirement, self.target)
+        names = in_schema_order(table, requirement.qid_attributes)
+        providers = [ProviderAxis(table.coded(name)) for name in requirement.provider_columns]
+        axes = [*axes_of(table.columns(names)), *providers]
+        choice = _by_fitness(judge, self.alpha) if self.choose == "fitness" else _by_certainty(judge)
+        groups = partition(axes, judge, choice, len(table), self.strict)
+        return Outcome(groups.released(axes))
+
+
+class ProviderAxis(ContinuousAxis):
+    """Providers by how many records they have, then by name; it cuts groups, and is in no release."""
+
+    released = False
+
+    def __init__(self, providers: Coded) -> None:
+        records = np.bincount(providers.codes, minlength=len(providers.labels))
+        place = np.empty(records.size, np.int32)
+        place[np.argsort(records, kind="stable")] = np.arange(records.size)  # codes are in the order of names
+        super().__init__(Column(providers.name, place[providers.codes], Continuum(np.arange(records.size))))
+
+
+def refuse_provider_cuts(parts: Sequence[GroupRequirement]) -> None:
+    """Groups from a cut between providers may be one group in the release: that must not break what each satisfies."""
+    private = [part for part in parts if isinstance(part, MPrivateGroups)]
+    if not private:
+        raise ParameterError("provider_aware: there is no m-privacy to reach; use provider_aware = false")
+    problems = [
+        f"provider_aware: not possible with m-privacy of {member.model}, which a union of groups may violate; "
+        "use provider_aware = false"
+        for part in private
+        if not part.monotone_in_records
+        for member in part.members
+        if not MPrivateGroups(part.m, part.provider, (member,)).monotone_in_records
+    ]
+    if problems:
+        raise ParameterError(*dict.fromkeys(problems))
+
+
+def _by_fitness(judge: Judge, alpha: float) -> Choice:
+    def least_fit(_axis: Axis, offered: Offer) -> Shares:
+        """The privacy fitness score of the least fit part, as fixed point so that equals are equal."""
+        scores = judge.fitness(offered.parts.counts, alpha)
+        starts = offered.parts.starts(offered.batch.n_groups)
+        least: Shares = np.rint(np.minimum.reduceat(scores, starts) * FIXED_ONE)
+        return least
+
+    return least_fit
+
+
+def _by_certainty(judge: Judge) -> Choice:
+    def certainty(axis: Axis, offered: Offer) -> Shares:
+        """Between providers at once or at last, between values as Mondrian does."""
+        if axis.released:
+            return by_certainty(axis, offered)
+        return np.where(_gets_fitter(judge, offered), _AT_ONCE, _AT_LAST)
+
+    return certainty
+
+
+def _gets_fitter(judge: Judge, offered: Offer) -> NDArray[np.bool_]:
+    """Whether the parts are fitter against the largest coalition than the whole is.
+
+    What such a coalition leaves is what may still be cut, each time into parts: so it counts by its logarithm, in the
+    mean over the records.
+    """
+    parts, sizes = offered.parts, offered.batch.sizes
+    starts = parts.starts(sizes.size)
+    whole: Histograms = tuple(np.add.reduceat(counts, starts, axis=0) for counts in parts.counts)
+    before = np.log2(np.maximum(judge.left(whole), 1))
+    after = np.add.reduceat(parts.sizes * np.log2(np.maximum(judge.left(parts.counts), 1)), starts) / sizes
+    fitter: NDArray[np.bool_] = np.rint((after - before) * FIXED_ONE) > 0
+    return fitter

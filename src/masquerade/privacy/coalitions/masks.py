@@ -1,0 +1,77 @@
+"""Coalitions as bits: bit i of a mask stands for provider i. Masks are rows of 64-bit words, as many as needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Masks = NDArray[np.uint64]  # one row a coalition, one column for each 64 providers
+
+_AT_A_TIME = 1 << 17  # coalitions in one block
+
+
+def single(n: int) -> Masks:
+    """The masks of the n providers, each alone."""
+    words = max(-(-n // 64), 1)
+    masks = np.zeros((n, words), np.uint64)
+    providers = np.arange(n)
+    masks[providers, providers // 64] = np.uint64(1) << (providers % 64).astype(np.uint64)
+    return masks
+
+
+def of_size(singles: Masks, size: int, at_a_time: int = _AT_A_TIME) -> Iterator[Masks]:
+    """All coalitions of `size` of these providers, block by block, in lexicographic order.
+
+    So with the most powerful providers first, powerful coalitions come first too.
+    """
+    if math.comb(len(singles), size) <= at_a_time or not 0 < size < len(singles):
+        yield _all_of_size(singles, size)
+        return
+    for block in of_size(singles[1:], size - 1, at_a_time):
+        yield block | singles[0]
+    yield from of_size(singles[1:], size, at_a_time)
+
+
+def _all_of_size(singles: Masks, size: int) -> Masks:
+    """The same in one block: from the last provider on, those with it before those without."""
+    n, words = singles.shape
+    none = np.zeros((0, words), np.uint64)
+    made = {0: np.zeros((1, words), np.uint64)}  # by size, of the providers from `first` on
+    for first in range(n - 1, -1, -1):
+        made = {
+            wanted: np.concatenate([made.get(wanted - 1, none) | singles[first], made.get(wanted, none)])
+            for wanted in range(max(size - first, 0), min(size, n - first) + 1)
+        }
+    return made.get(size, none)
+
+
+def within(masks: Masks, other: Masks) -> NDArray[np.bool_]:
+    """Which masks are sub-coalitions of the other."""
+    inside: NDArray[np.bool_] = ((masks & ~other) == 0).all(axis=1)
+    return inside
+
+
+def octets(masks: Masks) -> NDArray[np.uint8]:
+    """The masks byte by byte: column c holds the bits of the providers 8c to 8c + 7."""
+    return np.ascontiguousarray(masks).astype("<u8", copy=False).view(np.uint8)
+
+
+def bits(masks: Masks, n: int) -> NDArray[np.uint8]:
+    """A 1 for each member: one row a coalition, one column a provider."""
+    return np.unpackbits(octets(masks), axis=1, bitorder="little")[:, :n]
+
+
+def members(mask: Masks, n: int) -> tuple[int, ...]:
+    """The providers of one coalition."""
+    return tuple(np.flatnonzero(bits(mask.reshape(1, -1), n)[0]).tolist())
+
+
+def joined(singles: Masks, providers: Sequence[int]) -> Masks:
+    """The mask of these providers, as a single row."""
+    mask = np.zeros((1, singles.shape[1]), np.uint64)
+    for provider in providers:
+        mask |= singles[provider]
+    return mask

@@ -1,0 +1,196 @@
+"""The m-privacy paper's ways to look for a coalition that breaches: the verdict, who breaches, and the checks made.
+
+A check is one test of what one coalition leaves. Coalitions form a lattice: what a coalition cannot breach none of its
+sub-coalitions can (downward pruning), what it can breach all of its super-coalitions can (upward pruning). So a group
+is m-private when no coalition of exactly min(m, providers − 1) breaches. Whole layers are tested in one sweep, and
+the checks that are told are those of a search that stops at the first breach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.errors import ParameterError
+from masquerade.privacy.coalitions.fitness import VERIFICATION_WEIGHT, score
+from masquerade.privacy.coalitions.group import Group
+from masquerade.privacy.coalitions.masks import Masks, bits, joined, members, of_size, within
+
+TOP_DOWN_FROM = 0.85  # providers of this average fitness (about 15 records each) are verified top-down
+_MOST_COALITIONS = 1 << 22  # that a search may hold in memory
+_MOST_CHECKS = 1 << 31  # a minute or so
+_MOST_ADAPTIVE = 1 << 16  # beyond, `exact` is faster by far
+
+
+class TooManyCoalitions(ParameterError):
+    """A search would have to look at more coalitions than there is room, or patience, for."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether a group is m-private; if not, a coalition that breaches (() are outsiders); how many checks it took."""
+
+    private: bool
+    coalition: tuple[int, ...] | None
+    checks: int
+
+
+Strategy = Callable[[Group, int], Outcome]
+
+
+def direct(group: Group, m: int) -> Outcome:
+    """Every coalition of the largest size, in the order of the providers."""
+    _refuse_too_many(group, group.power(m), _MOST_CHECKS)
+    return _first_breach(group, of_size(group.singles, group.power(m)), 0)
+
+
+def bottom_up(group: Group, m: int) -> Outcome:
+    """From outsiders up to the largest coalitions, the most powerful first, until one breaches."""
+    strongest_first = group.singles[_by_power(group)[::-1]]
+    outcome = Outcome(True, None, 0)
+    _refuse_too_many(group, group.power(m), _MOST_CHECKS)
+    for size in range(group.power(m) + 1):
+        outcome = _first_breach(group, of_size(strongest_first, size), outcome.checks)
+        if not outcome.private:
+            break
+    return outcome
+
+
+def top_down(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
+    """From all providers but one down: below a coalition that cannot breach, nobody needs a look."""
+    size, checks, least = max(group.n - 1, 0), 0, group.power(m)
+    order = _by_power(group)
+    open_ = group.everybody ^ group.singles[order[::-1]] if group.n > 1 else of_nobody(group)
+    while size > least:
+        breaching = open_[group.breached(open_)]
+        checks += len(open_)
+        if not len(breaching):
+            return Outcome(True, None, checks)
+        open_ = _all_of_whose_supers(group, breaching, size, most)
+        size -= 1
+    power = bits(open_, group.n) @ _powers(group)
+    return _first_breach(group, [open_[np.argsort(-power, kind="stable")]], checks)
+
+
+def binary(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
+    """Between a large coalition that breaches and a small one that does not, halve the way: both prune.
+
+    As corrected: a super-coalition that does not breach prunes all below it and the search goes on; when none of the
+    largest is left to start from, the small ones that are still open are checked one by one.
+    """
+    least = group.power(m)
+    if least >= group.n - 1:
+        return direct(group, m)
+    order = _by_power(group)
+    _refuse_too_many(group, least, most)
+    open_ = np.concatenate([*of_size(group.singles[order[::-1]], least)])
+    breaching, checks = open_[:0], 0
+    for removed in order[::-1]:  # the coalition without the most powerful provider is the weakest
+        upper = group.everybody ^ group.singles[removed]
+        if not len(open_):
+            break
+        if _any_within(breaching, upper):
+            continue
+        checks += 1
+        if not group.breached(upper)[0]:
+            open_ = open_[~within(open_, upper)]
+            continue
+        below = np.flatnonzero(within(open_, upper))
+        if not below.size:
+            continue
+        lower = open_[below[:1]]
+        checks += 1
+        if group.breached(lower)[0]:
+            return Outcome(False, members(lower, group.n), checks)
+        inside = set(members(lower, group.n))
+        between = [int(each) for each in order if each != removed and each not in inside]  # the weakest first
+        low, high = 0, len(between)  # so many of them: too few to breach, enough to breach
+        while high - low > 1:
+            middle = (low + high) // 2
+            checks += 1
+            if group.breached(lower | joined(group.singles, between[:middle]))[0]:
+                high = middle
+            else:
+                low = middle
+        breaching = np.concatenate([breaching, lower | joined(group.singles, between[:high])])
+        open_ = open_[~within(open_, lower | joined(group.singles, between[:low]))]
+    return _first_breach(group, [open_], checks)
+
+
+def adaptive(
+    group: Group, m: int, threshold: float = TOP_DOWN_FROM, alpha: float = VERIFICATION_WEIGHT
+) -> Outcome:
+    """Fit providers top-down, where whole layers will be pruned; the others by halves.
+
+    Where that would take more coalitions than there is room for, without a search (`exact`).
+    """
+    from masquerade.privacy.coalitions.exact import exact
+
+    fit = score(group.constraints, group.matrices, alpha).mean() >= threshold
+    try:
+        return (top_down if fit else binary)(group, m, _MOST_ADAPTIVE)
+    except TooManyCoalitions:
+        return exact(group, m)
+
+
+def of_nobody(group: Group) -> Masks:
+    """The mask of no provider at all: outsiders."""
+    return np.zeros((1, group.singles.shape[1]), np.uint64)
+
+
+def _first_breach(group: Group, blocks: Iterable[Masks], checks: int) -> Outcome:
+    """Check coalitions in their order; `checks` were made before."""
+    for block in blocks:
+        bad = group.breached(block)
+        if bad.any():
+            first = int(np.argmax(bad))
+            return Outcome(False, members(block[first], group.n), checks + first + 1)
+        checks += len(block)
+    return Outcome(True, None, checks)
+
+
+def _powers(group: Group) -> NDArray[np.float64]:
+    """The attack power of each provider: the fitness of its own records, which it can take out."""
+    return score(group.constraints, group.matrices)
+
+
+def _by_power(group: Group) -> NDArray[np.intp]:
+    """The providers, the weakest first."""
+    return np.argsort(_powers(group), kind="stable")
+
+
+def _all_of_whose_supers(group: Group, breaching: Masks, size: int, most: int) -> Masks:
+    """The coalitions one smaller than `size` whose direct super-coalitions all breach: no other needs a check."""
+    if len(breaching) == math.comb(group.n, size):
+        _refuse_too_many(group, size - 1, most)
+        return np.concatenate([*of_size(group.singles, size - 1)])
+    if len(breaching) * size > 4 * most:
+        raise _too_many(group)
+    held = bits(breaching, group.n).astype(bool)
+    smaller = np.concatenate(
+        [breaching[held[:, provider]] ^ group.singles[provider] for provider in range(group.n)]
+    )
+    kinds = smaller[:, 0] if smaller.shape[1] == 1 else smaller
+    found, times = np.unique(kinds, axis=0, return_counts=True)
+    needed: Masks = found[times == group.n - size + 1].reshape(-1, smaller.shape[1])
+    return needed
+
+
+def _any_within(coalitions: Masks, upper: Masks) -> bool:
+    return bool(within(coalitions, upper).any())
+
+
+def _refuse_too_many(group: Group, size: int, most: int) -> None:
+    if math.comb(group.n, size) > most:
+        raise _too_many(group)
+
+
+def _too_many(group: Group) -> TooManyCoalitions:
+    return TooManyCoalitions(
+        f"m-privacy: a group of {group.n} providers has too many coalitions to be searched one by one; "
+        'use verification = "exact"'
+    )

@@ -1,0 +1,253 @@
+"""m-privacy: a requirement must still hold for what remains when up to m colluding providers take their records out.
+
+Several providers feed one table, and each knows its own records. A group that satisfies a requirement C against
+outsiders may not against a provider that recognises, and removes, what it contributed. A group is **m-private**
+(Definition 2.1) when C holds for every set of records between those that are left without a coalition's and all of
+them, for every coalition of at most m of the group's providers that leaves somebody else's records. A
+group from one provider has no such coalition; C must hold for it as it is.
+
+Monotone under specialization when C only gains from more records (k-anonymity, distinct ℓ-diversity, p-sensitive
+k-anonymity): take a coalition of a union. Where it spans a whole part, it leaves somebody in another; in each part that
+it does not span, it leaves records that satisfy, and so does their union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.data.product import Combination, Product, columns_of
+from masquerade.engine.counts import Counts
+from masquerade.errors import ParameterError
+from masquerade.privacy.coalitions.constraint import EG_MONOTONE, KNOWN, Constraint
+from masquerade.privacy.coalitions.many_groups import GroupCheck, strategy_named
+from masquerade.privacy.requirement import (
+    GroupRequirement,
+    Requirement,
+    checked_whole,
+    parameter_error,
+    plural,
+)
+
+
+@dataclass(frozen=True)
+class MPrivacy(Requirement):
+    """A requirement, against up to m colluding providers; `provider` is the column that names each record's.
+
+    `verification` names the way to verify; all give the same verdict. It is "exact", or as in the m-privacy paper
+    "direct", "top-down", "bottom-up", "binary" or "adaptive".
+    """
+
+    m: int
+    requirement: Requirement
+    provider: str
+    verification: str = field(default="exact", compare=False)
+
+    def __post_init__(self) -> None:
+        checked_whole(self, "m", self.m, 0)
+        if not isinstance(self.requirement, Requirement) or not self.requirement.parts:
+            must_be = 'a requirement such as KAnonymity(["age", "job"], k=30)'
+            raise parameter_error(self, "requirement", must_be, self.requirement)
+        for part in self.requirement.parts:
+            if not isinstance(part, KNOWN):
+                known = ", ".join(model.model for model in KNOWN)
+                raise parameter_error(self, "requirement", f"made of {known}", part.model)
+        named = isinstance(self.provider, str) and self.provider
+        taken = {*self.requirement.qid_attributes, *self.requirement.special_columns}
+        if not named or self.provider in taken:
+            must_be = "the name of a column outside the qid that is not sensitive"
+            raise parameter_error(self, "provider", must_be, self.provider)
+        strategy_named(self.verification)
+
+    @property
+    def parts(self) -> tuple[GroupRequirement, ...]:
+        """One for each quasi-identifier."""
+        by_qid: dict[frozenset[str], list[GroupRequirement]] = {}
+        for part in self.requirement.parts:
+            by_qid.setdefault(frozenset(part.qid), []).append(part)
+        return tuple(
+            MPrivateGroups(self.m, self.provider, tuple(members), self.verification)
+            for members in by_qid.values()
+        )
+
+    def __str__(self) -> str:
+        return " & ".join(map(str, self.parts))
+
+
+@dataclass(frozen=True)
+class MPrivateGroups(GroupRequirement):
+    """m-privacy over one quasi-identifier: what `MPrivacy` is made of.
+
+    To the rest of the house its sensitive attribute is the product of provider and sensitive attributes, so that a
+    group's histogram holds the counts by provider and value.
+    """
+
+    model: ClassVar[str] = "m-privacy"
+
+    m: int
+    provider: str
+    members: tuple[GroupRequirement, ...]
+    verification: str = field(default="exact", compare=False)
+    qid: tuple[str, ...] = field(init=False)
+    sensitive: Product = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "qid", self.members[0].qid)
+        looked_at = [member.sensitive for member in self.members if member.sensitive is not None]
+        columns = dict.fromkeys(column for name in looked_at for column in columns_of(name))
+        object.__setattr__(self, "sensitive", Product((self.provider, *columns)))
+
+    @property
+    def provider_column(self) -> str:
+        """The column that names each record's provider."""
+        return self.provider
+
+    @property
+    def monotone_in_records(self) -> bool:
+        """Whether more records never break it (EG-monotone, Definition 2.3)."""
+        return all(isinstance(member, EG_MONOTONE) for member in self.members)
+
+    def bind(self, labels: Sequence[str]) -> None:
+        """Refuse sensitive values that the table does not have."""
+        layout = layout_of(tuple(labels), self)
+        for member, (names, _) in zip(self.members, layout.values, strict=True):
+            member.bind(names)
+
+    def check(self, whole: Counts, labels: Sequence[str]) -> tuple[Layout, GroupCheck]:
+        """How the counts are laid out, and the check of groups that are counted so."""
+        layout = layout_of(tuple(labels), self)
+        everything = layout.counts(whole).sum(axis=1)
+        constraints, places = [], []
+        for member, (names, of_value) in zip(self.members, layout.values, strict=True):
+            if member.sensitive is None:
+                mine = everything.sum(axis=1, keepdims=True)
+            else:
+                mine = np.bincount(of_value, everything[0], len(names)).astype(np.int64)[None]
+            constraints.append(Constraint(member, mine, names))
+            places.append(None if np.array_equal(of_value, np.arange(layout.n_values)) else of_value)
+        return layout, GroupCheck(self.m, constraints, places, self.verification)
+
+    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> Counts:
+        """How many colluding providers each group withstands, up to m; −1 where not even outsiders."""
+        layout, check = self.check(whole, labels)
+        counts = layout.counts(histogram)
+        withstood = np.full(len(histogram), self.m, np.int64)
+        for group in np.flatnonzero(~check.holds(counts)):
+            withstood[group] = check.withstands(counts[group])
+        return withstood
+
+    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.bool_]:
+        """Which groups are m-private."""
+        layout, check = self.check(whole, labels)
+        return check.holds(layout.counts(histogram))
+
+    def parameters(self) -> dict[str, object]:
+        """`m`, `provider`, and the requirements that it wraps."""
+        wrapped = [{"model": member.model, **member.parameters()} for member in self.members]
+        return {"m": self.m, "provider": self.provider, "of": wrapped}
+
+    def complaint(self, figure: float, size: int) -> str:
+        """How many colluding providers it withstands, and how many it must."""
+        if figure < 0:
+            return f"does not satisfy {self._wrapped()} even against outsiders"
+        withstood = plural(int(figure), "colluding provider") if figure else "no provider"
+        return f"withstands {withstood}; {self.m} are required"
+
+    def explain(self, figure: float, histogram: Counts, whole: Counts, labels: Sequence[str]) -> str:
+        """Who breaches it, and what remains without them."""
+        layout, check = self.check(whole, labels)
+        counts = layout.counts(histogram)[0]
+        coalition = check.outcome(counts).coalition
+        if coalition is None:
+            return self.complaint(figure, int(histogram.sum()))
+        left = np.delete(counts, list(coalition), axis=0)
+        for constraint, matrix in zip(check.constraints, check.group(left).matrices, strict=True):
+            rest = matrix.sum(axis=0, keepdims=True)
+            if not constraint.plainly_holds(rest)[0]:
+                value = constraint.part.figures(rest, constraint.whole, constraint.labels)[0]
+                what = constraint.part.complaint(float(value), int(rest.sum()))
+                break
+        else:
+            what = f"can be made to violate {self._wrapped()}"
+        if not coalition:
+            return what
+        names = [layout.providers[each] for each in coalition]
+        who = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        return f"without the records of {self.provider} {who} {what}"
+
+    def as_strict_as(self, other: GroupRequirement) -> bool:
+        """As large an m, around requirements that cover the other's."""
+        return (
+            isinstance(other, MPrivateGroups)
+            and self.m >= other.m
+            and self.provider == other.provider
+            and all(any(mine.covers(theirs) for mine in self.members) for theirs in other.members)
+        )
+
+    def covers(self, other: GroupRequirement) -> bool:
+        """What is m-private satisfies as it is too; over fewer attributes where more records never break it."""
+        if not isinstance(other, MPrivateGroups):
+            return any(member.covers(other) for member in self.members)
+        same_groups = set(self.qid) == set(other.qid)
+        return (same_groups or self.monotone_in_records) and self.as_strict_as(other)
+
+    def _wrapped(self) -> str:
+        def shown(member: GroupRequirement) -> str:
+            return str(member).removesuffix(f" over {', '.join(member.qid)}")
+
+        return ", ".join(map(shown, self.members))
+
+    def __str__(self) -> str:
+        over = ", ".join(self.qid)
+        return f"m-privacy (m = {self.m}, provider = {self.provider}) of {self._wrapped()} over {over}"
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where a histogram's columns stand in an array of providers × values."""
+
+    providers: tuple[str, ...]
+    n_values: int
+    _places: NDArray[np.intp]
+    # For each wrapped requirement: its own values by name, and which of them each value of the counts belongs to.
+    values: tuple[tuple[tuple[str, ...], NDArray[np.intp]], ...]
+
+    def counts(self, histogram: Counts) -> Counts:
+        """The counts of each row as groups × providers × values."""
+        n_providers = len(self.providers)
+        dense = np.zeros((len(histogram), n_providers * self.n_values), np.int64)
+        dense[:, self._places] = histogram
+        return dense.reshape(len(histogram), n_providers, self.n_values)
+
+
+@lru_cache(maxsize=16)
+def layout_of(labels: tuple[Any, ...], requirement: MPrivateGroups) -> Layout:
+    """The layout of a histogram whose columns are combinations of a provider and sensitive values."""
+    if not all(isinstance(label, Combination) for label in labels):
+        raise ParameterError(
+            "m-privacy: the counts must be of combinations of a provider and sensitive values"
+        )
+    providers = sorted({(label.places[0], label.values[0]) for label in labels})
+    rows = {place: row for row, (place, _) in enumerate(providers)}
+    combined = sorted({label.places[1:] for label in labels})
+    columns = {places: column for column, places in enumerate(combined)}
+    n_values = max(len(combined), 1)
+    places = [rows[label.places[0]] * n_values + columns[label.places[1:]] for label in labels]
+    names = {label.places[1:]: label.values[1:] for label in labels}
+    values: list[tuple[tuple[str, ...], NDArray[np.intp]]] = []
+    for member in requirement.members:
+        if member.sensitive is None:
+            values.append(((), np.zeros(n_values, np.intp)))
+            continue
+        at = [requirement.sensitive.names[1:].index(name) for name in columns_of(member.sensitive)]
+        known = {tuple(each[i] for i in at): tuple(names[each][i] for i in at) for each in combined}
+        order = {each: number for number, each in enumerate(sorted(known))}
+        several = isinstance(member.sensitive, Product)
+        texts = tuple(Combination(known[each], each) if several else known[each][0] for each in sorted(known))
+        values.append((texts, np.array([order[tuple(each[i] for i in at)] for each in combined], np.intp)))
+    return Layout(tuple(name for _, name in providers), n_values, np.array(places, np.intp), tuple(values))

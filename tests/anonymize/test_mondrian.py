@@ -1,0 +1,275 @@
+"""Mondrian against a plain Python one, on every kind of attribute; what its groups are, and what it refuses."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from adult import adult
+from anonymize.reference_mondrian import Cell, Group, Plain, is_m_private
+from masquerade.anonymize import mondrian_partition
+from masquerade.anonymize.outcome import Anonymizer, Outcome
+from strategies import SENSITIVE, tables
+
+PREFERENCES = st.sampled_from(["certainty", "widest"])
+PROVIDER = "hospital"
+
+
+def cells_of(outcome: Outcome) -> list[tuple[Cell, ...]]:
+    """Each row's cells as ranges of ranks."""
+    columns = [
+        [(int(column.lo[code]), int(column.hi[code])) for code in column.codes] for column in outcome.columns
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def diverse(table: mq.Table, group: Group, k: int, l: int) -> bool:  # noqa: E741 # the papers' name
+    values = table.arrow[SENSITIVE].to_pylist()
+    return len(group) >= k and len({values[record] for record in group}) >= l
+
+
+def with_providers(table: mq.Table, providers: list[str]) -> mq.Table:
+    return mq.Table(table.arrow.append_column(PROVIDER, pa.array(providers, pa.string())), table.schema)
+
+
+@settings(max_examples=150, deadline=None)
+@given(tables(min_rows=2, max_rows=40), st.integers(1, 6), st.integers(1, 3), PREFERENCES, st.booleans())
+def test_the_release_of_a_plain_mondrian(table: mq.Table, k: int, l: int, choose: str, strict: bool) -> None:  # noqa: E741 # as above
+    names = table.schema.names
+    requirement = mq.KAnonymity(names, k) & mq.LDiversity(names, l, SENSITIVE)
+    everybody = list(range(len(table)))
+    assume(diverse(table, everybody, k, l))
+    found = mq.Mondrian(choose=choose, strict=strict).run(table, requirement)  # type: ignore[arg-type] # one of them
+    plain = Plain(table.columns(names), lambda group: diverse(table, group, k, l), choose, strict)
+    assert cells_of(found) == plain.release()
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(min_rows=4, max_rows=40), st.integers(1, 4), PREFERENCES)
+def test_halved_batches_change_nothing(table: mq.Table, k: int, choose: str) -> None:
+    assume(len(table) >= k)
+    algorithm = mq.Mondrian(choose=choose)  # type: ignore[arg-type] # one of them
+    whole = algorithm.run(table, mq.KAnonymity(table.schema.names, k))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mondrian_partition, "_ROWS_AT_A_TIME", 3)
+        halved = algorithm.run(table, mq.KAnonymity(table.schema.names, k))
+    assert cells_of(whole) == cells_of(halved)
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables(min_rows=2, max_rows=40), st.integers(1, 5), PREFERENCES)
+def test_strict_cells_do_not_overlap(table: mq.Table, k: int, choose: str) -> None:
+    assume(len(table) >= k)
+    algorithm = mq.Mondrian(choose=choose, strict=True)  # type: ignore[arg-type] # one of them
+    cells = sorted(set(cells_of(algorithm.run(table, mq.KAnonymity(table.schema.names, k)))))
+    for at, one in enumerate(cells):
+        for other in cells[at + 1 :]:
+            apart = (a[1] <= b[0] or b[1] <= a[0] for a, b in zip(one, other, strict=True))
+            assert any(apart), f"{one} and {other} share a combination of values"
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables(min_rows=2, max_rows=40), st.integers(1, 5), PREFERENCES, st.booleans())
+def test_equal_records_are_in_one_group(table: mq.Table, k: int, choose: str, strict: bool) -> None:
+    assume(len(table) >= k)
+    names = table.schema.names
+    found = mq.Mondrian(choose=choose, strict=strict).run(table, mq.KAnonymity(names, k))  # type: ignore[arg-type] # as above
+    cells = defaultdict(set)
+    for record, released in zip(
+        zip(*(c.ranks for c in table.columns(names)), strict=True), cells_of(found), strict=True
+    ):
+        cells[record].add(released)
+        assert all(lo <= rank < hi for rank, (lo, hi) in zip(record, released, strict=True))
+    assert all(len(each) == 1 for each in cells.values())
+
+
+PROVIDERS = st.lists(st.sampled_from(["A", "B", "C", "D", "E"]), min_size=40, max_size=40)
+
+
+@settings(max_examples=120, deadline=None)
+@given(tables(min_rows=4, max_rows=40), PROVIDERS, st.integers(0, 4), st.integers(1, 4), st.integers(1, 2))
+def test_the_release_of_a_plain_provider_aware_mondrian(
+    table: mq.Table,
+    providers: list[str],
+    m: int,
+    k: int,
+    l: int,  # noqa: E741 # the papers' name
+) -> None:
+    providers = providers[: len(table)]
+    table = with_providers(table, providers)
+    names = table.schema.names
+    inner = mq.KAnonymity(names, k) & mq.LDiversity(names, l, SENSITIVE)
+    requirement = mq.MPrivacy(m, inner, PROVIDER)
+
+    def satisfies(group: Group) -> bool:
+        return is_m_private(group, providers, m, lambda rest: diverse(table, rest, k, l))
+
+    assume(satisfies(list(range(len(table)))))
+    values = table.arrow[SENSITIVE].to_pylist()
+
+    def fitness(group: Group) -> float:
+        return 0.2 * len(group) / k + 0.8 * len({values[record] for record in group}) / l
+
+    for choose in ("certainty", "fitness"):
+        found = mq.ProviderAwareMondrian(choose=choose).run(table, requirement)  # type: ignore[arg-type] # one of them
+        plain = Plain(
+            table.columns(names), satisfies, choose, providers=providers, m=m, fitness=fitness
+        ).release()
+        assert cells_of(found) == plain
+
+
+AGAINST_PROVIDERS: list[Anonymizer] = [
+    mq.Mondrian(),
+    mq.Mondrian(choose="widest", strict=True),
+    mq.ProviderAwareMondrian(),
+    mq.ProviderAwareMondrian(choose="fitness", strict=True),
+]
+
+
+@pytest.mark.parametrize("algorithm", AGAINST_PROVIDERS, ids=lambda each: str(each.settings()))
+@settings(max_examples=40, deadline=None)
+@given(tables(min_rows=4, max_rows=40), PROVIDERS, st.integers(0, 4), st.integers(1, 4))
+def test_every_group_is_m_private(
+    algorithm: Anonymizer, table: mq.Table, providers: list[str], m: int, k: int
+) -> None:
+    """By counting all coalitions on the released cells, whose groups may be unions of those that were cut."""
+    table = with_providers(table, providers[: len(table)])
+    names = table.schema.names
+    inner = mq.KAnonymity(names, k) & mq.LDiversity(names, 2, SENSITIVE)
+
+    def private(group: Group) -> bool:
+        return is_m_private(group, providers, m, lambda rest: diverse(table, rest, k, 2))
+
+    assume(private(list(range(len(table)))))
+    release = mq.anonymize(table, mq.MPrivacy(m, inner, PROVIDER), algorithm, order="input")
+    assert PROVIDER not in release.table.column_names, "the provider is not released"
+    groups = defaultdict(list)
+    for row, record in enumerate(release.table.select(names).to_pylist()):
+        groups[tuple(record.values())].append(row)
+    assert all(private(group) for group in groups.values())
+    fed = Counter(len({providers[row] for row in group}) for group in groups.values())
+    assert release.summary["groups_by_providers"] == {str(n): fed[n] for n in sorted(fed)}
+
+
+@settings(max_examples=40, deadline=None)
+@given(tables(min_rows=4, max_rows=40), PROVIDERS, st.integers(0, 2))
+def test_the_provider_is_kept_where_it_is_asked_for(table: mq.Table, providers: list[str], m: int) -> None:
+    table = with_providers(table, providers[: len(table)])
+    requirement = mq.MPrivacy(m, mq.KAnonymity(table.schema.names, 1), PROVIDER)
+    release = mq.anonymize(
+        table, requirement, mq.ProviderAwareMondrian(), sensitive=[PROVIDER], order="input"
+    )
+    assert release.table[PROVIDER].to_pylist() == providers[: len(table)]
+    assert mq.verify(release.table, requirement)
+
+
+def test_a_child_with_few_records_stays_at_the_parent() -> None:
+    tree = mq.Taxonomy(mq.Branch("all", tuple(mq.Branch(each) for each in "abc")))
+    table = mq.Table(
+        pa.table({"x": ["a"] * 3 + ["b"] * 4 + ["c"]}), mq.Schema([mq.Attribute("x", taxonomy=tree)])
+    )
+
+    def released(strict: bool) -> list[str]:
+        release = mq.anonymize(table, mq.KAnonymity(["x"], 3), mq.Mondrian(strict=strict), order="input")
+        return [str(cell) for cell in release.table["x"].to_pylist()]
+
+    assert released(strict=True) == ["all"] * 8
+    assert released(strict=False) == ["all"] * 3 + ["b"] * 4 + ["all"], "a is the smallest that satisfies"
+
+
+def test_numbers_are_cut_beside_the_median() -> None:
+    def released(values: list[int]) -> list[str]:
+        table = mq.Table(
+            pa.table({"x": values}), mq.Schema([mq.Attribute("x", "continuous", lower=0, upper=100)])
+        )
+        release = mq.anonymize(table, mq.KAnonymity(["x"], 2), mq.Mondrian(), order="input")
+        return [str(cell) for cell in release.table["x"].to_pylist()]
+
+    assert released([1, 2, 3, 4]) == ["[0, 3)"] * 2 + ["[3, 100)"] * 2
+    assert released([1, 5, 5, 5, 9]) == ["[0, 100)"] * 5, "no cut leaves two on both sides"
+    assert released([1, 1, 5, 5, 5, 9]) == ["[0, 5)"] * 2 + ["[5, 100)"] * 4
+    assert released([3, 3, 3]) == ["[0, 100)"] * 3
+
+
+def test_wide_domains_and_many_values() -> None:
+    """More (group, child) pairs than a table holds: counted by sorting."""
+    random = np.random.default_rng(7)
+    n = 30_000
+    codes = [f"c{each}" for each in random.integers(0, 20_000, n)]
+    frame = pa.table(
+        {
+            "code": codes,
+            "x": random.integers(0, 1 << 40, n),
+            SENSITIVE: [f"s{each % 900}" for each in range(n)],
+        }
+    )
+    schema = mq.Schema([mq.Attribute("code", taxonomy="flat"), mq.Attribute("x", "continuous")])
+    names = ("code", "x")
+    release = mq.anonymize(
+        mq.Table(frame, schema), mq.KAnonymity(names, 4) & mq.LDiversity(names, 3, SENSITIVE), mq.Mondrian()
+    )
+    assert release.group_sizes.min() >= 4
+    assert release.group_sizes.size > 2000
+
+
+def test_adult_is_as_certain_as_promised() -> None:
+    qid = ("age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
+    table = adult()
+    found = {k: mq.anonymize(table, mq.KAnonymity(qid, k), mq.Mondrian()).metrics["ncp"] for k in (5, 50)}
+    assert found[5] is not None
+    assert found[50] is not None
+    assert found[5] < 0.1
+    assert found[50] < 0.35
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: mq.Mondrian(choose="best"), "The choose parameter of Mondrian must be"),  # type: ignore[arg-type] # wrong
+        (lambda: mq.Mondrian(strict=1), "The strict parameter of Mondrian must be true or false"),  # type: ignore[arg-type] # wrong
+        (lambda: mq.ProviderAwareMondrian(choose="widest"), "The choose parameter of ProviderAwareMondrian"),  # type: ignore[arg-type] # wrong
+        (lambda: mq.ProviderAwareMondrian(strict="no"), "The strict parameter"),  # type: ignore[arg-type] # wrong
+        (lambda: mq.ProviderAwareMondrian(alpha=1.5), "The alpha parameter"),
+    ],
+)
+def test_wrong_parameters(make: object, message: str) -> None:
+    assert callable(make)
+    with pytest.raises(mq.ParameterError, match=message):
+        make()
+
+
+def small() -> mq.Table:
+    frame = pa.table(
+        {"age": [20, 30, 40, 50], SENSITIVE: ["Flu", "HIV", "Flu", "HIV"], PROVIDER: ["A", "B", "A", "B"]}
+    )
+    return mq.Table(frame, mq.Schema([mq.Attribute("age", "continuous")]))
+
+
+def test_provider_aware_needs_m_privacy() -> None:
+    with pytest.raises(mq.ParameterError, match="there is no m-privacy to reach; use provider_aware = false"):
+        mq.anonymize(small(), mq.KAnonymity(["age"], 2), mq.ProviderAwareMondrian())
+
+
+def test_provider_aware_refuses_what_a_union_may_violate() -> None:
+    requirement = mq.MPrivacy(1, mq.TCloseness(["age"], 0.9, SENSITIVE), PROVIDER)
+    with pytest.raises(mq.ParameterError, match="not possible with m-privacy of t-closeness"):
+        mq.anonymize(small(), requirement, mq.ProviderAwareMondrian())
+
+
+def test_what_no_release_can_reach() -> None:
+    with pytest.raises(mq.RequirementUnreachable, match="even the group of all records"):
+        mq.anonymize(small(), mq.KAnonymity(["age"], 5), mq.Mondrian())
+    requirement = mq.MPrivacy(1, mq.KAnonymity(["age"], 3), PROVIDER)
+    with pytest.raises(mq.RequirementUnreachable, match="cannot be reached"):
+        mq.anonymize(small(), requirement, mq.ProviderAwareMondrian())
+
+
+def test_a_class_or_sensitive_attribute_in_the_qid() -> None:
+    with pytest.raises(mq.ParameterError, match="class attribute age: it is inside the QID"):
+        mq.anonymize(small(), mq.KAnonymity(["age"], 2), mq.Mondrian("age"))

@@ -1,0 +1,72 @@
+"""Mondrian in a job file: which one it means, what it writes, and what the summary tells of providers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.csv as pacsv
+import pytest
+
+import masquerade as mq
+from job.job_files import JOB, changed, write_job
+from masquerade.job.plan import Plan
+
+PROVIDED = changed('class = "income"', 'class = "income"\nprovider = "hospital"')
+M_ENTRY = '[[privacy]]\nmodel = "m-privacy"\nm = 1\n'
+QUIET = "[output]\nreport = false\n"
+
+
+def algorithm(folder: Path, text: str) -> object:
+    plan = Plan(write_job(folder, text))
+    found = plan.algorithm()
+    plan.settle()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (JOB + '[algorithm]\nname = "mondrian"\n', mq.Mondrian("income")),
+        (
+            JOB
+            + '[algorithm]\nname = "mondrian"\nchoose = "widest"\nstrict = true\nprovider_aware = false\n',
+            mq.Mondrian("income", "widest", strict=True),
+        ),
+        (PROVIDED + M_ENTRY + '[algorithm]\nname = "mondrian"\n', mq.ProviderAwareMondrian("income")),
+        (
+            PROVIDED
+            + M_ENTRY
+            + '[algorithm]\nname = "mondrian"\nchoose = "fitness"\nprovider_aware = true\n',
+            mq.ProviderAwareMondrian("income", "fitness"),
+        ),
+        (
+            PROVIDED + M_ENTRY + '[algorithm]\nname = "mondrian"\nprovider_aware = false\n',
+            mq.Mondrian("income"),
+        ),
+    ],
+    ids=["plain", "as its authors", "provider-aware", "as in the paper", "baseline"],
+)
+def test_which_mondrian_a_job_means(tmp_path: Path, text: str, expected: object) -> None:
+    assert algorithm(tmp_path, text) == expected
+
+
+def test_what_a_union_may_violate_is_refused(tmp_path: Path) -> None:
+    entry = '[[privacy]]\nmodel = "entropy-l-diversity"\nqid = ["age", "job"]\nl = 1.2\n'
+    with pytest.raises(
+        mq.JobError, match="provider_aware: not possible with m-privacy of entropy-l-diversity"
+    ):
+        algorithm(tmp_path, PROVIDED + entry + M_ENTRY + '[algorithm]\nname = "mondrian"\n')
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_release_tells_its_providers_only_where_it_is_asked_to(tmp_path: Path, keep: bool) -> None:
+    kept = "keep_provider = true\n" if keep else ""
+    job = write_job(tmp_path, PROVIDED + M_ENTRY + '[algorithm]\nname = "mondrian"\n' + QUIET + kept)
+    written = mq.anonymize_job(job)
+    columns = pacsv.read_csv(written.table).column_names
+    assert ("hospital" in columns) is keep
+    fed = written.summary["groups_by_providers"]
+    assert sum(fed.values()) == written.summary["groups"]
+    assert written.summary["metrics"]["discernibility"] > 0
+    if keep:
+        assert mq.verify_job(written.table, job)
