@@ -25,9 +25,13 @@ from masquerade.anonymize.release import publish
 from masquerade.data.column import Column
 from masquerade.data.table import Table
 from masquerade.library.mashup import Mashup, mashup_job
+from masquerade.net.memory import Wire, run_together
+from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol.dka.datafly_side import DataflySide
 from masquerade.protocol.dka.plain import plain_dka_datafly
+from masquerade.protocol.joint_histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram_pair import prepare_pair
 from masquerade.report.charts import Series, line_chart
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
@@ -43,6 +47,7 @@ GOAL_SECONDS = {100: 300, 50: 300, 20: 1800}
 PRECISION_KS = (2, 5, 10, 20, 50, 100)
 SPLITS, PARTITIONINGS = (1, 2, 3, 4), 5
 WORSE_AT_MOST = 0.05
+ROUND_K = 50
 PHASES = ("counting", "looking up", "comparing", "opening")
 
 
@@ -66,11 +71,45 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     precisions = list(_precisions(table))
     figures = list(_precision_figures(precisions))
     save_chart(save, "dka-precision", _precision_chart(precisions))
+    figures += _one_round(table.num_rows, ROUND_K)
     with tempfile.TemporaryDirectory() as folder:
         for k, days in PAPER_DAYS.items():
             figures += _round_trip(table, Path(folder), k, days)
             say(f"k = {k} is done")
     return {"figures": tell(say, figures)}
+
+
+def _one_round(n_records: int, k: int) -> Iterator[Figure]:
+    """The first round's test by itself, both parties in this process: its work does not depend on the labels."""
+    bound = n_records // k
+    bounds = Bounds(n_records, (bound, bound))
+    random = np.random.default_rng(k)
+    heard: list[tuple[float, str]] = []
+
+    def part(me: int) -> Script[Any]:
+        pair = yield from prepare_pair(me, ("left", "right"), b"bench")
+        labels = random.integers(0, bound + 1, n_records).astype(np.uint64)
+
+        def on_phase(phase: str) -> None:
+            if me == 0:
+                heard.append((time.process_time(), phase))
+
+        return (yield from group_bits(pair, labels, k, bounds, on_phase))
+
+    wire = Wire()
+    run_together({"left": part(0), "right": part(1)}, wire)
+    spent = _phases(heard, time.process_time())
+    what = f"one round, k = {k}, {bound} × {bound} groups"
+    for phase in PHASES[:3]:
+        yield Figure(f"{what}: {phase}, processor time a party", duration(spent[phase] / 2))
+    sent: dict[str, int] = defaultdict(int)
+    for message in wire.heard:
+        sent[message.kind.partition("-")[0]] += len(message.data)
+    yield Figure(
+        f"{what}: bytes, both directions",
+        f"{sum(sent.values()) / 1e6:.0f} MB",
+        f"trees {sent['histogram'] / 1e6:.0f}, look-ups {sent['look'] / 1e6:.0f}, circuits {sent['circuit'] / 1e6:.0f}",
+    )
 
 
 def _round_trip(table: pa.Table, base: Path, k: int, days: float) -> Iterator[Figure]:

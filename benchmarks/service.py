@@ -23,7 +23,6 @@ from masquerade.library.client_results import Session
 from masquerade.report.charts import Series, line_chart
 
 CROWD = Crowd()
-_FORBIDDEN = re.compile("a second release .* can break the first")
 
 
 def run(say: Say, save: Path | None) -> dict[str, Any]:
@@ -42,20 +41,13 @@ def outcome(seen: Seen) -> dict[str, Any]:
     """What became of the sessions, in numbers and reasons."""
     published = [each for each in seen.sessions if each.published]
     refused = [each for each in seen.sessions if each.status == "refused"]
-    # A party may refuse a contract that it has signed: what it has released meanwhile forbids a second release.
-    late = [
-        each
-        for each in seen.sessions
-        if each.status == "failed" and all(map(_FORBIDDEN.search, each.reasons))
-    ]
-    failed = [each for each in seen.sessions if not each.published and each not in (*refused, *late)]
-    why = [*(each.reasons for each in (*refused, *late)), *seen.turned_away]
+    failed = [each for each in seen.sessions if not each.published and each not in refused]
+    why = [*(each.reasons for each in refused), *seen.turned_away]
     return {
         "requests": len(seen.sessions) + len(seen.turned_away),
         "published": len(published),
         "from_cache": sum(each.started is None for each in published),
         "refused": len(why),
-        "refused_late": len(late),
         "refused_without_reason": sum(not reasons for reasons in why),
         "failed": len(failed),
         "retried": sum(each.attempts > 1 for each in seen.sessions),
@@ -87,8 +79,7 @@ def _figures(seen: Seen, told: dict[str, Any]) -> Iterator[Figure]:
     ended = told["published"] + told["refused"]
     yield Figure(
         f"{requests} requests at once",
-        f"{told['published']} published ({told['from_cache']} from the cache), "
-        f"{told['refused']} refused ({told['refused_late']} when their turn came)",
+        f"{told['published']} published ({told['from_cache']} from the cache), {told['refused']} refused",
         goal="all published, or refused for a stated reason",
         met=ended == requests and not told["refused_without_reason"],
     )

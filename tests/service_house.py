@@ -327,9 +327,6 @@ def in_thread(work: Callable[[], AbstractAsyncContextManager[Any]]) -> Iterator[
             stop.append((loop, over))
             ready.set()
             await over.wait()
-        for left in list(loop._transports.values()):  # type: ignore[attr-defined] # a peer was about to connect
-            left.abort()
-        await asyncio.sleep(0.01)
 
     def run() -> None:
         try:

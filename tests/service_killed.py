@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from masquerade.service.coordinator import files
 from masquerade.service.coordinator.attempt import Attempt
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.files import Files
@@ -16,12 +17,15 @@ from masquerade.service.coordinator.settings import Settings
 from masquerade.service.store.releases import Releases
 from masquerade.service.store.sessions import Sessions
 
-POINTS: dict[str, tuple[type, str, bool]] = {  # what is called, and whether the end comes after it
+POINTS: dict[str, tuple[Any, str, bool]] = {  # what is called, and whether the end comes after it
+    "requested": (Sessions, "advance", False),
     "negotiating": (Sessions, "agree", False),
     "agreed": (Sessions, "agree", True),
     "claimed": (Sessions, "claim", True),
     "prepared": (Attempt, "_ready", True),
+    "started": (Attempt, "_release", False),
     "handed in": (Attempt, "_assembling", True),
+    "half written": (files, "render_report", False),
     "written": (Files, "write", True),
     "published": (Releases, "publish", True),
     "held": (Releases, "hold", True),

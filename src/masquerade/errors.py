@@ -98,12 +98,12 @@ class ParameterError(BadInput):
 
 
 class PeerError(MasqueradeError):
-    """Another party failed us; `peer` names it."""
+    """Another party failed us; `peer` names it, or is empty when nobody can tell which one it was."""
 
     exit_code = 3
 
     def __init__(self, peer: str, problem: str) -> None:
-        super().__init__(f"party {peer}: {problem}")
+        super().__init__(f"party {peer}: {problem}" if peer else f"one of the parties: {problem}")
         self.peer = peer
 
 

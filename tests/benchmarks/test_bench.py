@@ -42,6 +42,7 @@ def test_list_names_every_experiment() -> None:
             "adult",
             "align",
             "circuits",
+            "collaborate",
             "dka",
             "figures_10_11",
             "five_million",

@@ -161,6 +161,28 @@ def test_three_parties(tmp_path: Path) -> None:
         assert f"party {name}" in whole.stdout
 
 
+def test_diversity_of_another_partys_values_is_that_of_one_table(tmp_path: Path) -> None:
+    """The loan company's `children` are sensitive; they must differ within groups over the bank's attributes too."""
+    job = JOB.replace('[attributes.children]\ntype = "continuous"\n', "").replace("k = 10", "k = 4")
+    job = job.replace("[roles]\n", '[roles]\nsensitive = ["children"]\n')
+    diversity = '[[privacy]]\nmodel = "l-diversity"\nqid = ["birth_date", "sex", "job"]\nl = 3\n[algorithm]\n'
+    job = job.replace("[algorithm]\n", diversity)
+    joined = deal(tmp_path, 600, job=job)
+    done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    pa.csv.write_csv(joined, alone / "joined.csv")
+    sections = job.replace("taxonomies/", "../taxonomies/")
+    sections = sections[sections.index("[attributes.birth_date]") :]
+    (alone / "job.toml").write_text('[data]\nsource = "joined.csv"\n' + sections)
+    one = masquerade("anonymize", "job.toml", "--json", cwd=alone)
+    assert one.returncode == 0, one.stderr
+    assert rows(tmp_path / "release.csv") == rows(alone / "release.csv")
+    heard = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
+    assert {"settled", "histogram-trees"} <= heard
+
+
 MISTAKES = {
     "one party": (
         JOB.replace('[parties.loans]\nsource = "loans.parquet"\nid = "customer"\n', ""),
@@ -175,7 +197,7 @@ MISTAKES = {
     "no holder": (JOB.replace("attributes.children", "attributes.childs"), 2, 'no party contributes "childs"'),
     "distant sensitive": (
         JOB.replace("[roles]", '[roles]\nsensitive = ["name"]').replace('identifiers = ["ssn", "name"]', "")
-        + '\n[[privacy]]\nmodel = "l-diversity"\nqid = ["sex"]\nl = 2\n',
+        + '\n[[privacy]]\nmodel = "t-closeness"\nqid = ["sex"]\nt = 0.3\n',
         2,
         "needs a secure check",
     ),

@@ -159,6 +159,23 @@ def test_a_contract_in_a_file(folder: Folder, capsys: Capture, tmp_path: Path) -
     assert 'no deal "0123456789" waits' in nothing.problems[0]
 
 
+def test_the_preview_of_a_requirement_on_another_partys_values(folder: Folder, capsys: Capture) -> None:
+    diverse = {"model": "l-diversity", "qid": ["age", "job"], "l": 2, "sensitive": "disease"}
+    wished = [{"model": "k-anonymity", "qid": ["age", "job"], "k": 4}, diverse]
+    deal = deal_id(pending(folder, privacy=wished).deal)
+    bank, clinic = (
+        party(capsys, folder, "preview", name, deal, "--json").json["peers_learn"]
+        for name in ("bank", "clinic")
+    )
+    part = "l-diversity (l = 2, sensitive = disease) over age, job"
+    assert (
+        f"clinic: whether {part} allows bank's best candidate, one bit each time it has the best of all"
+        in bank
+    )
+    assert "bank: how many different values of disease the common records have" in clinic
+    assert f"bank: whether {part} allows their best candidate, one bit each time" in clinic
+
+
 def test_a_person_decides(folder: Folder, capsys: Capture) -> None:
     contract = pending(folder)
     deal = deal_id(contract.deal)

@@ -26,7 +26,7 @@ from masquerade.crypto.circuit import (
 from masquerade.errors import ParameterError
 
 FORMS = pytest.mark.parametrize("shallow", [False, True], ids=["small", "shallow"])
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=25, deadline=None)
 
 
 def computed(numbers: Sequence[Sequence[int]], width: int, make: Callable[..., Word | Literal]) -> list[int]:

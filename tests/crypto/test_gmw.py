@@ -217,3 +217,7 @@ def test_misuse_of_an_evaluation_is_refused() -> None:
         gmw.opened(random_bits(3, 3), [b"\0"])
     with pytest.raises(ParameterError, match="a seed to and a seed from"):
         InputMasks(0, {1: bytes(16)}, {2: bytes(16)})
+    one, other = bytes(16), bytes([1]) * 16
+    for sent, heard in (({1: one, 2: one}, {1: other, 2: bytes([2]) * 16}), ({1: one}, {1: one})):
+        with pytest.raises(ParameterError, match="a seed of its own"):
+            InputMasks(0, sent, heard)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,25 +12,44 @@ from hypothesis import strategies as st
 from crypto.two_parties import looks_random, set_up
 from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.stretched_rows import RowSums, Word, Words, word_for
+from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
 from masquerade.errors import ParameterError
 
 NARROW, WIDE = np.dtype(np.uint16), np.dtype(np.uint32)
 
 
-def both(rows: int, columns: int, word: Word = NARROW) -> tuple[UnitPlanter, UnitPicker]:
-    sender, receiver = set_up()
+Transfers = tuple[TransferSender, TransferReceiver]
+tables = count()
+
+
+@pytest.fixture(scope="module")
+def transfers() -> Transfers:
+    """One setup for many tables, as in a session."""
+    return set_up()
+
+
+def both(
+    rows: int, columns: int, word: Word = NARROW, transfers: Transfers | None = None
+) -> tuple[UnitPlanter, UnitPicker]:
+    sender, receiver = transfers or set_up()
+    session = b"table %d" % next(tables)
     return (
-        UnitPlanter(b"a table", sender, rows, columns, word),
-        UnitPicker(b"a table", receiver, rows, columns, word),
+        UnitPlanter(session, sender, rows, columns, word),
+        UnitPicker(session, receiver, rows, columns, word),
     )
 
 
 def shares(
-    pairs: list[tuple[int, int]], rows: int, columns: int, word: Word, batch: int
+    pairs: list[tuple[int, int]],
+    rows: int,
+    columns: int,
+    word: Word,
+    batch: int,
+    transfers: Transfers | None = None,
 ) -> tuple[Words, Words, list[bytes]]:
     """Both shares, and everything that travelled; two batches are under way at a time."""
-    planter, picker = both(rows, columns, word)
+    planter, picker = both(rows, columns, word, transfers)
     labels = np.array(pairs, np.uint64).reshape(-1, 2)
     parts = [labels[at : at + batch] for at in range(0, len(labels), batch)]
     travelled = []
@@ -55,16 +76,16 @@ def many_pairs(draw: st.DrawFn) -> tuple[list[tuple[int, int]], int, int]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(many_pairs(), st.sampled_from([NARROW, WIDE]), st.integers(1, 30))
+@given(drawn=many_pairs(), word=st.sampled_from([NARROW, WIDE]), batch=st.integers(1, 30))
 def test_the_shares_sum_to_the_counts(
-    drawn: tuple[list[tuple[int, int]], int, int], word: Word, batch: int
+    transfers: Transfers, drawn: tuple[list[tuple[int, int]], int, int], word: Word, batch: int
 ) -> None:
     pairs, rows, columns = drawn
     counts = np.zeros((rows, columns), np.int64)
     for row, column in pairs:
         if column < columns:  # the label past the last is counted nowhere
             counts[row, column] += 1
-    planted, picked, _ = shares(pairs, rows, columns, word, batch)
+    planted, picked, _ = shares(pairs, rows, columns, word, batch, transfers)
     assert planted.dtype == picked.dtype == word
     assert np.array_equal(planted + picked, counts)
 

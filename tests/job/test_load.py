@@ -43,7 +43,7 @@ def test_every_default_is_as_designed() -> None:
     assert job.algorithm.model_dump() == {
         "name": "tds", "score": None, "argmax": "secure", "adversary": "semi-honest", "epsilon": 0.01,
         "verification": "adaptive", "provider_aware": True, "seed": 7, "suppression": 0.0,
-        "whole_columns": False, "choose": None, "strict": False,
+        "whole_columns": False, "choose": None, "strict": False, "third_party": "secure",
     }  # fmt: skip
     assert job.parties["b"].normalize == "strip"
     assert job.parties["b"].attributes is None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from masquerade.errors import JobError, PeerError
+from masquerade.errors import AnswerIsNo, JobError, PeerError
 from masquerade.library.jobs import anonymize_job
 from masquerade.library.mashup import mashup_job
 from protocol.test_dka import NAMES, bag, people, plainly
@@ -20,13 +20,15 @@ LEAVES = {"job": (3, 2, 2), "town": (2, 2), "age": (4, 3, 1)}
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    table = people(N, 11).arrow
-    for party, names in (("anna", ["job"]), ("berta", ["town", "age"])):
+    table = people(N, 7).arrow
+    cells = {name: table.column(name).to_pylist() for name in NAMES}
+    cells["disease"] = ["flu", "gout"] * (N // 2)
+    for party, names in (("anna", ["job", "disease"]), ("berta", ["town", "age"])):
         with (tmp_path / f"{party}.csv").open("w", newline="") as file:
             write = csv.writer(file)
             write.writerow(["id", *names])
-            cells = [table.column(name).to_pylist() for name in names]
-            write.writerows([f"p{row}", *values] for row, values in enumerate(zip(*cells, strict=True)))
+            rows = zip(*(cells[name] for name in names), strict=True)
+            write.writerows([f"p{row}", *values] for row, values in enumerate(rows))
     for name, sizes in LEAVES.items():
         with (tmp_path / f"{name}.tree.csv").open("w", newline="") as file:
             for at, size in enumerate(sizes):
@@ -35,7 +37,7 @@ def job(tmp_path: Path) -> Path:
                 )
     text = "".join(f'[attributes.{name}]\ntaxonomy = "{name}.tree.csv"\n' for name in NAMES)
     text += f'[[privacy]]\nmodel = "k-anonymity"\nqid = {list(NAMES)}\nk = {K}\n'
-    text += '[algorithm]\nname = "dka-datafly"\n[output]\nreport = false\n'
+    text += '[algorithm]\nname = "dka-datafly"\n'
     text += "".join(f'[parties.{name}]\nsource = "{name}.csv"\nid = "id"\n' for name in ("anna", "berta"))
     (tmp_path / "job.toml").write_text(text)
     return tmp_path / "job.toml"
@@ -44,10 +46,15 @@ def job(tmp_path: Path) -> Path:
 def test_two_processes_give_the_release_of_plain_rounds(job: Path) -> None:
     stages: list[tuple[str, str]] = []
     done = mashup_job(job, on_party=lambda party, stage: stages.append((party, stage)))
-    expected, sides = plainly(people(N, 11), K)
+    expected, sides = plainly(people(N, 7), K)
     assert bag(done.release.table) == expected
     assert done.summary["suppressed"] == N - expected.total()
     assert done.summary["common_records"] == N
+    assert done.report is not None
+    assert done.report.exists()
+    assert done.rounds == sides[0].round
+    assert "argmax" not in done.summary  # nobody's scores were compared
+    assert "argmax" not in done.report.read_text()
     for party in ("anna", "berta"):
         told = [stage for name, stage in stages if name == party]
         assert "aligning" in told
@@ -68,7 +75,7 @@ def test_a_killed_party_costs_one_round_at_most(job: Path) -> None:
     assert len(list(job.parent.glob(".*.notes"))) == 2
     stages: list[str] = []
     done = mashup_job(job, on_party=lambda _, stage: stages.append(stage))
-    assert bag(done.release.table) == plainly(people(N, 11), K)[0]
+    assert bag(done.release.table) == plainly(people(N, 7), K)[0]
     assert "aligning" not in stages
     assert "round 1: counting" not in stages
     assert list(job.parent.glob(".*.notes")) == []
@@ -86,24 +93,45 @@ def _a_party() -> int:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
+        ("[algorithm]\n", "[algorithm]\nwhole_columns = true\n", "whole_columns: belongs to datafly"),
         ("[algorithm]\n", '[algorithm]\nscore = "discernibility"\n', "algorithm.score: belongs to tds"),
-        ('model = "k-anonymity"', 'model = "l-diversity"\nl = 2\nsensitive = "age"', "takes one k-anonymity"),
+        (
+            "[algorithm]\n",
+            '[[privacy]]\nmodel = "k-anonymity"\nqid = ["town", "age"]\nk = 9\n[algorithm]\n',
+            "takes one k-anonymity requirement over one QID; got k-anonymity, k-anonymity",
+        ),
+        (
+            "[algorithm]\n",
+            f'[[privacy]]\nmodel = "l-diversity"\nqid = {list(NAMES)}\nl = 2\nsensitive = "disease"\n[algorithm]\n',
+            "takes one k-anonymity requirement over one QID; got k-anonymity, l-diversity",
+        ),
         ('taxonomy = "age.tree.csv"', 'type = "continuous"', "attributes.age: dka-datafly generalises step"),
         (f"qid = {list(NAMES)}", "qid = ['town', 'age']", "each party holds at least one.*anna has none"),
         (
             "[parties.anna]",
-            '[parties.carla]\nsource = "anna.csv"\nid = "id"\nattributes = []\n[parties.anna]',
+            '[parties.carla]\nsource = "carla.csv"\nid = "id"\n[parties.anna]',
             "takes exactly two parties; got 3",
         ),
     ],
-    ids=["score", "model", "taxonomy", "holder", "three"],
+    ids=["whole columns", "score", "two QIDs", "l-diversity", "taxonomy", "holder", "three"],
 )
 def test_what_it_cannot_do_is_told_before_anything_runs(job: Path, old: str, new: str, told: str) -> None:
     text = job.read_text()
     assert old in text
     job.write_text(text.replace(old, new))
+    (job.parent / "carla.csv").write_text("id\np1\n")
     with pytest.raises(JobError, match=told):
         mashup_job(job)
+
+
+def test_fewer_common_records_than_k_is_an_answer(job: Path) -> None:
+    job.write_text(job.read_text().replace(f"k = {K}", f"k = {N + 1}"))
+    with pytest.raises(
+        AnswerIsNo, match=f"k = {N + 1} needs at least {N + 1} common records; there are {N}$"
+    ) as no:
+        mashup_job(job)
+    assert len(no.value.problems) == 1  # both parties came to it, and it is told once
+    assert list(job.parent.glob(".*.notes")) == []
 
 
 def test_one_table_is_refused(job: Path) -> None:

@@ -136,6 +136,13 @@ def test_patience_with_a_living_peer_ends() -> None:
         (Bye(Cause.GAVE_UP, "shop"), PeerError, "shop", "gave up"),
         # It blames us, or somebody we do not know: its word alone does not put a name into our errors.
         (Bye(Cause.BROKE_PROTOCOL, "bank"), PeerRefused, "loans", "gave up, and blames us"),
+        # Nobody can tell who it was.
+        (
+            Bye(Cause.BROKE_PROTOCOL),
+            PeerBrokeProtocol,
+            "",
+            r"^one of the parties: .*\(party loans reports it\)$",
+        ),
         (Bye(Cause.UNREACHABLE, "\x1b[31mEve"), PeerRefused, "loans", r"blames us \(unreachable\)$"),
     ],
 )

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from masquerade.anonymize.local_view import LocalView
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Send
@@ -204,3 +205,32 @@ def test_what_has_no_secure_check_is_refused() -> None:
     [(_, reason)] = refuse_distant_sensitive([bounding], holder)
     assert "add k-anonymity over a, b" in reason
     assert refuse_distant_sensitive([bounding, mq.KAnonymity(["a", "b", "c"], k=2)], holder) == []
+
+
+def test_who_withdraws_for_ever_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A candidate that was withdrawn is not offered again, so that withdrawals come to an end."""
+    contract = contract_of(
+        mq.LDiversity(["Job", "Salary"], l=3, sensitive="Disease"),
+        {"Job": "bank", "Salary": "bank"},
+        sensitive={"Disease": "clinic"},
+        argmax="plain",
+    )
+    ask, best = DistantChecks.ask, LocalView.best
+
+    def never(self: DistantChecks, instruction: Any, state: Any) -> Any:
+        yield from ask(self, instruction, state)
+        return False
+
+    def the_same_again(self: LocalView, state: Any) -> Any:
+        found = best(self, state)
+        if found is not None:
+            self.candidates.append(found[0])  # the withdrawal takes out but one
+        return found
+
+    monkeypatch.setattr(DistantChecks, "ask", never)
+    monkeypatch.setattr(LocalView, "best", the_same_again)
+    ids = [str(row).encode() for row in range(34)]
+    scripts = {name: party(name, contract, sick_loans(), ids) for name in contract.parties}
+    with pytest.raises(PeerBrokeProtocol, match="withdrew 3 candidates, and its cut has 2 values") as caught:
+        run_together(scripts)
+    assert caught.value.peer == "bank"

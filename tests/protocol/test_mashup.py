@@ -193,6 +193,17 @@ def test_a_class_that_one_party_shares() -> None:
     assert bag(run_mashup(loan_table(), contract).table) == bag(alone.table)
 
 
+@pytest.mark.parametrize("class_from", [None, "loans"], ids=["all hold it", "one shares it"])
+def test_a_requirement_on_the_class_itself(class_from: str | None) -> None:
+    requirement = REQUIREMENT & mq.LDiversity(["Sex", "Job"], l=2, sensitive="Class")
+    contract = contract_of(requirement, LOANS, class_from=class_from)
+    alone = mq.anonymize(loan_table(), requirement, mq.TopDownSpecialization("Class"))
+    assert bag(alone.table) != bag(
+        mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class")).table
+    )
+    assert bag(run_mashup(loan_table(), contract).table) == bag(alone.table)
+
+
 def test_classes_that_disagree_are_counted_not_named() -> None:
     contract = contract_of(REQUIREMENT, LOANS)
     table = loan_table()

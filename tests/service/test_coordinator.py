@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from datetime import timedelta
@@ -22,6 +23,7 @@ from masquerade.errors import (
     NotAllowed,
     NotFound,
     ParameterError,
+    PeerBrokeProtocol,
     PeerError,
     PeerRefused,
     PeerUnreachable,
@@ -39,6 +41,7 @@ from masquerade.service.coordinator.discovery import find
 from masquerade.service.coordinator.files import Files
 from masquerade.service.coordinator.quality import classification_error
 from masquerade.service.coordinator.settings import Settings, is_loopback
+from masquerade.service.coordinator.wake import Wake
 from masquerade.service.request import read_request
 from masquerade.service.store import Role, Status, User
 from service.parties import BANK, CLINIC, SHOP
@@ -415,6 +418,16 @@ def failed(kind: str, *lines: str, culprit: str | None = None) -> Progress:
         ({"a": Progress("done"), "b": Progress("done")}, Conflict("moved"), Conflict, "moved"),
         ({"a": Progress("cancelled"), "b": Progress("running")}, None, PeerError, "party a: "),
         ({"a": failed("os.system", "x", culprit="zoe")}, None, PeerError, "party a: x"),
+        (  # nobody can tell which party it was: the one that noticed is heard, and no messenger blamed
+            {
+                "a": failed("PeerBrokeProtocol", "one of the parties: broke it (party c reports it)"),
+                "b": failed("PeerBrokeProtocol", "one of the parties: broke it (party c reports it)"),
+                "c": failed("PeerBrokeProtocol", "one of the parties: a or b cheated"),
+            },
+            PeerBrokeProtocol("", "broke it (party c reports it)"),
+            PeerBrokeProtocol,
+            "one of the parties: a or b cheated",
+        ),
     ],
 )
 def test_the_first_cause_is_named(
@@ -449,6 +462,25 @@ def test_the_error_on_held_out_rows_is_what_was_put_in() -> None:
     assert guess > 0.4
     assert classification_error(people(3, 0.0), "income") is None
     assert classification_error(people(50, 0.0).select(["income"]), "income") is not None
+
+
+# --- what wakes the background work ---
+
+
+def test_whoever_is_cancelled_when_the_bell_rings_ends() -> None:
+    """Otherwise a coordinator that is told to end while a party publishes would run on for ever."""
+
+    async def both_at_once() -> bool:
+        wake = Wake()
+        wake.attach()
+        waiting = asyncio.create_task(wake.wait(60))
+        await asyncio.sleep(0)
+        wake.ring()
+        asyncio.get_running_loop().call_soon(waiting.cancel)  # after the bell, before whoever waits goes on
+        await asyncio.wait({waiting})
+        return waiting.cancelled()
+
+    assert asyncio.run(both_at_once())
 
 
 # --- files and the log's end ---

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
+import re
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from masquerade.net.script import decode
 from masquerade.protocol.columns import Columns, read_columns
+from masquerade.service.api.app import create_app
 from masquerade.service.coordinator import attempt
+from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.mutual_tls import PeerHttp
 from masquerade.service.store import Status
 from service_house import House
@@ -32,11 +38,28 @@ class Recorded:
         return getattr(self._channel, name)
 
 
+def got(coordinator: Coordinator, path: str, headers: dict[str, str]) -> httpx.Response:
+    """What the API answers."""
+
+    async def asked() -> httpx.Response:
+        transport = httpx.ASGITransport(create_app(coordinator))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            return await http.get(path, headers=headers)
+
+    return asyncio.run(asked())
+
+
+def bounds(rows: list[dict[str, str]]) -> set[str]:
+    """The ends of the released intervals, which are raw values by their nature and which everybody may see."""
+    return {number for row in rows for cell in row.values() for number in re.findall(r"[\d.]+", cell)}
+
+
 def test_the_coordinator_sees_the_release_and_nothing_finer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     heard: list[tuple[str, bytes]] = []
     answers: list[bytes] = []
+    told: dict[str, bytes] = {}  # all that the coordinator keeps, logs and answers, and the nodes' own logs
     real_run, real_read = attempt.run_script, PeerHttp._read
 
     async def recorded_run(script: Any, channels: Any, **more: Any) -> Any:
@@ -56,22 +79,57 @@ def test_the_coordinator_sees_the_release_and_nothing_finer(
         ana = house.user("ana")
         with house.coordinator() as coordinator:
             house.known(coordinator, ana)
+            token = {"Authorization": f"Bearer {coordinator.accounts.create_token(ana, 'tests')[0]}"}
             asked = coordinator.ask(
                 ana, house.request(attributes=["age", "job", "salary", "town", "disease"])
             )
             done = house.finished(coordinator, asked.id)
             assert (done.status, done.cause) == (Status.PUBLISHED, None)
             rows = list(csv.DictReader(coordinator.table(ana, done.id).read_text().splitlines()))
+            for path in ("", "/offers", "/contract", "/events", "/release", "/release/report"):
+                answer = got(coordinator, f"/api/v1/sessions/{done.id}{path}", token)
+                assert answer.status_code == 200, path
+                told[f"answer to {path}"] = answer.content
+            told["providers"] = got(coordinator, "/api/v1/providers", token).content
+            told["metrics"] = got(coordinator, "/metrics", token).content
+            told["events"] = repr(coordinator.events(ana, done.id)).encode()
+        for party in house.nodes:
+            assert house.nodes[party].stop() == 0
+            told[f"log of {party}"] = (tmp_path / f"{party}.log").read_bytes()
+            told[f"audit of {party}"] = (tmp_path / f"{party}-state" / "audit.jsonl").read_bytes()
+        said = capfd.readouterr()
+        assert "published" in said.out + said.err  # it is the coordinator's log
+        told["log of the coordinator"] = (said.out + said.err).encode()
         kept = [path for path in (tmp_path / "coordinator-state").rglob("*") if path.is_file()]
         raw = {
             party: list(csv.DictReader((tmp_path / f"{party}.csv").read_text().splitlines()))
             for party in ("bank", "clinic")
         }
 
-    everything = [data for _, data in heard] + answers
     assert len(answers) > 10
-    assert not any(b"person-" in data for data in everything)
-    assert not any(b"person-" in path.read_bytes() for path in kept)
+    assert {"coordinator.db", "audit.jsonl", "release.csv", "summary.json"} <= {path.name for path in kept}
+    told |= {f"message of {party}": data for party, data in heard}
+    told |= {f"control answer {number}": data for number, data in enumerate(answers)}
+    told |= {str(path.relative_to(tmp_path)): path.read_bytes() for path in kept}
+    released = {cell for row in rows for cell in row.values()}
+    # Of the QID: salaries are telling, because no other number looks like them; ages of two digits are everywhere.
+    finer = {row["salary"] for row in raw["bank"]} - released
+    assert len(finer) > 50
+    raw_salary = re.compile(rb"(?<![\w.:-])(" + "|".join(sorted(finer)).encode() + rb")(?![\w.:-])")
+    for place, data in told.items():
+        assert b"person-" not in data, place
+        if place.endswith((".parquet", ".db", ".db-wal")) or place.startswith("message"):
+            continue  # binary, where any two bytes may look like a number; their cells are looked at below
+        hits = {hit.decode() for hit in raw_salary.findall(data)} - bounds(rows)
+        assert not hits, (place, hits)
+    with sqlite3.connect(tmp_path / "coordinator-state" / "coordinator.db") as database:
+        dump = "\n".join(database.iterdump()).encode()
+    database.close()
+    assert b"person-" not in dump
+    assert b"published" in dump
+    assert not {hit.decode() for hit in raw_salary.findall(dump)} - bounds(rows)
+    assert b'"step"' not in dump  # nothing of the partitions on the way, which this contract does not grant
+    assert "'step'" not in dump.decode()
     # One message from each party, and its cells are the release's own, column by column, however they are ordered.
     assert sorted(party for party, _ in heard) == ["bank", "clinic"]
     columns = {"bank": ["job", "salary"], "clinic": ["age", "town", "disease", "income"]}

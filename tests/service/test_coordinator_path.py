@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -272,28 +273,51 @@ def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordi
 
 
 def test_a_party_that_wants_a_person_to_look_is_waited_for(house: House, coordinator: Coordinator) -> None:
-    ana = house.user("ana")
-    house.write_node("shop", needs_approval=True, least_k=6)
-    wish = house.request(
-        attributes=["job", "colour"], privacy=[{"model": "k-anonymity", "qid": ["job", "colour"], "k": 6}]
-    )
-    del wish["class"]
+    ana, conf = house.user("ana"), str(house.folder / "shop.toml")
+
+    def wish(k: int) -> dict[str, Any]:
+        qid = ["job", "colour"]
+        wanted = house.request(attributes=qid, privacy=[{"model": "k-anonymity", "qid": qid, "k": k}])
+        del wanted["class"]
+        return wanted
+
+    def waits(session: str) -> bool:
+        return "approval" in {event.kind for event in coordinator.events(ana, session)}
+
+    house.write_node("shop", needs_approval=True, purposes=["research"])
+    wait_until(lambda: _purposes(coordinator, "shop") == ("research",), "the shop publishes its new policy")
     try:
-        asked = coordinator.ask(ana, wish)
-
-        def waits() -> bool:
-            return "approval" in {event.kind for event in coordinator.events(ana, asked.id)}
-
-        if not _eventually(waits, coordinator, asked.id):  # the old policy was still in force
-            asked = coordinator.ask(ana, wish | {"purpose": "once more"})
-            wait_until(waits, "the shop waits for a person")
-        assert coordinator.session(ana, asked.id).status is Status.NEGOTIATING
-        conf = str(house.folder / "shop.toml")
+        asked, unwanted = coordinator.ask(ana, wish(6)), coordinator.ask(ana, wish(7))
+        for each in (asked, unwanted):
+            wait_until(lambda each=each: waits(each.id), "the shop waits for a person")  # type: ignore[misc]
+            assert coordinator.session(ana, each.id).status is Status.NEGOTIATING
         waiting = json.loads(_masquerade("party", "preview", conf, "--json"))["waiting"]
-        _masquerade("party", "approve", conf, waiting[0]["deal"], "--json")
+        shown = {
+            each["deal"]: json.loads(_masquerade("party", "preview", conf, each["deal"][:12], "--json"))
+            for each in waiting
+        }
+        by_k = {
+            k: deal
+            for deal, told in shown.items()
+            for k in (6, 7)
+            if f"k-anonymity (k = {k}) over colour, job" in told["requirements"]
+        }
+        assert set(by_k) == {6, 7}
+        told = shown[by_k[6]]
+        assert (told["party"], told["user"], told["purpose"]) == ("shop", "ana", "research")
+        assert [each["name"] for each in told["columns"]] == ["colour"]
+        assert told["recipients"] == ["ana"]
+        _masquerade("party", "approve", conf, by_k[6], "--json")
+        _masquerade("party", "refuse", conf, by_k[7], "--reason", "ask the data office first", "--json")
         assert house.finished(coordinator, asked.id).status is Status.PUBLISHED
+        done = house.finished(coordinator, unwanted.id)
+        assert done.status is Status.REFUSED
+        assert coordinator.reasons(done) == ("shop: a person has refused it: ask the data office first",)
+        assert coordinator.ledger(ana, session=unwanted.id) == []
+        assert json.loads(_masquerade("party", "preview", conf, "--json"))["waiting"] == []
     finally:
         house.write_node("shop")
+        wait_until(lambda: _purposes(coordinator, "shop") == ("*",), "the shop publishes its old policy")
 
 
 def test_recipients_get_the_release_and_admins_its_course(house: House, coordinator: Coordinator) -> None:
@@ -324,19 +348,6 @@ def _snapshot(coordinator: Coordinator, party: str) -> str | None:
 def _purposes(coordinator: Coordinator, party: str) -> tuple[str, ...]:
     published = coordinator.directory.published(party)
     return published.datasets[0].purposes if published is not None else ()
-
-
-def _eventually(condition, coordinator: Coordinator, session: str) -> bool:  # type: ignore[no-untyped-def]
-    """Whether the condition came true before the session ended."""
-    return (
-        wait_until(
-            lambda: (
-                "yes" if condition() else "no" if coordinator.store.sessions.get(session).status.final else ""
-            ),
-            "one or the other",
-        )
-        == "yes"
-    )
 
 
 def _masquerade(*words: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
+import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +21,7 @@ from masquerade.net.running import run_async
 from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
 from masquerade.service.control import Health, Problem, Published
-from masquerade.service.mutual_tls import MOST_BYTES, PeerHttp, caller, serve
+from masquerade.service.mutual_tls import MOST_BYTES, PeerHttp, _context, caller, serve
 
 _, IDENTITIES = trial_identities(["bank", "clinic", "stranger"])
 _, OTHERS = trial_identities(["bank", "clinic"])
@@ -147,3 +149,43 @@ def test_the_key_is_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with_bank(lambda bank: bank.call("GET", "/v1/health", answer=Health))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_call_that_is_cut_off_leaves_no_connection_open() -> None:
+    async def cut_off_after(ticks: int, address: str) -> None:
+        async with PeerHttp("bank", address, IDENTITIES["clinic"], trusting("bank")) as bank:
+            call = asyncio.create_task(bank.call("GET", "/v1/health", answer=Health))
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+
+    async def calling() -> None:
+        async with serve(answering, "127.0.0.1:0", IDENTITIES["bank"], trusting("clinic")) as address:
+            for ticks in range(1, 40):  # somewhere among them the connection is made, and TLS begins
+                await cut_off_after(ticks, address)
+
+    gc.collect()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run_async(calling())
+        gc.collect()
+    assert [str(each.message) for each in caught if each.category is ResourceWarning] == []
+
+
+def test_who_comes_while_the_server_ends_is_turned_away() -> None:
+    async def late() -> bytes:
+        async with serve(answering, "127.0.0.1:0", IDENTITIES["bank"], trusting("clinic")) as address:
+            host, _, port = address.rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))  # and no word of TLS yet
+        context = _context(ssl.PROTOCOL_TLS_CLIENT, IDENTITIES["clinic"], trusting("bank"), "bank")
+        try:
+            async with asyncio.timeout(60):
+                await writer.start_tls(context, server_hostname="bank")
+                return await reader.read()
+        except (ConnectionError, ssl.SSLError):
+            return b""
+        finally:
+            writer.transport.abort()
+
+    assert run_async(late()) == b""

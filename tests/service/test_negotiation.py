@@ -314,12 +314,17 @@ def test_conflicts_between_offers() -> None:
     }
     distant = _refused(
         request(),
-        clinic=policy(privacy=[{"model": L, "qid": ["age", "job"], "l": 2, "sensitive": "disease"}]),
+        clinic=policy(
+            privacy=[{"model": "t-closeness", "qid": ["age", "job"], "t": 0.3, "sensitive": "disease"}]
+        ),
     )
     assert list(distant) == ["clinic"]
     assert "needs a secure check that this version does not have" in distant["clinic"][0]
-    wished = [{"model": L, "qid": ["job"], "l": 2, "sensitive": "disease"}]
+    wished = [{"model": "t-closeness", "qid": ["job"], "t": 0.3, "sensitive": "disease"}]
     assert list(_refused(request(privacy=wished))) == ["request"]
+    diverse = [{"model": L, "qid": ["job"], "l": 2, "sensitive": "disease"}]  # which is checked secretly
+    ended, _ = carried(request(privacy=diverse), open_to_all)
+    assert isinstance(ended, Agreed)
     ended, _ = carried(request(attributes=["age", "town"], privacy=[]), open_to_all, (CLINIC,))
     assert isinstance(ended, Refused)
     assert ended.reasons == {"request": ("a mashup needs at least two parties; 1 can contribute",)}
@@ -348,6 +353,28 @@ def test_who_shares_the_class() -> None:
     )
     assert isinstance(ended, Agreed)
     assert ended.deal.terms.class_from == "bank"
+
+
+def test_a_requirement_on_the_class_is_nobodys_secret() -> None:
+    """Over attributes of other parties too, whatever the model: everybody has the class, and checks by itself."""
+    models = [
+        {
+            "model": "t-closeness",
+            "qid": ["job", "age"],
+            "t": 0.3,
+            "sensitive": "income",
+        },  # has no secret check
+        {"model": L, "qid": ["job"], "l": 2, "sensitive": "income"},
+    ]
+    for model in models:
+        asked = request(privacy=[{"model": K, "qid": ["age", "job"], "k": 5}, model])
+        deal = _deal(asked)
+        assert [part.sensitive for part in deal.terms.parts if part.sensitive] == ["income"]
+        for card in (BANK, CLINIC):
+            assert accepts(policy(), deal, card, Ledger(), IDLE) == ()
+        assert "income" not in {column.name for column in deal.terms.columns}  # it is released as the class
+    refused = _refused(request(privacy=[models[0] | {"sensitive": "disease"}]))
+    assert any("needs a secure check" in reason for reasons in refused.values() for reason in reasons)
 
 
 def test_the_coordinator_sees_steps_only_where_all_grant_it() -> None:

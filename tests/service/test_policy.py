@@ -335,7 +335,7 @@ def test_a_party_accepts_what_it_agreed_to_and_nothing_else() -> None:
     assert "share the class" in told(deal, share_class=False)
     columns = tuple(replace(each, role="attribute") for each in deal.terms.columns)
     assert "other columns" in told(_changed(deal, columns=columns))
-    distant = {"model": L, "qid": ["job"], "l": 2, "sensitive": "disease"}
+    distant = {"model": "t-closeness", "qid": ["job"], "t": "0.3", "sensitive": "disease"}
     assert "needs a secure check" in told(_changed(deal, requirements=(*deal.terms.requirements, distant)))
     for broken in (
         {"model": "k"},
@@ -379,7 +379,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         "got 1.5",
         'ask.toml: privacy[1].model: no model "k-anonimity" (did you mean "k-anonymity"?); available: '
         "k-anonymity, l-diversity, entropy-l-diversity, recursive-l-diversity, t-closeness, alpha-k-anonymity, "
-        "confidence-bounding, p-sensitive-k-anonymity",
+        "confidence-bounding, p-sensitive-k-anonymity, m-privacy",
         "ask.toml: privacy[2].k: must be a whole number of at least 1; got 0",
         'ask.toml: providers: must be a table of attributes and who contributes them, such as { age = "bank" }; '
         "got 7",

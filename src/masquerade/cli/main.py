@@ -43,7 +43,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("demo", short_help="A coordinator and three parties here, and one table through it all.")(demo.demo)
+app.command("demo", short_help="A coordinator and three parties here, and one table through it all.")(
+    demo.demo
+)
 app.command("anonymize", short_help="One table in, one verified release out.")(anonymize.anonymize)
 app.command("mashup", short_help="Tables of several parties in, one verified release out.")(mashup.mashup)
 app.command("verify", short_help="Does a release satisfy its job's requirements?")(verify.verify)

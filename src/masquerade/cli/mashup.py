@@ -11,6 +11,7 @@ from masquerade.cli.anonymize import seconds_line, written_lines
 from masquerade.cli.output import Json, print_json, progress, say
 
 if TYPE_CHECKING:
+    from masquerade.library.frames import Release
     from masquerade.library.mashup import Mashup
 
 
@@ -42,9 +43,13 @@ def describe(made: Mashup) -> list[str]:
     sent = ", ".join(f"{name} {count:,} bytes" for name, count in made.bytes_sent.items())
     suppressed = f", {release.suppressed:,} suppressed" if release.suppressed else ""
     return [
-        f"{release.rows:,} common records; released in {release.group_sizes.size:,} groups{suppressed}",
+        f"{release.rows:,} {_whose(release)}; released in {release.group_sizes.size:,} groups{suppressed}",
         *written_lines(release, made.table, made.report),
         f"transcripts: {made.transcripts}",
         seconds_line(release),
         f"cost: {made.rounds} rounds; sent by {sent}",
     ]
+
+
+def _whose(release: Release) -> str:
+    return "records of all providers" if "third_party" in release.settings else "common records"

@@ -38,6 +38,8 @@ class InputMasks:
     def __init__(self, me: int, sent: Mapping[int, bytes], heard: Mapping[int, bytes]) -> None:
         if set(sent) != set(heard) or me in sent:
             raise ParameterError("input masks need a seed to and a seed from every other party, and no other")
+        if len({*sent.values(), *heard.values()}) != len(sent) + len(heard):
+            raise ParameterError("every direction between two parties needs a seed of its own")
         self._me = me
         self._sent = {peer: Stream(seed) for peer, seed in sent.items()}
         self._heard = {peer: Stream(seed) for peer, seed in heard.items()}

@@ -154,6 +154,11 @@ def _check_dka(plan: Plan) -> None:
     for key in ("score", "argmax", "adversary", "epsilon"):
         if key in plan.job.algorithm.model_fields_set:
             plan.problems.add(("algorithm", key), f"belongs to tds; {DKA_DATAFLY} does without it")
+    if plan.job.algorithm.whole_columns:
+        plan.problems.add(
+            ("algorithm", "whole_columns"),
+            f"belongs to datafly; {DKA_DATAFLY} generalises record by record, as the paper does",
+        )
     for name in plan.requirement.qid_attributes:
         section = plan.job.attributes.get(name)
         if section is not None and section.taxonomy is None and section.type != "categorical":

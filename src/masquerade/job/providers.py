@@ -29,9 +29,9 @@ _OF_A_MASHUP = ("argmax", "adversary", "epsilon", "score", "suppression", "whole
 def check_providers(plan: Plan) -> None:
     """What can be said of the providers before their tables are looked at."""
     job, problems = plan.job, plan.problems
-    for name, section in job.parties.items():
+    for name, party in job.parties.items():
         for key in ("id", "normalize", "attributes"):
-            if key in section.model_fields_set:
+            if key in party.model_fields_set:
                 problems.add(
                     ("parties", name, key),
                     "belongs to parties that hold different columns about the same people; "

@@ -42,12 +42,14 @@ from masquerade.net.transcript import read_transcript
 from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
+from masquerade.protocol.collaborate.shared_bits import Share
+from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.datafly import ChiShare
 from masquerade.protocol.dka.party import DKA_DATAFLY
 from masquerade.protocol.party import ASSEMBLER
 
-_BLAMED = re.compile(r"party ([a-z0-9-]+(?: or [a-z0-9-]+)*): (.*)")
+_BLAMED = re.compile(r"(?:party ([a-z0-9-]+)|one of the parties): (.*)")
 _GRACE = 10.0  # seconds that the others get to end by themselves when one has failed
 
 OnParty = Callable[[str, str], None]  # a party's name, and what it is doing
@@ -70,8 +72,12 @@ class Mashup:
         """The JSON summary."""
         return {
             **self.release.summary,
-            "common_records": self.release.rows,
-            **{name: each for name, each in self.release.settings.items() if name == "argmax"},
+            **({} if "third_party" in self.release.settings else {"common_records": self.release.rows}),
+            **{
+                name: each
+                for name, each in self.release.settings.items()
+                if name in ("argmax", "third_party")
+            },
             "bytes_sent": dict(self.bytes_sent),
             "messages": dict(self.messages),
             "rounds": self.rounds,
@@ -155,16 +161,17 @@ class _Run:
                 others = {other: address for other, address in addresses.items() if other != name}
                 await self._write(name, Book(others))
             watchers = [asyncio.create_task(self._watch(name)) for name in self.contract.parties]
-            self.on_stage(
-                "aligning and generalising"
-                if self.contract.algorithm == DKA_DATAFLY
-                else "aligning and specialising"
-            )
+            self.on_stage(_doing(self.contract))
             nodes = [Node(name, addresses[name]) for name in self.contract.parties]
             agreement = Agreement(self.contract.hash, self.contract.version)
             weights = {name: section.weight for name, section in self.plan.job.attributes.items()}
             async with listener.connect(nodes, agreement) as channels:
-                assembled: Assembled = await run_script(assemble(self.contract, weights), channels)
+                script = (
+                    assemble(self.contract, weights)
+                    if self.contract.collaboration is None
+                    else third_party(self.contract, self.plan.schema(), weights)
+                )
+                assembled: Assembled = await run_script(script, channels)
             await asyncio.gather(*watchers)
         codes = [await process.wait() for process in self.processes.values()]
         if any(codes):
@@ -249,10 +256,10 @@ class _Run:
                 return PeerUnreachable(
                     name, f"its process was ended by signal {-ending}; nothing was written"
                 )
-        for _, lines in ended.values():
-            for line in lines:
-                if match := _BLAMED.fullmatch(line):
-                    return PeerError(match[1], match[2])
+        told = [line for _, lines in ended.values() for line in lines]
+        for line in sorted(told, key=_is_hearsay):
+            if match := _BLAMED.fullmatch(line):
+                return PeerError(match[1] or "", match[2])
         return ours
 
     async def _ends(self) -> dict[str, tuple[int, list[str]]]:
@@ -277,6 +284,17 @@ class _Run:
             await process.wait()
 
 
+def _is_hearsay(line: str) -> bool:
+    """Whether a party only repeats what another told it of a third."""
+    return line.endswith(" reports it)")
+
+
+def _doing(contract: Contract) -> str:
+    if contract.collaboration is not None:
+        return "cutting together"
+    return "aligning and generalising" if contract.algorithm == DKA_DATAFLY else "aligning and specialising"
+
+
 def _notes(plan: Plan, name: str) -> Path:
     """Where a party notes its rounds down: beside the table, until the release is there."""
     table = plan.outputs().table
@@ -299,7 +317,12 @@ def _written(
         ]
         for name in contract.parties
     }
-    opened = sum(entry.kind == kind_of(ChiShare) for entry in sent[contract.parties[0]])
+    told = [entry.kind for entry in sent[contract.parties[0]]]
+    rounds = len(release.steps)
+    if contract.algorithm == DKA_DATAFLY:
+        rounds = told.count(kind_of(ChiShare))
+    elif contract.collaboration is not None:
+        rounds = told.count(kind_of(Share)) // (len(contract.parties) - 1)
     deliver(release, outputs, on_stage)
     transcripts.mkdir(exist_ok=True)
     for name in contract.parties:
@@ -312,5 +335,5 @@ def _written(
         transcripts,
         {name: sum(entry.size for entry in entries) for name, entries in sent.items()},
         {name: len(entries) for name, entries in sent.items()},
-        opened if contract.algorithm == DKA_DATAFLY else len(release.steps),
+        rounds,
     )

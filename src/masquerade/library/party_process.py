@@ -32,6 +32,7 @@ from masquerade.net.running import run_async
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
+from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
 from masquerade.protocol.dka.party import DKA_DATAFLY, dka_party
@@ -124,12 +125,13 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
     qid = {column.name for column in contract.qid_columns}
     schema = schema_of(plan.job.model_copy(update={"attributes": attributes}), qid, plan.base, plan.problems)
     plan.settle()
-    source = read_section(section, plan.base, list(dict.fromkeys([*needed, section.id])), needed)
-    table = Table(source.table, schema, origin=source.origin).complete([*needed, section.id], section.missing)
+    used = list(dict.fromkeys([*needed, section.id] if section.id else needed))
+    source = read_section(section, plan.base, used, needed)
+    table = Table(source.table, schema, origin=source.origin).complete(used, section.missing)
     if not len(table):
         raise DataError(f"{source.origin.name}: no complete row is left")
     # Wrong cells are told before anybody else is bothered.
-    table.columns(column.name for column in contract.qid_columns if column.holder == name)
+    table.columns(column.name for column in contract.columns_of(name) if column.name in qid)
     return table, tuple(each for each in source.all_columns if each not in needed)
 
 
@@ -138,7 +140,11 @@ async def _run(setup: Setup) -> None:
     plan = Plan(Path(setup.job))
     _tell(Stage("reading"))
     table, left_out = own_table(plan, setup.name, contract)
-    ids = identifiers(table, plan.job.parties[setup.name].id, contract.normalize)
+    ids = (
+        identifiers(table, plan.job.parties[setup.name].id, contract.normalize)
+        if contract.collaboration is None
+        else []  # nobody is in common
+    )
     identity = Identity(setup.certificate.encode(), setup.key.encode())
     trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
     records = Records(Path(setup.folder), setup.name)
@@ -165,6 +171,8 @@ def _script(
     def on_stage(name: str) -> None:
         _tell(Stage(name))
 
+    if contract.collaboration is not None:
+        return provider(setup.name, contract, table, left_out=left_out, on_stage=on_stage)
     if contract.algorithm == DKA_DATAFLY:
         notebook = Notebook(Path(setup.notes), notes_purpose(contract, table, ids)) if setup.notes else None
         return dka_party(

@@ -1,7 +1,8 @@
 """Why a party leaves: the last word it says to its peers, and what they make of it.
 
 A cause is a kind, never a content. It names the party at fault, so that those who hear of a failure second-hand
-blame that party and not the messenger.
+blame that party and not the messenger. Where several could have broken the protocol, and nobody can tell which, it
+names none.
 """
 
 from __future__ import annotations
@@ -90,9 +91,11 @@ def blame(messenger: str, bye: Bye, peers: Collection[str]) -> PeerError:
     """What a peer's last word means for us; `peers` are the names that we know, without our own."""
     if bye.cause in OWN_REASONS:
         return PeerError(messenger, OWN_REASONS[bye.cause])
+    told = f"(party {messenger} reports it)"
+    if bye.cause is Cause.BROKE_PROTOCOL and not bye.culprit:
+        return PeerBrokeProtocol("", f"broke the protocol, and nobody can tell which {told}")
     if bye.culprit not in peers or bye.culprit == messenger:
         return PeerRefused(messenger, f"gave up, and blames us ({bye.cause})")
-    told = f"(party {messenger} reports it)"
     match bye.cause:
         case Cause.UNREACHABLE:
             return PeerUnreachable(bye.culprit, f"cannot be reached any more {told}")

@@ -19,6 +19,7 @@ from masquerade.privacy.models import MODELS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
 from masquerade.protocol.distant_parts import CHECKED, distant_from, least_size
 
+EVERYBODY = "*"  # holds a column that all parties hold, each of its own people
 _DECIMALS = ("l", "c", "t", "alpha", "confidence")  # parameters that may be decimals
 
 
@@ -28,6 +29,21 @@ class Contribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     holder: str
     role: Literal["attribute", "sensitive"]
+
+
+class Collaboration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How providers of the same columns publish together, against up to `m` of them that collude.
+
+    `choose = "public"` is the algorithm that needs no records; the others are those of a trusted third party.
+    """
+
+    m: int
+    third_party: Literal["trusted", "secure"] = "secure"
+    provider_aware: bool = True
+    strict: bool = False
+    choose: Literal["public", "certainty", "widest", "fitness"] = "public"
+    provider: str = "provider"  # the column that names each record's provider
+    keep_provider: bool = False
 
 
 class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,7 +58,8 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     argmax: Literal["secure", "plain"] = "secure"  # "plain": everybody shows its best score
     adversary: Literal["semi-honest", "malicious"] = "semi-honest"
     epsilon: str = "0.01"
-    algorithm: Literal["tds", "dka-datafly"] = "tds"
+    algorithm: Literal["tds", "dka-datafly", "mondrian"] = "tds"
+    collaboration: Collaboration | None = None  # of providers that all hold the same columns
     normalize: Literal["none", "strip", "casefold"] = "strip"
     most_records: int = 20_000_000
     version: int = PROTOCOL_VERSION
@@ -83,7 +100,7 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def columns_of(self, party: str) -> tuple[Contribution, ...]:
         """What a party hands in, in the joint order, beside the class."""
-        return tuple(column for column in self.columns if column.holder == party)
+        return tuple(column for column in self.columns if column.holder in (party, EVERYBODY))
 
     @property
     def class_holder(self) -> str | None:

@@ -168,9 +168,12 @@ def _prepared(
         for part in parts
         if part.sensitive is not None and part.sensitive in mine
     }
+    if classes is not None and contract.class_name in contract.requirement.sensitive_attributes:
+        sensitive[classes.name] = classes  # everybody knows it, whoever holds it
     judged = [part for part in parts if part.sensitive is None or part.sensitive in sensitive]
     # Every party comes to the same conclusion, in the same words.
-    refuse_unreachable(Table(own.arrow, own.schema, origin=Origin("the common records")), judged)
+    common = Table(own.arrow, own.schema, origin=Origin("the common records"))
+    refuse_unreachable(common, judged, sensitive)
     # What requirements of other parties' sensitive values say of sizes alone is checked here, before anybody is asked.
     holder = {column.name: column.holder for column in contract.columns}
     sizes = [implied_size(part) for part in parts if distant_from(part, holder)]

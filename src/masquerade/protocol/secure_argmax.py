@@ -157,8 +157,14 @@ class SecureArgMax:
         flags = yield from (self._of_two(word) if len(parties) == 2 else self._of_many(word))
         winners = [party for party, flag in enumerate(flags) if flag]
         if len(winners) > 1 or (bid is None and winners == [me]) or (bid is not None and not winners):
-            raise PeerBrokeProtocol(" or ".join(self._peers), "made the comparison come out impossibly")
+            raise self._impossible()
         return Winner(winners[0], None) if winners else None
+
+    def _impossible(self) -> PeerBrokeProtocol:
+        """Nobody wins, or more than one, or who has nothing; among several peers nobody can tell whose doing it is."""
+        if len(self._peers) == 1:
+            return PeerBrokeProtocol(self._peers[0], "made the comparison come out impossibly")
+        return PeerBrokeProtocol("", f"{' or '.join(self._peers)} made the comparison come out impossibly")
 
     def stock_up(self) -> Script[None]:
         """Labels and triples for the next rounds."""

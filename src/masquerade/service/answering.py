@@ -27,6 +27,8 @@ from masquerade.service.policy import ANY, Policy
 from masquerade.service.request import Request
 from masquerade.service.terms import Deal, Price, Provision, read_parts, strictest
 
+ANOTHER_SNAPSHOT = "the deal is about another snapshot or schema than the one offered"
+
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"):
     """What a party brings, and what it insists on."""
@@ -133,7 +135,7 @@ def accepts(policy: Policy, deal: Deal, card: SchemaCard, ledger: Ledger, load: 
     reasons = list(answered.reasons) if isinstance(answered, Refusal) else []
     if isinstance(answered, Offer):
         if terms.provision(card.party) != answered.provision:
-            reasons.append("the deal is about another snapshot or schema than the one offered")
+            reasons.append(ANOTHER_SNAPSHOT)
         if {*answered.columns} != {column for column in terms.columns if column.holder == card.party}:
             reasons.append("the deal asks for other columns than those offered")
         lacking = [part for part in answered.parts if not any(each.covers(part) for each in asked)]

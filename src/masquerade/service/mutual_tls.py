@@ -46,6 +46,8 @@ from masquerade.net.trust import TrustStore
 from masquerade.service.control import Problem
 
 MOST_BYTES = 4 << 20  # of a request or an answer; tables do not travel this way
+_MOST_CONNECTING = 2.0  # seconds that a cancelled call waits for a connection that is being made
+_CONNECTED = ("connection.connect_tcp.failed", "connection.start_tls.failed", "connection.start_tls.complete")
 _CALLER = "masquerade.caller"
 _TOLD = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 422: ParameterError}
 
@@ -67,9 +69,10 @@ async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -
     identity.check_dates()
     host, _, port = Node(identity.name, address).address.rpartition(":")
     listening = _bound(host, int(port), address)
+    protocol = _knowing(trust)
     config = uvicorn.Config(
         app,
-        http=_knowing(trust),
+        http=protocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -91,9 +94,12 @@ async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -
             await asyncio.sleep(0.01)
         yield f"{host}:{listening.getsockname()[1]}"
     finally:
+        protocol.is_ending = True
         server.should_exit = True
         await asyncio.gather(task, return_exceptions=True)
         listening.close()
+        for left in list(server.server_state.connections):
+            left.transport.abort()  # type: ignore[union-attr] # uvicorn gives up on it, and leaves it open
 
 
 class _Server(uvicorn.Server):
@@ -104,12 +110,23 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _knowing(trust: TrustStore) -> type[H11Protocol]:
+class _Knowing(H11Protocol):
+    """A connection; while its server ends, whoever comes is turned away, because uvicorn would wait for it."""
+
+    is_ending: bool
+
+
+def _knowing(trust: TrustStore) -> type[_Knowing]:
     """HTTP connections whose application is told who called, by the certificate that was shown."""
 
-    class Knowing(H11Protocol):
+    class Knowing(_Knowing):
+        is_ending = False
+
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            if self.is_ending:
+                transport.abort()
+                return
             shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
             name = trust.owner(shown)
             if name is None:  # signed by a pinned certificate, and not one itself
@@ -164,7 +181,7 @@ class PeerHttp:
         self._http = httpx.AsyncClient(
             base_url=f"https://{self.address}",
             verify=context,
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+            timeout=_within(timeout),
             trust_env=False,
             follow_redirects=False,
         )
@@ -180,14 +197,10 @@ class PeerHttp:
             content=content,
             headers={"content-type": "application/json"} if content is not None else None,
             extensions={"sni_hostname": self.peer}  # the name in its certificate, wherever it is
-            | ({"timeout": httpx.Timeout(timeout).as_dict()} if timeout is not None else {}),
+            | ({"timeout": _within(timeout).as_dict()} if timeout is not None else {}),
         )
         try:
-            response = await self._http.send(request, stream=True)
-            try:
-                data = await self._read(response)
-            finally:
-                await response.aclose()
+            status, data = await self._uncut(request)
         except httpx.ConnectError as error:
             raise self._not_connected(error) from None
         except httpx.TimeoutException:
@@ -202,8 +215,8 @@ class PeerHttp:
                 f"hung up at {self.address} before it answered; has it ended, or is our certificate "
                 "not the one in its trust store?",
             ) from None
-        if response.status_code >= 400:
-            raise self._told(response.status_code, data)
+        if status >= 400:
+            raise self._told(status, data)
         if answer is None:
             return None
         try:
@@ -222,6 +235,29 @@ class PeerHttp:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def _uncut(self, request: httpx.Request) -> tuple[int, bytes]:
+        """Status and content of the answer.
+
+        httpcore leaves a connection open that is cut off while TLS begins: whoever is cancelled then waits for it.
+        """
+        connecting = _Connecting()
+        request.extensions = {**request.extensions, "trace": connecting.trace}
+        exchange = asyncio.create_task(self._exchange(request))
+        try:
+            return await asyncio.shield(exchange)
+        except asyncio.CancelledError:
+            await connecting.over()
+            exchange.cancel()
+            await asyncio.gather(exchange, return_exceptions=True)
+            raise
+
+    async def _exchange(self, request: httpx.Request) -> tuple[int, bytes]:
+        response = await self._http.send(request, stream=True)
+        try:
+            return response.status_code, await self._read(response)
+        finally:
+            await response.aclose()
 
     async def _read(self, response: httpx.Response) -> bytes:
         data = bytearray()
@@ -251,6 +287,32 @@ class PeerHttp:
         if status in _TOLD:
             return _TOLD[status](*(f"party {self.peer}: {line}" for line in lines))
         return PeerBrokeProtocol(self.peer, f"failed: {'; '.join(lines)}")
+
+
+class _Connecting:
+    """Whether a connection is being made, as httpcore tells it."""
+
+    def __init__(self) -> None:
+        self._over = asyncio.Event()
+        self._over.set()
+
+    async def trace(self, name: str, _info: Any) -> None:
+        """Take in what httpcore tells."""
+        if name == "connection.connect_tcp.started":
+            self._over.clear()
+        elif name in _CONNECTED:
+            self._over.set()
+
+    async def over(self) -> None:
+        """Wait until none is, though not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_MOST_CONNECTING):
+                await self._over.wait()
+
+
+def _within(seconds: float) -> httpx.Timeout:
+    """So long for an answer, and less for a connection: a peer that is there makes one at once."""
+    return httpx.Timeout(seconds, connect=min(seconds, 10.0))
 
 
 def _refused_certificate(error: BaseException | None) -> bool:

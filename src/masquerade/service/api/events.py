@@ -140,10 +140,9 @@ class Streams:
         return await anyio.to_thread.run_sync(work, *arguments, limiter=self._looks)
 
     async def _sleep(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._closing.wait(), seconds)
-        except TimeoutError:
-            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
 
 
 @router.get(

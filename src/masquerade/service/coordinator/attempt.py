@@ -130,8 +130,7 @@ class Attempt:
             if not working.cancelled():
                 release = working.result()
                 await watch.until_settled(show, _GRACE)
-                told = {party: each for party, each in watch.told.items() if isinstance(each, Progress)}
-                return Assembled(self.session, self.contract, release, told)
+                return Assembled(self.session, self.contract, release, watch.known)
         except MasqueradeError as error:
             ours = error
         finally:

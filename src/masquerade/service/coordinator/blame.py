@@ -6,9 +6,18 @@ A party's own problem counts before what others say of it, and a party that is g
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from masquerade import errors
-from masquerade.errors import AnswerIsNo, BadInput, Bug, MasqueradeError, PeerError, PeerUnreachable
+from masquerade.errors import (
+    AnswerIsNo,
+    BadInput,
+    Bug,
+    MasqueradeError,
+    PeerBrokeProtocol,
+    PeerError,
+    PeerUnreachable,
+)
 from masquerade.service.control import Progress
 
 _OWN = (AnswerIsNo, BadInput, Bug)  # in this order: what a party finds wrong by itself
@@ -39,6 +48,9 @@ def first_cause(
             if isinstance(ours, PeerError) and ours.peer == each.culprit:
                 return ours
             return PeerError(each.culprit or "", _told_by_peer(each))
+    unsure = [_told_by_peer(each) for each in told.values() if _blames_nobody(each)]
+    if unsure:  # who noticed it says more than who only heard of it
+        return PeerBrokeProtocol("", min(unsure, key=lambda text: text.endswith(" reports it)")))
     if ours is not None:
         return ours
     for name, each in told.items():
@@ -65,6 +77,16 @@ def _own_problem(guilty: Mapping[str, Progress]) -> MasqueradeError:
     return kind(*lines)
 
 
+def _blames_nobody(told: Progress | PeerError) -> TypeGuard[Progress]:
+    """Whether it says that some party broke the protocol, and that it cannot tell which."""
+    return (
+        isinstance(told, Progress)
+        and told.state == "failed"
+        and told.culprit is None
+        and issubclass(_kind(told), PeerBrokeProtocol)
+    )
+
+
 def _told_by_peer(told: Progress) -> str:
     text = "; ".join(told.problems) or "failed"
-    return text.removeprefix(f"party {told.culprit}: ")
+    return text.removeprefix(f"party {told.culprit}: ").removeprefix("one of the parties: ")

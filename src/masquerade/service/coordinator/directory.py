@@ -54,6 +54,12 @@ class Directory:
         if len(set(names)) < len(names):
             raise PeerRefused(sender, "publishes two datasets of one name")
         before = self.published(sender)
+        now = {each.card.snapshot for each in published.datasets}
+        gone = {each.card.snapshot for each in before.datasets} - now if before is not None else set()
+        for commitment in sorted({*published.replaced, *filter(None, gone)} - now):
+            served = self._store.releases.invalidate_snapshot(sender, commitment)
+            log.info("snapshot replaced", party=sender, releases=served)
+        # Last: whoever sees the new card finds nothing of the old snapshot in the cache any more.
         self._store.providers.publish_schema(
             sender,
             self._settings.trust.fingerprint(sender),
@@ -61,11 +67,6 @@ class Directory:
             public=any(each.public for each in published.datasets),
             allowed=[user for each in published.datasets for user in each.users],
         )
-        now = {each.card.snapshot for each in published.datasets}
-        gone = {each.card.snapshot for each in before.datasets} - now if before is not None else set()
-        for commitment in sorted({*published.replaced, *filter(None, gone)} - now):
-            served = self._store.releases.invalidate_snapshot(sender, commitment)
-            log.info("snapshot replaced", party=sender, releases=served)
         self.answered(sender, True)
 
     def answered(self, party: str, did: bool) -> None:

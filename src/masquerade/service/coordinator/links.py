@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -42,6 +42,9 @@ class Links:
         self._settings, self._directory = settings, directory
         self._lines: Mapping[str, PeerHttp] = {}
         self._noted: dict[str, float] = {}
+        self._untold: dict[
+            str, set[str]
+        ] = {}  # by party: contracts that are over, which it does not know yet
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -59,9 +62,9 @@ class Links:
     ) -> None:
         await self._stack.aclose()
 
-    async def health(self, party: str) -> Health:
+    async def health(self, party: str, within: float | None = None) -> Health:
         """Who is there; the name must be the party's."""
-        found: Health = await self._call(party, "GET", "/v1/health", answer=Health)
+        found: Health = await self._call(party, "GET", "/v1/health", answer=Health, timeout=within)
         if found.name != party:
             raise PeerRefused(party, f"says that it is {found.name}")
         return found
@@ -92,12 +95,23 @@ class Links:
         return said
 
     async def prepare(self, party: str, said: Prepare) -> Ready | Refusal:
-        """Let a party read its table and listen, which takes as long as its table is large."""
-        within = self._settings.prepare_within
-        answer: Ready | Refusal = await self._call(
-            party, "POST", "/v1/sessions", said, answer=Ready | Refusal, timeout=within
+        """Let a party read its table and listen, which takes as long as its table is large.
+
+        Meanwhile it must give signs of life: one that is frozen is not waited for as long as that.
+        """
+        await self._catch_up(party)
+        within, silence = self._settings.prepare_within, self._settings.timings.silence
+        asking = asyncio.create_task(
+            self._call(party, "POST", "/v1/sessions", said, answer=Ready | Refusal, timeout=within)
         )
-        return answer
+        try:
+            while not (await asyncio.wait({asking}, timeout=silence / 2))[0]:
+                await self.health(party, silence)
+            answer: Ready | Refusal = asking.result()
+            return answer
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
 
     async def start(self, party: str, contract: str, said: Start) -> Progress:
         """Let a party begin."""
@@ -106,17 +120,36 @@ class Links:
         )
         return answer
 
-    async def progress(self, party: str, contract: str) -> Progress:
-        """How far a party is."""
-        answer: Progress = await self._call(party, "GET", f"/v1/sessions/{contract}", answer=Progress)
+    async def progress(self, party: str, contract: str, within: float | None = None) -> Progress:
+        """How far a party is; it must tell before it counts as silent."""
+        own = self._settings
+        limit = within or min(own.answer_within, own.timings.silence)
+        answer: Progress = await self._call(
+            party, "GET", f"/v1/sessions/{contract}", answer=Progress, timeout=limit
+        )
         return answer
 
     async def stop(self, party: str, contract: str) -> Progress:
-        """Let a party end a session."""
-        answer: Progress = await self._call(
-            party, "DELETE", f"/v1/sessions/{contract}", answer=Progress, timeout=5.0
-        )
+        """Let a party end a session; one that does not hear it is told as soon as it answers again."""
+        untold = self._untold.setdefault(party, set())
+        untold.add(contract)
+        try:
+            answer: Progress = await self._call(
+                party, "DELETE", f"/v1/sessions/{contract}", answer=Progress, timeout=5.0
+            )
+        except PeerUnreachable:
+            raise
+        except PeerError:  # it heard us, and knows of no such session
+            untold.discard(contract)
+            raise
+        untold.discard(contract)
         return answer
+
+    async def _catch_up(self, party: str) -> None:
+        """What is over must not keep a place there."""
+        for contract in tuple(self._untold.get(party, ())):
+            with suppress(PeerRefused):
+                await self.stop(party, contract)
 
     async def _call(self, party: str, method: str, path: str, said: Any = None, **more: Any) -> Any:
         line = self._lines.get(party)

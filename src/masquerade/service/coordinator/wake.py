@@ -41,7 +41,10 @@ class Wake:
         bell = self._bell
         assert bell is not None
         try:
-            await asyncio.wait_for(bell.wait(), at_most)
+            async with asyncio.timeout(
+                at_most
+            ):  # wait_for of Python 3.11 forgets a cancellation when it rings just then
+                await bell.wait()
         except TimeoutError:
             return
         bell.clear()

@@ -24,6 +24,7 @@ class Watch:
         self._links, self._store, self._session, self._contract = links, store, session, contract
         self._parties = parties
         self.told: dict[str, Progress | PeerError] = {}
+        self.known: dict[str, Progress] = {}  # the last word of each, whether or not it still answers
         self._shown: dict[str, Any] = {}
         self._steps: dict[str, int] = {}
 
@@ -39,28 +40,29 @@ class Watch:
         """Look until every party is done, has failed or has gone, or so many seconds have passed."""
         deadline = asyncio.get_running_loop().time() + at_most
         while True:
-            await self.look(show_steps)
+            await self.look(show_steps, at_most)
             if all(not isinstance(each, Progress) or each.state in _SETTLED for each in self.told.values()):
                 return
             if asyncio.get_running_loop().time() >= deadline:
                 return
             await asyncio.sleep(0.1)
 
-    async def look(self, show_steps: bool) -> Mapping[str, Progress | PeerError]:
-        """Ask every party once."""
-        found = await asyncio.gather(*map(self._asked, self._parties))
+    async def look(self, show_steps: bool, within: float | None = None) -> Mapping[str, Progress | PeerError]:
+        """Ask every party once, and wait so long for its answer."""
+        found = await asyncio.gather(*(self._asked(party, within) for party in self._parties))
         self.told = dict(zip(self._parties, found, strict=True))
         await self._tell(show_steps)
         return self.told
 
-    async def _asked(self, party: str) -> Progress | PeerError:
+    async def _asked(self, party: str, within: float | None) -> Progress | PeerError:
         try:
-            return await self._links.progress(party, self._contract)
+            return await self._links.progress(party, self._contract, within)
         except PeerError as error:
             return error
 
     async def _tell(self, show_steps: bool) -> None:
         known = {party: each for party, each in self.told.items() if isinstance(each, Progress)}
+        self.known |= known
         news: list[tuple[str, dict[str, Any]]] = []
         if show_steps:
             steps = [

@@ -1,9 +1,14 @@
-"""A node's log: JSON lines, or lines for a person at a terminal, on standard error. Never a value of a table."""
+"""The log of a node or a coordinator: JSON lines, or lines for a person at a terminal, on standard error.
+
+Never a value of a table: libraries that log (the HTTP server, the event loop) are told by kind and first line alone,
+because their traces and the objects that they show may hold anything.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -26,6 +31,22 @@ def configure(*, as_json: bool) -> None:
         logger_factory=_printer,
         cache_logger_on_first_use=False,
     )
+    root = logging.getLogger()
+    root.handlers = [each for each in root.handlers if not isinstance(each, _Libraries)] + [_Libraries()]
+
+
+class _Libraries(logging.Handler):
+    """Takes in what libraries log, from warnings upwards."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell it in our own form."""
+        with suppress(Exception):  # a log must not end what it tells of
+            kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
+            told = record.getMessage().partition("\n")[0]
+            log().log(record.levelno, told, library=record.name, kind=kind)
 
 
 def _printer(*_: Any) -> Any:

@@ -26,7 +26,7 @@ from masquerade.errors import (
     one_line,
 )
 from masquerade.net.identity import Identity
-from masquerade.service.answering import Load, Offer, Refusal, accepts, answer
+from masquerade.service.answering import ANOTHER_SNAPSHOT, Load, Offer, Refusal, accepts, answer
 from masquerade.service.audit import AuditLog
 from masquerade.service.control import (
     AskOffer,
@@ -243,11 +243,11 @@ class PartyNode:
         reading = self._reading(dataset, for_session=for_session)
         if reading is None:
             return (*wrong, _unreadable(provision.dataset)), None
-        if reading.card.snapshot != provision.snapshot:
+        against = accepts(dataset.policy, contract.deal, reading.card, self._ledger(), Load(0, _now()))
+        if reading.card.snapshot != provision.snapshot:  # told once, and in plainer words
             wrong += (f"{provision.dataset} has changed: the contract is about another snapshot of it",)
-        reasons = wrong + accepts(
-            dataset.policy, contract.deal, reading.card, self._ledger(), Load(0, _now())
-        )
+            against = tuple(each for each in against if each != ANOTHER_SNAPSHOT)
+        reasons = wrong + against
         return reasons, None if reasons else _Judged(dataset, reading)
 
     def _release(self, contract: SignedContract, dataset: str, reading: Reading) -> None:

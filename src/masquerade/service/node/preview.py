@@ -16,6 +16,7 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.distant_parts import distant_from
 from masquerade.service.node.approvals import deal_id
 from masquerade.service.signing import SignedContract
 
@@ -206,9 +207,25 @@ def _peers_learn(contract: Contract, party: str) -> Iterator[str]:
         yield f"{others}: in each round {party}'s best score and its attribute, or that it has none"
     else:
         yield f"{others}: in each round whether {party} has the best score, not what its score is unless it has"
+    yield from _checks(contract, party)
     if contract.qid_columns:
         yield f"{others}: {party}'s specializations, as groups of the common records, and their order"
     yield "coordinator: that the session runs, its stage and number of rounds, and how many records are common"
+
+
+def _checks(contract: Contract, party: str) -> Iterator[str]:
+    """What requirements on a sensitive attribute of another party tell."""
+    holder = {column.name: column.holder for column in contract.columns}
+    for part in contract.parts:
+        if part.sensitive is None or not distant_from(part, holder):
+            continue
+        where = holder[part.sensitive]
+        asking = sorted({holder[name] for name in part.qid} - {where})
+        if party == where:
+            yield f"{', '.join(asking)}: how many different values of {part.sensitive} the common records have"
+            yield f"{', '.join(asking)}: whether {part} allows their best candidate, one bit each time"
+        elif party in asking:
+            yield f"{where}: whether {part} allows {party}'s best candidate, one bit each time it has the best of all"
 
 
 def _figures(contract: Contract, party: str, *, show_steps: bool) -> dict[str, str]:

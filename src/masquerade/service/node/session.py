@@ -239,7 +239,7 @@ class Session:
     def _culprit(self, error: MasqueradeError | None) -> str | None:
         if not isinstance(error, PeerError):
             return None
-        return self._settings.coordinator.name if error.peer == ASSEMBLER else error.peer
+        return self._settings.coordinator.name if error.peer == ASSEMBLER else error.peer or None
 
     def _tell_log(self) -> None:
         progress = self.progress()

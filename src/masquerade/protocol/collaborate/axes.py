@@ -1,0 +1,127 @@
+"""Dimensions whose cuts are public: where a range is cut follows from the contract alone, never from the records.
+
+A category is cut into the children of its node, a number in two equal halves, the providers in two halves of their
+list. So all that an attempt to cut can show of the records is whether it is allowed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.data.column import Column, Generalised
+from masquerade.data.continuum import Kind, Number, write_interval
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.utility.comparison import Comparison
+from masquerade.utility.losses import AttributeLoss, losses_of
+
+Range = tuple[int, int]  # of ranks: from, up to but without
+Ranks = NDArray[np.int64]
+
+
+class PublicAxis(ABC):
+    """One dimension: its ranges and how each is cut."""
+
+    name: str
+    root: Range
+
+    @abstractmethod
+    def children(self, at: Range) -> tuple[Range, ...]:
+        """What a range is cut into, in order; nothing when it cannot be cut."""
+
+    @abstractmethod
+    def width(self, at: Range) -> float:
+        """How much of the whole a range covers, from 0 to 1; 0 when it cannot be cut."""
+
+    @abstractmethod
+    def label(self, at: Range) -> str:
+        """How a range is written in a release."""
+
+    @abstractmethod
+    def loss(self, ranks: Ranks, cells: list[Range], of_row: Ranks) -> AttributeLoss:
+        """What rows of these ranks lose when row i is released as `cells[of_row[i]]`."""
+
+
+class CategoryAxis(PublicAxis):
+    """A taxonomy."""
+
+    def __init__(self, name: str, taxonomy: Taxonomy) -> None:
+        self.name, self.taxonomy = name, taxonomy
+        self.root = (0, taxonomy.size)
+
+    @cached_property
+    def _children(self) -> dict[Range, tuple[Range, ...]]:
+        nodes = self.taxonomy.nodes
+        return {
+            (node.lo, node.hi): tuple((nodes[child].lo, nodes[child].hi) for child in node.children)
+            for node in nodes
+        }
+
+    def children(self, at: Range) -> tuple[Range, ...]:
+        """The children of the node."""
+        return self._children[at]
+
+    def width(self, at: Range) -> float:
+        """Its share of the leaves."""
+        return (at[1] - at[0]) / self.taxonomy.size if self._children[at] else 0.0
+
+    def label(self, at: Range) -> str:
+        """The node's name."""
+        return self.taxonomy.label(*at)
+
+    def loss(self, ranks: Ranks, cells: list[Range], of_row: Ranks) -> AttributeLoss:
+        """By the leaves and heights of the taxonomy."""
+        lo, hi = (np.array([cell[end] for cell in cells], np.int64) for end in (0, 1))
+        labels = tuple(self.label(cell) for cell in cells)
+        released = Generalised(self.name, of_row.astype(np.int32), labels, lo, hi, self.taxonomy)
+        original = Column(self.name, ranks.astype(np.int32), self.taxonomy)
+        return losses_of(Comparison((original,), (released,), None, None, {}))[self.name]
+
+
+class HalvingAxis(PublicAxis):
+    """Whole numbers from `root[0]` up to `root[1]`: a range is cut in its middle.
+
+    They stand for numbers with `decimals` digits after the point, or for days. The outer ends are written as the
+    bounds that the contract gives, or as infinite: nobody's smallest value shows.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        root: Range,
+        kind: Kind = "continuous",
+        decimals: int = 0,
+        lower: Number = float("-inf"),
+        upper: Number = float("inf"),
+    ) -> None:
+        self.name, self.root, self.kind, self.decimals = name, root, kind, decimals
+        self._lower, self._upper = lower, upper
+
+    def children(self, at: Range) -> tuple[Range, ...]:
+        """Two halves."""
+        lo, hi = at
+        middle = (lo + hi) // 2
+        return ((lo, middle), (middle, hi)) if hi - lo > 1 else ()
+
+    def width(self, at: Range) -> float:
+        """Its share of the whole range."""
+        lo, hi = at
+        return (hi - lo) / (self.root[1] - self.root[0]) if hi - lo > 1 else 0.0
+
+    def label(self, at: Range) -> str:
+        """An interval."""
+        lower = self._lower if at[0] <= self.root[0] else self._number(at[0])
+        upper = self._upper if at[1] >= self.root[1] else self._number(at[1])
+        return write_interval(lower, upper, self.kind)
+
+    def loss(self, ranks: Ranks, cells: list[Range], of_row: Ranks) -> AttributeLoss:
+        """Each cell's share of the whole range."""
+        widths = np.array([self.width(cell) for cell in cells])
+        total = float(np.bincount(of_row, minlength=len(cells)) @ widths)
+        return AttributeLoss(total, total, total, 0, 0)
+
+    def _number(self, rank: int) -> Number:
+        return rank if not self.decimals else float(round(rank / 10**self.decimals, self.decimals))

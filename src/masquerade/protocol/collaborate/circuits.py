@@ -1,0 +1,161 @@
+"""The circuits that all providers evaluate together: whether a part is private, and which of its children has records.
+
+Each provider's input is one word a part. A count is cut off at k: a provider with more than k records of a part either
+is among the m largest, where its count does not matter, or is left, and then k records are left. So words are short.
+
+circuit     input "provider p"                              output            ANDs
+private     count up to k, alone, some; values present      "good", "empty"   n²/2 · log k + 20 n, and n a value
+sole        which children it has records of                "sole"            about (n + 2) a child
+any_of      bits                                            "any"             n − 1 a bit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from masquerade.crypto import words
+from masquerade.crypto.circuit import FALSE, TRUE, Bits, Builder, Circuit, Literal, Word, to_bits
+from masquerade.engine.counts import Counts
+from masquerade.protocol.collaborate.criterion import Criterion, Flags
+
+
+def count_bits(criterion: Criterion) -> int:
+    """Binary digits of a count that is cut off at k."""
+    return criterion.k.bit_length()
+
+
+def private_input(criterion: Criterion, counts: Counts, present: Sequence[Flags]) -> Bits:
+    """One provider's input: its counts of the parts, and which values it has there (parts × values)."""
+    alone = criterion.alone(counts, present)
+    rows = [
+        to_bits(np.minimum(counts, criterion.k), count_bits(criterion)),
+        alone[None].astype(np.uint8),
+        (counts > 0)[None].astype(np.uint8),
+        *(flags.T.astype(np.uint8) for flags in present),
+    ]
+    return np.concatenate(rows)
+
+
+@lru_cache(maxsize=8)
+def private(criterion: Criterion, n_values: tuple[int, ...]) -> Circuit:
+    """`Criterion.good` of a part, and whether it is empty; `n_values` of each sensitive attribute."""
+    build = Builder()
+    width = count_bits(criterion)
+    inputs = [
+        build.input(f"provider {each}", width + 2 + sum(n_values)) for each in range(criterion.n_providers)
+    ]
+    empty = build.any_of([word[width + 1] for word in inputs]) ^ 1
+    alone = build.all_of([word[width] for word in inputs])
+    together = [_enough_left(build, [word[:width] for word in inputs], criterion)]
+    first = width + 2
+    for size, (_, least) in zip(n_values, criterion.diversities, strict=True):
+        present = [word[first : first + size] for word in inputs]
+        together.append(_values_left(build, present, criterion, least))
+        first += size
+    fine = build.either(alone, build.all_of(together))
+    build.output("good", [build.both(fine, empty ^ 1)])
+    build.output("empty", [empty])
+    return build.build()
+
+
+@lru_cache(maxsize=64)
+def sole(n_providers: int, n_children: int) -> Circuit:
+    """Which child is the only one with records; no bit is set when several have some."""
+    build = Builder()
+    inputs = [build.input(f"provider {each}", n_children) for each in range(n_providers)]
+    filled = [build.any_of([word[child] for word in inputs]) for child in range(n_children)]
+    before, after = [FALSE], [FALSE]  # whether some child before, or after, has records
+    for child in range(n_children - 1):
+        before.append(build.either(before[-1], filled[child]))
+        after.append(build.either(after[-1], filled[-1 - child]))
+    after.reverse()
+    build.output(
+        "sole",
+        [
+            build.both(filled[child], build.either(before[child], after[child]) ^ 1)
+            for child in range(n_children)
+        ],
+    )
+    return build.build()
+
+
+@lru_cache(maxsize=8)
+def any_of(n_providers: int) -> Circuit:
+    """Whether some provider says yes."""
+    build = Builder()
+    inputs = [build.input(f"provider {each}", 1)[0] for each in range(n_providers)]
+    build.output("any", [build.any_of(inputs)])
+    return build.build()
+
+
+def _enough_left(build: Builder, counts: list[Word], criterion: Criterion) -> Literal:
+    """Whether the counts without the m largest add up to k."""
+    n, m = criterion.n_providers, criterion.m
+    if m >= n:
+        return FALSE
+    if m:
+        # Everybody is compared with everybody at once: a place among the largest is a number of victories.
+        later_wins = {
+            (early, late): words.less_than(build, counts[early], counts[late])
+            for early, late in combinations(range(n), 2)
+        }
+        kept = []
+        for each in range(n):
+            won = [later_wins[other, each] for other in range(each)]
+            won += [later_wins[each, other] ^ 1 for other in range(each + 1, n)]
+            stays = _at_least(build, words.population(build, won), n - m) ^ 1
+            kept.append([build.both(bit, stays) for bit in counts[each]])
+        counts = kept
+    return _at_least(build, _total(build, counts), criterion.k)
+
+
+def _values_left(build: Builder, present: list[Word], criterion: Criterion, least: int) -> Literal:
+    """Whether every coalition leaves so many values; `present` has a word a provider, a bit a value."""
+    n, m = criterion.n_providers, criterion.m
+    by_value = list(zip(*present, strict=True))
+    if not criterion.is_exact(len(by_value)):
+        safe = [_at_least(build, words.population(build, holders), m + 1) for holders in by_value]
+        return _at_least(build, words.population(build, safe), least)
+    if m >= n:
+        return FALSE
+    return build.all_of(
+        [
+            _at_least(
+                build,
+                words.population(
+                    build, [build.any_of([holders[each] for each in rest]) for holders in by_value]
+                ),
+                least,
+            )
+            for rest in combinations(range(n), n - m)
+        ]
+    )
+
+
+def _total(build: Builder, numbers: Sequence[Word]) -> Word:
+    """The sum, column by column: three bits of a column become one, and one of the next."""
+    columns: list[list[Literal]] = [list(column) for column in zip(*numbers, strict=True)]
+    total: Word = []
+    while columns:
+        column, *columns = columns
+        carries: list[Literal] = []
+        while len(column) > 1:
+            a, b, c = [*column[:2], FALSE] if len(column) == 2 else column[:3]
+            column = [*column[3:], build.parity((a, b, c))]
+            carries.append(build.xor(c, build.both(build.xor(a, c), build.xor(b, c))))
+        total.append(column[0])
+        if carries:
+            columns = [[*columns[0], *carries], *columns[1:]] if columns else [carries]
+    return total
+
+
+def _at_least(build: Builder, number: Word, bound: int) -> Literal:
+    if bound <= 0:
+        return TRUE
+    if bound >> len(number):
+        return FALSE
+    return words.at_least(build, number, words.constant(bound, len(number)))

@@ -1,0 +1,75 @@
+"""The judge of a trusted third party: it has all records and counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.engine.counts import Counts, pair_counts
+from masquerade.net.script import Script
+from masquerade.protocol.collaborate.criterion import Criterion
+from masquerade.protocol.collaborate.tree import Flags, Rows
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SensitiveCodes:
+    """A sensitive attribute: each row's value by its number among all that some provider has."""
+
+    codes: Codes
+    n_values: int
+
+    def present(self, rows: Rows) -> Flags:
+        """Which values these rows have."""
+        flags: Flags = np.bincount(self.codes[rows], minlength=self.n_values) > 0
+        return flags
+
+
+class CountingJudge:
+    """Answers from the records themselves; `providers` has each row's provider by number."""
+
+    def __init__(self, criterion: Criterion, providers: Codes, sensitive: Sequence[SensitiveCodes]) -> None:
+        self._criterion, self._providers, self._sensitive = criterion, providers, tuple(sensitive)
+        self.asked = 0  # parts whose privacy was asked about
+
+    def verdicts(self, parts: Sequence[Rows]) -> Script[tuple[Flags, Flags]]:
+        """Which parts are empty, and which are private."""
+        self.asked += len(parts)
+        sizes = np.array([part.size for part in parts], np.int64)
+        label = np.repeat(np.arange(len(parts)), sizes)
+        rows = np.concatenate(parts) if parts else np.zeros(0, np.intp)
+        n_providers = self._criterion.n_providers
+        feeding = label * n_providers + self._providers[rows]
+        counts = np.bincount(feeding, minlength=len(parts) * n_providers).reshape(-1, n_providers)
+        present = [
+            pair_counts(feeding, each.codes[rows], counts.size, each.n_values).reshape(
+                len(parts), n_providers, each.n_values
+            )
+            > 0
+            for each in self._sensitive
+        ]
+        yield from ()  # a script, though it has nobody to ask
+        return sizes == 0, self._criterion.good(counts, present)
+
+    def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[tuple[Flags, Flags]]:
+        """The same for parts of one provider each."""
+        verdicts = yield from self.verdicts([rows for _, rows in parts])
+        return verdicts
+
+    def sizes(self, parts: Sequence[Rows]) -> Script[Counts]:
+        """How many records private parts have."""
+        yield from ()
+        return np.array([part.size for part in parts], np.int64)
+
+    def sole(self, families: Sequence[Sequence[Rows]]) -> Script[list[int]]:
+        """Of each family of parts, the number of the only one that is not empty; −1 when several are not."""
+        found = []
+        for parts in families:
+            filled = [number for number, part in enumerate(parts) if part.size]
+            found.append(filled[0] if len(filled) == 1 else -1)
+        yield from ()
+        return found

@@ -1,0 +1,135 @@
+"""What the axes and the sensitive values are, where every provider knows its own values only.
+
+Taxonomies are in the contract. Of a number without one, all providers together find out how many decimals it has,
+whether it is ever negative, and the power of two that all its values stay below; nothing else of the values shows. Of a
+sensitive attribute they learn all values that occur, as the release will show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.data.column import Column
+from masquerade.data.continuum import Continuum, Kind
+from masquerade.data.product import Product, columns_of
+from masquerade.data.schema import Attribute
+from masquerade.data.table import Table
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.errors import DataError
+from masquerade.protocol.collaborate.axes import CategoryAxis, HalvingAxis, PublicAxis, Ranks
+from masquerade.protocol.collaborate.counting import SensitiveCodes
+
+MOST_DECIMALS = 6
+MOST_BITS = 40  # numbers must lie below 2^40
+SIGNALS = MOST_DECIMALS + 1 + MOST_BITS
+
+Bits = NDArray[np.uint8]
+Value = tuple[str, ...]  # one text for each column of a sensitive attribute
+
+
+@dataclass(frozen=True)
+class Range:
+    """What must be known of a number, and what the contract says of it already."""
+
+    attribute: Attribute
+
+    def signals(self, column: Column) -> Bits:
+        """What this holder's values ask for: decimals, a sign, a size; the larger includes the smaller."""
+        assert isinstance(column.domain, Continuum)
+        values = column.domain.values
+        name = self.attribute.name
+        decimals = next((d for d in range(MOST_DECIMALS + 1) if _fits(values, d)), None)
+        if decimals is None:
+            raise DataError(
+                f"attribute {name}: numbers of more than {MOST_DECIMALS} decimals cannot be cut at public places; "
+                "round them, or give a taxonomy of intervals"
+            )
+        largest = float(np.abs(values.astype(np.float64)).max(initial=0))
+        if largest >= 2**MOST_BITS:
+            raise DataError(
+                f"attribute {name}: numbers must lie between −2^{MOST_BITS} and 2^{MOST_BITS}; "
+                "give a taxonomy of intervals"
+            )
+        bits = np.zeros(SIGNALS, np.uint8)
+        bits[:decimals] = 1
+        if self.attribute.lower is None:
+            bits[MOST_DECIMALS] = bool((values < 0).any())
+        if self.attribute.lower is None or self.attribute.upper is None:
+            bits[MOST_DECIMALS + 1 :] = largest >= 2.0 ** np.arange(MOST_BITS)
+        return bits
+
+    def axis(self, signals: Bits) -> HalvingAxis:
+        """The axis that all signals together ask for."""
+        attribute = self.attribute
+        decimals = int(signals[:MOST_DECIMALS].sum())
+        unit = 10**decimals
+        largest = (1 << int(signals[MOST_DECIMALS + 1 :].sum())) * unit
+        lo = -largest if signals[MOST_DECIMALS] else 0
+        hi = largest
+        if attribute.lower is not None:
+            lo = int(np.floor(attribute.lower * unit))
+            hi = max(hi, lo + 1)
+        if attribute.upper is not None:
+            hi = int(np.ceil(attribute.upper * unit))
+            lo = min(lo, hi - 1)
+        kind: Kind = "date" if attribute.kind == "date" else "continuous"
+        return HalvingAxis(
+            attribute.name,
+            (lo, hi),
+            kind,
+            decimals,
+            float("-inf") if attribute.lower is None else attribute.lower,
+            float("inf") if attribute.upper is None else attribute.upper,
+        )
+
+
+def ranges_of(table: Table, names: Iterable[str]) -> dict[str, Range]:
+    """The numbers among these attributes that have no taxonomy."""
+    return {
+        name: Range(table.schema[name]) for name in names if isinstance(table.column(name).domain, Continuum)
+    }
+
+
+def axis_of(table: Table, name: str, signals: Bits | None) -> tuple[PublicAxis, Ranks]:
+    """An attribute's axis, and the ranks of this table's rows along it."""
+    column = table.column(name)
+    if isinstance(column.domain, Taxonomy):
+        return CategoryAxis(name, column.domain), column.ranks.astype(np.int64)
+    assert signals is not None
+    axis = Range(table.schema[name]).axis(signals)
+    points = np.rint(column.domain.values * 10**axis.decimals).astype(np.int64)
+    return axis, points[column.ranks]
+
+
+def values_of(table: Table, name: str) -> list[Value]:
+    """The different values of a sensitive attribute, by code."""
+    labels = table.coded(name).labels
+    return [label.values if isinstance(name, Product) else (label,) for label in labels]  # type: ignore[attr-defined] # of a product
+
+
+def sensitive_codes(table: Table, name: str, values: Sequence[Value]) -> SensitiveCodes:
+    """The rows' values by their numbers among those of all providers."""
+    number = {value: at for at, value in enumerate(values)}
+    places = np.array([number[value] for value in values_of(table, name)], np.int64)
+    return SensitiveCodes(places[table.coded(name).codes], len(values))
+
+
+def all_values(lists: Iterable[Iterable[Value]]) -> tuple[Value, ...]:
+    """What all providers have together, in order."""
+    return tuple(sorted({value for values in lists for value in values}))
+
+
+def is_value(value: Value, name: str) -> bool:
+    """Whether a value has a text for each column of its attribute."""
+    return len(value) == len(columns_of(name))
+
+
+def _fits(values: NDArray[np.int64] | NDArray[np.float64], decimals: int) -> bool:
+    if values.dtype.kind == "i":
+        return True
+    scaled = np.rint(values * 10**decimals)
+    return bool((scaled / 10**decimals == values).all())

@@ -1,0 +1,219 @@
+"""What one provider does, from start to end: hand its records to a trusted third party, or play along without one.
+
+Without one, all providers step through the same tree of cuts (`tree`), each with its own records; every question about
+a part is answered by all of them together (`secret_counts`). Then each labels its own records and hands in the rows,
+in an order of chance. The assembler gets the rows of the release by provider, for it verifies against coalitions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from masquerade.anonymize.release import shuffled
+from masquerade.data.table import Table
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.errors import Bug, PeerBrokeProtocol
+from masquerade.net.script import Receive, Script, Send
+from masquerade.protocol.collaborate import circuits
+from masquerade.protocol.collaborate.axes import CategoryAxis
+from masquerade.protocol.collaborate.counting import CountingJudge, SensitiveCodes
+from masquerade.protocol.collaborate.criterion import Criterion
+from masquerade.protocol.collaborate.domains import (
+    SIGNALS,
+    Bits,
+    all_values,
+    axis_of,
+    is_value,
+    ranges_of,
+    sensitive_codes,
+    values_of,
+)
+from masquerade.protocol.collaborate.messages import Records, Rows, Size, Values, plain_columns
+from masquerade.protocol.collaborate.secret_counts import SecretJudge
+from masquerade.protocol.collaborate.shared_bits import SharedBits, prepare
+from masquerade.protocol.collaborate.terms import (
+    collaboration_of,
+    column_names,
+    criterion_of,
+    qid_names,
+    refuse_private_leaves,
+)
+from masquerade.protocol.collaborate.tree import Group, Settings, partition, providers_apart
+from masquerade.protocol.columns import Received, write_columns
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.party import ASSEMBLER, OnStage
+from masquerade.utility.losses import AttributeLoss
+
+MOST_SIZE_BITS = 40
+
+
+def provider(
+    name: str,
+    contract: Contract,
+    table: Table,
+    *,
+    left_out: Sequence[str] = (),
+    on_stage: OnStage | None = None,
+    before_handing_in: Callable[[], None] | None = None,
+) -> Script[int]:
+    """This provider's part; returns how many of its records are released.
+
+    `table` has the columns of the contract, without missing cells. `before_handing_in` has the last word: what it
+    raises ends the session, and no row has left.
+    """
+    tell = on_stage if on_stage is not None else _silent
+    if collaboration_of(contract).third_party == "trusted":
+        if before_handing_in is not None:
+            before_handing_in()
+        tell("handing in the records")
+        raw = plain_columns(
+            {each: table.cells(each) for each in column_names(contract)}, column_names(contract)
+        )
+        yield Send((ASSEMBLER,), Records(write_columns(raw), tuple(left_out), {}))
+    else:
+        handed = yield from _without_third_party(name, contract, table, tuple(left_out), tell)
+        if before_handing_in is not None:
+            before_handing_in()
+        tell("handing in")
+        yield Send((ASSEMBLER,), handed)
+    yield Receive(ASSEMBLER, Received)
+    return len(table)
+
+
+def _without_third_party(
+    name: str, contract: Contract, table: Table, left_out: tuple[str, ...], tell: OnStage
+) -> Script[Rows]:
+    refuse_private_leaves(contract, table.schema)
+    criterion = criterion_of(contract)
+    me = contract.parties.index(name)
+    started = time.perf_counter()
+    tell("preparing the circuits")
+    shared = yield from prepare(me, contract.parties, contract.hash)
+    sensitive = yield from _agree_on_values(criterion, table)
+    settings = yield from _settings(shared, contract, table, criterion)
+    prepared = time.perf_counter()
+    attempts = 0
+
+    def on_round(tried: int, groups: int) -> None:
+        nonlocal attempts
+        attempts = max(attempts, tried)
+        tell(f"cutting: {tried} cuts tried, {groups} groups at work")
+
+    tell("cutting")
+    own = CountingJudge(criterion, np.full(len(table), me, np.int64), sensitive)
+    secret = SecretJudge(criterion, shared, sensitive)
+    groups = yield from partition(settings, secret, own, me, on_round)
+    return Rows(
+        write_columns(labelled(contract, table, settings, groups)),
+        losses_of_groups(settings, groups),
+        left_out,
+        {"prepare": prepared - started, "protocol": time.perf_counter() - prepared},
+        attempts,
+    )
+
+
+def labelled(contract: Contract, table: Table, settings: Settings, groups: Sequence[Group]) -> pa.Table:
+    """The rows of the release, in an order of chance."""
+    of_row = groups_of_rows(settings, groups)
+    if (of_row < 0).any():
+        raise Bug("some record is in no group; nothing was handed in")
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {
+        each: table.cells(each) for each in column_names(contract)
+    }
+    for at, axis in enumerate(settings.released):
+        cells = pa.array([axis.label(group.cells[at]) for group in groups], pa.string())
+        columns[axis.name] = cells.take(pa.array(of_row))
+    return shuffled(plain_columns(columns, column_names(contract)))
+
+
+def groups_of_rows(settings: Settings, groups: Sequence[Group]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Each row's group, by number; −1 for a row in none."""
+    of_row = np.full(settings.ranks[0].size, -1, np.int64)
+    for number, group in enumerate(groups):
+        of_row[group.rows] = number
+    return of_row
+
+
+def losses_of_groups(settings: Settings, groups: Sequence[Group]) -> dict[str, AttributeLoss]:
+    """What each attribute loses over this holder's rows."""
+    of_row = groups_of_rows(settings, groups)
+    return {
+        axis.name: axis.loss(settings.ranks[at], [group.cells[at] for group in groups], of_row)
+        for at, axis in enumerate(settings.released)
+    }
+
+
+def provider_axis(contract: Contract) -> CategoryAxis:
+    """The providers, each alone below all of them."""
+    # The names are public; the contract's order is that of the numbers.
+    return CategoryAxis(collaboration_of(contract).provider, Taxonomy.flat(contract.parties, "(all)"))
+
+
+def _settings(shared: SharedBits, contract: Contract, table: Table, criterion: Criterion) -> Script[Settings]:
+    terms = collaboration_of(contract)
+    names = qid_names(contract)
+    asked = ranges_of(table, names)
+    signals: dict[str, Bits] = {}
+    if asked:
+        own = np.concatenate([each.signals(table.column(name)) for name, each in asked.items()])
+        found = yield from shared.evaluate(circuits.any_of(len(contract.parties)), own[None], "any")
+        for at, name in enumerate(asked):
+            signals[name] = found[0, at * SIGNALS : (at + 1) * SIGNALS]
+    apart: tuple[int, ...] = ()
+    if terms.provider_aware:
+        sizes = yield from _agree_on_sizes(shared, len(table))
+        apart = providers_apart(sizes, terms.m)
+    axes, ranks = zip(*(axis_of(table, name, signals.get(name)) for name in names), strict=True)
+    return Settings(
+        (*axes, provider_axis(contract)),
+        (*ranks, np.full(len(table), shared.me, np.int64)),
+        criterion.k,
+        terms.strict,
+        terms.provider_aware,
+        apart,
+    )
+
+
+def _agree_on_values(criterion: Criterion, table: Table) -> Script[list[SensitiveCodes]]:
+    """By way of the assembler, who will see them in the rows anyway; so will the others, in the release."""
+    names = [name for name, _ in criterion.diversities]
+    if not names:
+        return []
+    yield Send((ASSEMBLER,), Values(tuple(tuple(values_of(table, name)) for name in names)))
+    told = yield Receive(ASSEMBLER, Values)
+    codes = []
+    for at, name in enumerate(names):
+        values = told.values[at] if len(told.values) == len(names) else ()
+        own = set(values_of(table, name))
+        if not own <= set(values) or not all(is_value(value, name) for value in values):
+            raise PeerBrokeProtocol(ASSEMBLER, f"sent values of {name} that do not fit ours")
+        codes.append(sensitive_codes(table, name, all_values([values])))
+    return codes
+
+
+def rounded_size(records: int) -> int:
+    """About how many records there are, as all providers tell each other."""
+    return int(records).bit_length()
+
+
+def _agree_on_sizes(shared: SharedBits, records: int) -> Script[list[int]]:
+    own = rounded_size(records)
+    yield Send(shared.peers, Size(own))
+    sizes = []
+    for name in shared.parties:
+        bits = own
+        if name in shared.peers:
+            told = yield Receive(name, Size)
+            bits = told.bits
+            if not 0 <= bits <= MOST_SIZE_BITS:
+                raise PeerBrokeProtocol(name, f"says that it has about 2^{bits} records")
+        sizes.append(1 << bits)
+    return sizes
+
+
+def _silent(_: str) -> None:
+    """Nobody watches."""

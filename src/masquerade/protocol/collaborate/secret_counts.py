@@ -1,0 +1,98 @@
+"""The judge where nobody sees another's records: answers come from circuits on shares and from masked sums.
+
+Who learns what: every provider the answers that `tree` lists, and nothing else; see `shared_bits` for against whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from masquerade.crypto.bits import pack, unpack
+from masquerade.engine.counts import Counts
+from masquerade.errors import ParameterError, PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.collaborate import circuits
+from masquerade.protocol.collaborate.counting import SensitiveCodes
+from masquerade.protocol.collaborate.criterion import Criterion
+from masquerade.protocol.collaborate.shared_bits import SharedBits
+from masquerade.protocol.collaborate.tree import Flags, Rows
+
+
+class Alone(Message, tag="collaborate-alone", frozen=True):
+    """Which of its own parts a provider has no records of, and which of them satisfy alone."""
+
+    bits: bytes
+
+
+class SecretJudge:
+    """Answers about parts of which each provider gives its own rows."""
+
+    def __init__(self, criterion: Criterion, shared: SharedBits, sensitive: Sequence[SensitiveCodes]) -> None:
+        self._criterion, self._shared, self._sensitive = criterion, shared, tuple(sensitive)
+        self._private = circuits.private(criterion, tuple(each.n_values for each in sensitive))
+
+    def verdicts(self, parts: Sequence[Rows]) -> Script[tuple[Flags, Flags]]:
+        """Which parts are empty, and which are private."""
+        own = circuits.private_input(self._criterion, *self._counted(parts))
+        found = yield from self._shared.evaluate(self._private, own, "empty", "good")
+        return found[0] > 0, found[1] > 0
+
+    def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[tuple[Flags, Flags]]:
+        """The same for parts of one provider each: that provider tells it."""
+        owners = np.array([owner for owner, _ in parts])
+        me, parties = self._shared.me, self._shared.parties
+        verdicts = np.zeros((2, len(parts)), np.uint8)
+        mine = np.flatnonzero(owners == me)
+        counts, present = self._counted([parts[int(each)][1] for each in mine])
+        verdicts[0, mine] = counts == 0
+        verdicts[1, mine] = self._criterion.alone(counts, present) & (counts > 0)
+        yield Send(self._shared.peers, Alone(pack(verdicts[:, mine].ravel()).tobytes()))
+        for number, name in enumerate(parties):
+            if number == me:
+                continue
+            told = yield Receive(name, Alone)
+            theirs = np.flatnonzero(owners == number)
+            try:
+                bits = unpack(np.frombuffer(told.bits, np.uint8), 2 * theirs.size).reshape(2, -1)
+            except ParameterError as error:
+                raise PeerBrokeProtocol(name, f"sent a message that does not fit: {error}") from None
+            if (bits[0] & bits[1]).any():
+                raise PeerBrokeProtocol(name, "says that a group without records satisfies")
+            verdicts[:, theirs] = bits
+        return verdicts[0] > 0, verdicts[1] > 0
+
+    def sizes(self, parts: Sequence[Rows]) -> Script[Counts]:
+        """How many records private parts have."""
+        own = np.array([part.size for part in parts], np.int64)
+        if not parts:
+            return own
+        total = yield from self._shared.sums(own)
+        return total
+
+    def sole(self, families: Sequence[Sequence[Rows]]) -> Script[list[int]]:
+        """Of each family of parts, the number of the only one that is not empty; −1 when several are not."""
+        found = [-1] * len(families)
+        by_length: dict[int, list[int]] = {}
+        for number, parts in enumerate(families):
+            by_length.setdefault(len(parts), []).append(number)
+        for length, numbers in sorted(by_length.items()):
+            own = np.array(
+                [[part.size > 0 for part in families[number]] for number in numbers], np.uint8
+            ).T.copy()
+            circuit = circuits.sole(self._criterion.n_providers, length)
+            flags = yield from self._shared.evaluate(circuit, own, "sole")
+            for number, column in zip(numbers, flags.T, strict=True):
+                if column.any():
+                    found[number] = int(column.argmax())
+        return found
+
+    def _counted(self, parts: Sequence[Rows]) -> tuple[Counts, list[Flags]]:
+        """This provider's records of each part, and its values there."""
+        counts = np.array([part.size for part in parts], np.int64)
+        present = [
+            np.array([each.present(part) for part in parts], bool).reshape(len(parts), each.n_values)
+            for each in self._sensitive
+        ]
+        return counts, present

@@ -1,0 +1,232 @@
+"""Circuits that all providers of a session evaluate together on shares, and sums of which nobody learns a summand.
+
+Each provider's inputs are shared among all (crypto/gmw.py), with triples made ahead by oblivious transfer between each
+two; sums go under masks that cancel (crypto/secure_sum.py). Private against any n − 1 curious providers that follow the
+protocol: they learn the opened results, and what these tell together with their own inputs.
+
+Cost: 128 base transfers a pair and session. An AND of n providers takes n(n − 1)/2 · 32 bytes of transfers ahead and
+n(n − 1)/4 bytes when it is evaluated; an evaluation as many rounds as the circuit is deep, and one to open. How many
+messages there are and how long they are follows from the number of instances, which is public.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.crypto.circuit import Bits, Circuit
+from masquerade.crypto.gmw import InputMasks, SharedEvaluation, opened, share_message
+from masquerade.crypto.hashing import BLOCK_BYTES
+from masquerade.crypto.rings import PowerOfTwo
+from masquerade.crypto.secure_sum import MaskKey, PairwiseMasks, unmask_sum
+from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
+from masquerade.crypto.triples import TripleMaking, Triples
+from masquerade.engine.counts import Counts
+from masquerade.errors import ParameterError, PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+
+RING = PowerOfTwo(40)  # sums of counts stay below
+LEAST_TRIPLES = 1 << 12  # made at a time, so that small evaluations share the effort
+MOST_TRIPLES = 1 << 18  # made at a time, so that messages stay small
+_NONCE_BYTES = 32
+
+
+class Hello(Message, tag="shared-hello", frozen=True):
+    """Makes the session's setups differ from all others, and a public key for masks."""
+
+    nonce: bytes
+    key: bytes
+
+
+class Setup(Message, tag="shared-setup", frozen=True):
+    """For one peer: a seed for shares of inputs, and half of the base transfers."""
+
+    seed: bytes
+    transfers: bytes
+
+
+class Order(Message, tag="shared-order", frozen=True):
+    """Hidden choices in the transfers that make triples."""
+
+    columns: bytes
+
+
+class Delivery(Message, tag="shared-delivery", frozen=True):
+    """The answer to an order."""
+
+    corrections: bytes
+
+
+class Masked(Message, tag="shared-masked", frozen=True):
+    """Shares of masked operands: one layer of ANDs."""
+
+    data: bytes
+
+
+class Share(Message, tag="shared-result", frozen=True):
+    """A share of the results."""
+
+    data: bytes
+
+
+class MaskedSum(Message, tag="shared-sum", frozen=True):
+    """Summands under masks."""
+
+    data: bytes
+
+
+def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBits]:
+    """Set up the session; `session` names it, the same for all."""
+    peers = {number: name for number, name in enumerate(parties) if number != me}
+    key = MaskKey()
+    nonces = {me: os.urandom(_NONCE_BYTES)}
+    yield Send(tuple(peers.values()), Hello(nonces[me], key.public))
+    seeds = {}
+    for number, name in peers.items():
+        hello = yield Receive(name, Hello)
+        if len(hello.nonce) != _NONCE_BYTES:
+            raise PeerBrokeProtocol(
+                name, f"sent a nonce of {len(hello.nonce)} bytes instead of {_NONCE_BYTES}"
+            )
+        nonces[number] = hello.nonce
+        with _blaming(name):
+            seeds[number] = key.seed(hello.key, session)
+    senders: dict[int, TransferSender] = {}
+    receivers: dict[int, TransferReceiver] = {}
+    sent = {number: os.urandom(BLOCK_BYTES) for number in peers}
+    for number, name in peers.items():
+        left, right = sorted((me, number))
+        named = (
+            b"masquerade/shared-bits/1\0" + session + nonces[left] + nonces[right] + b"%d %d" % (left, right)
+        )
+        side: TransferSender | TransferReceiver
+        if (left if (left + right) % 2 else right) == me:  # everybody offers to about half of its peers
+            side = senders[number] = TransferSender(named)
+        else:
+            side = receivers[number] = TransferReceiver(named)
+        yield Send((name,), Setup(sent[number], side.setup()))
+    heard = {}
+    for number, name in peers.items():
+        setup = yield Receive(name, Setup)
+        if len(setup.seed) != BLOCK_BYTES:
+            raise PeerBrokeProtocol(name, f"sent a seed of {len(setup.seed)} bytes instead of {BLOCK_BYTES}")
+        heard[number] = setup.seed
+        with _blaming(name):
+            (senders.get(number) or receivers[number]).finish_setup(setup.transfers)
+    masks = PairwiseMasks(me, seeds, RING)
+    return SharedBits(me, tuple(parties), InputMasks(me, sent, heard), masks, senders, receivers)
+
+
+class SharedBits:
+    """One provider's side of a session; `prepare` makes it. All providers call the same methods in the same order."""
+
+    def __init__(
+        self,
+        me: int,
+        parties: tuple[str, ...],
+        inputs: InputMasks,
+        masks: PairwiseMasks,
+        senders: dict[int, TransferSender],
+        receivers: dict[int, TransferReceiver],
+    ) -> None:
+        self.me, self.parties = me, parties
+        self.peers = tuple(name for number, name in enumerate(parties) if number != me)
+        self._inputs, self._masks = inputs, masks
+        self._senders, self._receivers = senders, receivers
+        self._triples: Triples | None = None
+        self._sums = 0
+
+    def evaluate(self, circuit: Circuit, own: Bits, *outputs: str) -> Script[Bits]:
+        """The outputs of a circuit whose input "provider p" is that of party p; a column an instance.
+
+        Instances go in batches, so that neither triples nor wires take much memory.
+        """
+        at_a_time = max(1, MOST_TRIPLES // max(circuit.n_and, 1))
+        parts = []
+        for first in range(0, own.shape[1], at_a_time):
+            part = yield from self._evaluate(circuit, own[:, first : first + at_a_time], outputs)
+            parts.append(part)
+        return np.concatenate(parts, axis=1)
+
+    def sums(self, own: Counts) -> Script[Counts]:
+        """The sums over all providers of counts."""
+        masked = self._masks.mask(own, self._sums)
+        self._sums += 1
+        yield Send(self.peers, MaskedSum(RING.encode(masked)))
+        shown = [masked]
+        for name in self.peers:
+            message = yield Receive(name, MaskedSum)
+            with _blaming(name):
+                shown.append(RING.decode(message.data, own.size))
+        return unmask_sum(shown, RING).astype(np.int64)
+
+    def _evaluate(self, circuit: Circuit, own: Bits, outputs: Sequence[str]) -> Script[Bits]:
+        shares = {
+            f"provider {number}": self._inputs.own(own)
+            if number == self.me
+            else self._inputs.of(number, own.shape)
+            for number in range(len(self.parties))
+        }
+        needed = circuit.n_and * own.shape[1]
+        if self._triples is None or len(self._triples) < needed:
+            self._triples = yield from self._make_triples(max(needed, LEAST_TRIPLES))
+        part = SharedEvaluation(circuit, self.me, len(self.parties), shares, self._triples)
+        while part.message is not None:
+            yield Send(self.peers, Masked(part.message))
+            heard = []
+            for name in self.peers:
+                masked = yield Receive(name, Masked)
+                heard.append(_as_long_as(part.message, masked.data, name))
+            part.hear(heard)
+        mine = part.shares(*outputs)
+        message = share_message(mine)
+        yield Send(self.peers, Share(message))
+        told = []
+        for name in self.peers:
+            share = yield Receive(name, Share)
+            told.append(_as_long_as(message, share.data, name))
+        return opened(mine, told)
+
+    def _make_triples(self, count: int) -> Script[Triples]:
+        making = TripleMaking(count)
+        batches = {}
+        for number, receiver in self._receivers.items():
+            columns, batches[number] = receiver.extend(making.choices)
+            yield Send((self.parties[number],), Order(columns))
+        for number, sender in self._senders.items():
+            name = self.parties[number]
+            order = yield Receive(name, Order)
+            with _blaming(name):
+                batch = sender.extend(order.columns, 2 * count)
+            zeros, ones = (_lowest_bits(blocks) for blocks in batch.random())
+            yield Send((name,), Delivery(making.correct(number, zeros, ones)))
+        for number, received in batches.items():
+            name = self.parties[number]
+            delivery = yield Receive(name, Delivery)
+            with _blaming(name):
+                making.absorb(number, _lowest_bits(received.random()), delivery.corrections)
+        return making.triples(len(self.parties))
+
+
+def _lowest_bits(blocks: NDArray[np.uint64]) -> Bits:
+    return (blocks[:, 0] & np.uint64(1)).astype(np.uint8)
+
+
+def _as_long_as(ours: bytes, theirs: bytes, name: str) -> bytes:
+    """A peer's message of a round in which all providers' are equally long."""
+    if len(theirs) != len(ours):
+        raise PeerBrokeProtocol(name, f"sent {len(theirs)} bytes where the message has {len(ours)}")
+    return theirs
+
+
+@contextmanager
+def _blaming(name: str) -> Iterator[None]:
+    """What does not fit in a peer's message is told as the peer's fault."""
+    try:
+        yield
+    except ParameterError as error:
+        raise PeerBrokeProtocol(name, f"sent a message that does not fit: {error}") from None

@@ -1,0 +1,56 @@
+"""What a contract says of a collaboration: its criterion, its requirement, its columns."""
+
+from __future__ import annotations
+
+from masquerade.data.schema import Schema
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.errors import Bug, ParameterError
+from masquerade.privacy.m_privacy import MPrivacy
+from masquerade.protocol.collaborate.criterion import Criterion
+from masquerade.protocol.contract import Collaboration, Contract
+
+MONDRIAN = "mondrian"
+
+
+def collaboration_of(contract: Contract) -> Collaboration:
+    """The agreement of the providers."""
+    if contract.collaboration is None:
+        raise Bug("the contract is not one of a collaboration")
+    return contract.collaboration
+
+
+def criterion_of(contract: Contract) -> Criterion:
+    """What parts are tested for."""
+    return Criterion.of(len(contract.parties), collaboration_of(contract).m, contract.requirement.parts)
+
+
+def requirement_of(contract: Contract) -> MPrivacy:
+    """What the release must satisfy, on a table that names each record's provider."""
+    terms = collaboration_of(contract)
+    return MPrivacy(terms.m, contract.requirement, terms.provider)
+
+
+def qid_names(contract: Contract) -> tuple[str, ...]:
+    """The attributes that are generalised, in the order of the schema."""
+    return tuple(column.name for column in contract.qid_columns)
+
+
+def column_names(contract: Contract) -> tuple[str, ...]:
+    """The columns that every provider hands in: attributes, class, sensitive."""
+    names = [column.name for column in contract.columns if column.role == "attribute"]
+    names += [contract.class_name] if contract.class_name is not None else []
+    names += [column.name for column in contract.columns if column.role == "sensitive"]
+    return tuple(dict.fromkeys(names))
+
+
+def refuse_private_leaves(contract: Contract, schema: Schema) -> None:
+    """A flat taxonomy has the data's own values as its leaves: without a third party, nobody may know them all."""
+    problems = [
+        f'attribute {name}: a flat taxonomy is made of all providers\' values, which third_party = "secure" keeps '
+        "apart; give a taxonomy file"
+        for name in qid_names(contract)
+        if schema[name].taxonomy == "flat"
+        or (schema[name].kind == "categorical" and not isinstance(schema[name].taxonomy, Taxonomy))
+    ]
+    if problems:
+        raise ParameterError(*problems)

@@ -1,0 +1,304 @@
+"""The algorithm that both modes share: Mondrian whose every decision follows from a few answers about parts.
+
+Groups are cut along public axes (`axes`), the widest first. A part is asked about through a `Judge`, which either
+counts records (a trusted third party has them) or evaluates circuits on shares (nobody has them). What it answers
+is all that is used: of each part whether it is empty and whether it is private, the sizes of private parts, and at
+the end which values a cell may be narrowed to. So the two modes give the same groups, and who plays along in the
+second learns these answers and nothing else.
+
+A cut is allowed when every part is empty or private. Unless cuts must be strict, children that are not private stay
+together at the parent's value, with the smallest private child if they need it. An axis that is refused for a group is
+not tried again for what comes from that group.
+
+A group may be cut between its providers, too, each on its own and the others together: with fewer of them a part
+withstands more easily, and all axes may be tried again. First those are set apart whose size alone says so
+(`providers_apart`); later it is tried where nothing else is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.engine.counts import Counts
+from masquerade.errors import RequirementUnreachable
+from masquerade.net.script import Script
+from masquerade.protocol.collaborate.axes import PublicAxis, Range, Ranks
+
+Rows = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+OnRound = Callable[[int, int], None]  # how many attempts there were so far, how many groups are being cut
+
+
+class Judge(Protocol):
+    """Answers questions about parts; each part is given as the rows that this holder has of it."""
+
+    def verdicts(self, parts: Sequence[Rows]) -> Script[tuple[Flags, Flags]]:
+        """Which parts are empty, and which are private."""
+
+    def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[tuple[Flags, Flags]]:
+        """The same for parts of one provider each, who is named first: it can tell without the others."""
+
+    def sizes(self, parts: Sequence[Rows]) -> Script[Counts]:
+        """How many records private parts have."""
+
+    def sole(self, families: Sequence[Sequence[Rows]]) -> Script[list[int]]:
+        """Of each family of parts, the number of the only one that is not empty; −1 when several are not."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Records in one cell. All but `rows`, which are this holder's own, is public."""
+
+    cells: tuple[Range, ...]
+    rows: Rows
+    size: int
+    live: frozenset[int]  # the axes that may be tried
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How cuts are made: `least` records are needed in any case; the last axis is that of the providers.
+
+    `apart` are the providers to set apart first, by their places on that axis.
+    """
+
+    axes: tuple[PublicAxis, ...]
+    ranks: tuple[Ranks, ...]  # of this holder's rows along each axis
+    least: int
+    strict: bool = False
+    providers_last: bool = True  # whether groups are cut between providers
+    apart: tuple[int, ...] = ()
+
+    @property
+    def released(self) -> tuple[PublicAxis, ...]:
+        """The axes that are columns of the release: all but that of the providers."""
+        return self.axes[:-1]
+
+    def provider_of(self, group: Group) -> int | None:
+        """The only provider of a group; None when it may be of several."""
+        lo, hi = group.cells[-1]
+        return lo if hi - lo == 1 else None
+
+
+def partition(
+    settings: Settings, judge: Judge, own: Judge, me: int | None, on_round: OnRound | None = None
+) -> Script[list[Group]]:
+    """The finished groups that have records of this holder.
+
+    What is left of one provider alone is finished by that provider, with its `own` judge and without a word to the
+    others. `me` is the provider's number; None for a third party, who does it for all.
+    """
+    everything = np.arange(settings.ranks[0].size, dtype=np.intp)
+    _, good = yield from judge.verdicts([everything])
+    if not good[0]:
+        raise RequirementUnreachable(
+            "collaborate: the requirement cannot be reached: even the group of all records of all providers "
+            "does not withstand the coalitions"
+        )
+    sizes = yield from judge.sizes([everything])
+    axes = frozenset(range(len(settings.axes)))
+    whole = Group(tuple(axis.root for axis in settings.axes), everything, int(sizes[0]), axes)
+    waiting = [whole]
+    if settings.providers_last and settings.apart:
+        first = _Attempt(settings, whole, len(axes) - 1, settings.apart)
+        yield from _decide([first], judge, strict=False)
+        waiting = first.outcome() if first.allowed else waiting
+    done, alone = yield from _cut(settings, judge, waiting, on_round)
+    done = yield from _narrow(settings, judge, done)
+    mine = [group for group in alone if me is None or settings.provider_of(group) == me]
+    finished, _ = yield from _cut(replace(settings, providers_last=False), own, mine, on_round)
+    finished = yield from _narrow(settings, own, finished)
+    return [*done, *finished]
+
+
+def _cut(
+    settings: Settings, judge: Judge, waiting: Sequence[Group], on_round: OnRound | None
+) -> Script[tuple[list[Group], list[Group]]]:
+    """Cut until no cut is allowed: the finished groups, and those that belong to one provider."""
+    done: list[Group] = []
+    alone: list[Group] = []
+    attempted = 0
+    while waiting:
+        attempts = []
+        for group in waiting:
+            at = _next_axis(settings, group)
+            if settings.providers_last and settings.provider_of(group) is not None:
+                alone.append(group)
+            elif at is None or group.size < 2 * settings.least:
+                done.append(group)
+            else:
+                attempts.append(_Attempt(settings, group, at))
+        waiting = []
+        if attempts:
+            yield from _decide(attempts, judge, settings.strict)
+            waiting = [group for attempt in attempts for group in attempt.outcome()]
+            attempted += len(attempts)
+            if on_round is not None:
+                on_round(attempted, len(waiting))
+    return done, alone
+
+
+def providers_apart(sizes: Sequence[int], m: int) -> tuple[int, ...]:
+    """The largest providers that had better stay alone, given about how many records each has.
+
+    What a coalition of m leaves of a part is what can be cut further, each time into parts: so it counts by its
+    logarithm, in the mean over the records. A part of one provider is left whole.
+    """
+    order = sorted(range(len(sizes)), key=lambda each: -sizes[each])
+
+    def fitness(alone: int) -> float:
+        others = sorted(sizes[each] for each in order[alone:])
+        left = sum(others[: max(len(others) - m, 1)])
+        total = sum(sizes[each] * math.log2(max(sizes[each], 1)) for each in order[:alone])
+        return round(total + sum(others) * math.log2(max(left, 1)), 6)
+
+    best = max(range(len(sizes)), key=fitness)  # of equals the fewest
+    return tuple(sorted(order[:best]))
+
+
+def _next_axis(settings: Settings, group: Group) -> int | None:
+    """The widest axis that may be tried, of equals the first; that of the providers when no other is left."""
+    best, widest = None, 0.0
+    for at, axis in enumerate(settings.released):
+        width = axis.width(group.cells[at]) if at in group.live else 0.0
+        if width > widest:
+            best, widest = at, width
+    last = len(settings.axes) - 1
+    if best is None and settings.providers_last and last in group.live:
+        return last if settings.axes[last].children(group.cells[last]) else None
+    return best
+
+
+@dataclass
+class _Attempt:
+    """One group, cut along one axis; `only` some of the children are cut off, the others stay."""
+
+    settings: Settings
+    group: Group
+    at: int
+    only: tuple[int, ...] | None = None
+    ranges: tuple[Range, ...] = ()
+    parts: list[Rows] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)  # of the private parts; 0 for others
+    good: list[int] = field(default_factory=list)
+    bad: list[int] = field(default_factory=list)
+    asked: Sequence[int] = ()
+    allowed: bool = False
+
+    def __post_init__(self) -> None:
+        self.ranges = self.settings.axes[self.at].children(self.group.cells[self.at])
+        self.parts = split(self.settings.ranks[self.at], self.group.rows, self.ranges)
+        self.sizes = [0] * len(self.parts)
+        self.asked = range(len(self.parts)) if self.only is None else self.only
+        self.bad = [each for each in range(len(self.parts)) if each not in self.asked]
+
+    @property
+    def cuts_providers(self) -> bool:
+        return self.settings.providers_last and self.at == len(self.settings.axes) - 1
+
+    def rest(self) -> Rows:
+        """The rows that would stay at the parent's value."""
+        return np.concatenate([self.parts[each] for each in self.bad])
+
+    def join_smallest(self) -> None:
+        """The smallest private part, of equals the first, stays with the rest."""
+        smallest = min(self.good, key=lambda each: self.sizes[each])
+        self.good.remove(smallest)
+        self.bad.append(smallest)
+
+    def outcome(self) -> list[Group]:
+        """The groups that this makes of the one."""
+        group = self.group
+        if not self.allowed:
+            return [replace(group, live=group.live - {self.at})]
+        parted = len(self.good) + bool(self.bad) > 1
+        live = frozenset(range(len(group.cells))) if self.cuts_providers and parted else group.live
+        made = []
+        for each in self.good:
+            cells = (*group.cells[: self.at], self.ranges[each], *group.cells[self.at + 1 :])
+            made.append(Group(cells, self.parts[each], self.sizes[each], live))
+        if self.bad:
+            left = group.size - sum(self.sizes[each] for each in self.good)
+            made.append(Group(group.cells, self.rest(), left, live - {self.at}))
+        return made
+
+
+def _decide(attempts: Sequence[_Attempt], judge: Judge, strict: bool) -> Script[None]:
+    """Find out which attempts are allowed, and what stays together."""
+    asked = [(attempt, each) for attempt in attempts for each in attempt.asked]
+    between = [(attempt, each) for attempt, each in asked if attempt.cuts_providers]
+    within = [(attempt, each) for attempt, each in asked if not attempt.cuts_providers]
+    if between:
+        told = yield from judge.lone_verdicts([(each, attempt.parts[each]) for attempt, each in between])
+        _note(between, *told)
+    if within:
+        told = yield from judge.verdicts([attempt.parts[each] for attempt, each in within])
+        _note(within, *told)
+    for attempt in attempts:
+        attempt.allowed = not attempt.bad
+    sizes = yield from judge.sizes([attempt.parts[each] for attempt in attempts for each in attempt.good])
+    of_part = iter(sizes)
+    for attempt in attempts:
+        for each in attempt.good:
+            attempt.sizes[each] = int(next(of_part))
+    if strict:
+        return
+    mixed = [attempt for attempt in attempts if attempt.bad and attempt.good]
+    yield from _allow(mixed, judge)
+    needy = [attempt for attempt in mixed if not attempt.allowed and len(attempt.good) > 1]
+    for attempt in needy:
+        attempt.join_smallest()
+    yield from _allow(needy, judge)
+
+
+def _note(asked: Sequence[tuple[_Attempt, int]], empty: Flags, good: Flags) -> None:
+    for (attempt, each), is_empty, is_good in zip(asked, empty, good, strict=True):
+        if is_good:
+            attempt.good.append(each)
+        elif not is_empty:
+            attempt.bad.append(each)
+
+
+def _allow(attempts: Sequence[_Attempt], judge: Judge) -> Script[None]:
+    """Allow the attempts whose rest is private."""
+    if attempts:
+        _, fine = yield from judge.verdicts([attempt.rest() for attempt in attempts])
+        for attempt, allowed in zip(attempts, fine, strict=True):
+            attempt.allowed = bool(allowed)
+
+
+def _narrow(settings: Settings, judge: Judge, groups: Sequence[Group]) -> Script[list[Group]]:
+    """Make every cell as narrow as the group's records allow: they are shown with it, and it tells more."""
+    cells = [list(group.cells) for group in groups]
+    waiting = [(number, at) for number in range(len(groups)) for at in range(len(settings.released))]
+    while True:
+        families, whose = [], []
+        for number, at in waiting:
+            ranges = settings.axes[at].children(cells[number][at])
+            if ranges:
+                families.append(split(settings.ranks[at], groups[number].rows, ranges))
+                whose.append((number, at, ranges))
+        if not families:
+            break
+        found = yield from judge.sole(families)
+        waiting = []
+        for (number, at, ranges), only in zip(whose, found, strict=True):
+            if only >= 0:
+                cells[number][at] = ranges[only]
+                waiting.append((number, at))
+    return [replace(group, cells=tuple(cell)) for group, cell in zip(groups, cells, strict=True)]
+
+
+def split(ranks: Ranks, rows: Rows, ranges: Sequence[Range]) -> list[Rows]:
+    """The rows within each of these ranges, which stand in order side by side."""
+    starts = np.array([lo for lo, _ in ranges], np.int64)
+    child = np.searchsorted(starts, ranks[rows], "right") - 1
+    order = np.argsort(child, kind="stable")
+    ends = np.searchsorted(child[order], np.arange(len(ranges) + 1))
+    return [rows[order[ends[each] : ends[each + 1]]] for each in range(len(ranges))]

@@ -1,0 +1,155 @@
+"""`masquerade mashup` of providers that hold the same columns: real processes, with a third party and without."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from cli.test_mashup import alive, launch, masquerade, rows
+from masquerade.data.people import generate_people, people_taxonomies
+from masquerade.net.transcript import read_transcript
+
+HOUSES = ("north", "south", "west")
+JOB = """
+[parties.north]
+source = "north.csv"
+[parties.south]
+source = "south.csv"
+[parties.west]
+source = "west.csv"
+
+[attributes.birth_date]
+type = "date"
+min = 1900-01-01
+max = 2020-01-01
+[attributes.salary]
+type = "continuous"
+[attributes.town]
+taxonomy = "taxonomies/town.csv"
+[attributes.job]
+taxonomy = "taxonomies/job.yaml"
+
+[roles]
+sensitive = ["children"]
+identifiers = ["ssn", "name"]
+
+[[privacy]]
+model = "k-anonymity"
+qid = ["birth_date", "salary", "town", "job"]
+k = 6
+[[privacy]]
+model = "l-diversity"
+qid = ["birth_date", "salary", "town", "job"]
+l = 2
+[[privacy]]
+model = "m-privacy"
+m = 1
+
+[algorithm]
+name = "mondrian"
+"""
+
+
+def deal(folder: Path, n: int, job: str = JOB) -> pa.Table:
+    people = generate_people(n)
+    (folder / "taxonomies").mkdir(exist_ok=True)
+    for name, text in people_taxonomies().items():
+        (folder / "taxonomies" / name).write_text(text)
+    for at, name in enumerate(HOUSES):
+        pa.csv.write_csv(people.take(pa.array(np.arange(at, n, 3))), folder / f"{name}.csv")
+    (folder / "job.toml").write_text(job)
+    return people
+
+
+def test_with_and_without_a_third_party(tmp_path: Path) -> None:
+    people = deal(tmp_path, 300)
+    done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["third_party"] == "secure"
+    assert summary["released"] == summary["rows"] == 300
+    assert summary["requirements"][0]["model"] == "m-privacy"
+    assert all(each["holds"] for each in summary["requirements"])
+    assert set(summary["bytes_sent"]) == set(HOUSES)
+    assert "common_records" not in summary
+    assert summary["rounds"] > 2
+    secure = rows(tmp_path / "release.csv")
+    assert sum(secure.values()) == 300
+    children = Counter(row[-1] for row in secure.elements())
+    assert children == Counter(map(str, people["children"].to_pylist()))
+    assert (tmp_path / "report.html").exists()
+    kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "north.jsonl")}
+    assert "shared-masked" in kinds
+    assert "collaborate-records" not in kinds
+
+    (tmp_path / "job.toml").write_text(JOB + 'third_party = "trusted"\n\n[output]\nkeep_provider = true\n')
+    done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    trusted = rows(tmp_path / "release.csv")
+    assert {row[-1] for row in trusted} == set(HOUSES)
+    assert Counter(row[:-1] for row in trusted.elements()) == secure
+    assert json.loads(done.stdout)["metrics"] == pytest.approx(summary["metrics"])
+    kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "north.jsonl")}
+    assert kinds == {"collaborate-records", "received"}
+    verified = masquerade("verify", "release.csv", "--job", "job.toml", cwd=tmp_path)
+    assert verified.returncode == 0, verified.stderr
+
+    (tmp_path / "job.toml").write_text(JOB + 'third_party = "trusted"\nchoose = "certainty"\n')
+    done = masquerade("mashup", "job.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "300 records of all providers" in done.stdout
+
+
+MISTAKES = {
+    "id": (JOB.replace('"north.csv"', '"north.csv"\nid = "ssn"'), 2, "parties.north.id: belongs to parties"),
+    "column": (JOB.replace('["children"]', '["illness"]'), 2, 'north has no column "illness"'),
+    "flat": (JOB.replace('"taxonomies/town.csv"', '"flat"'), 2, '"flat" is made of all providers'),
+    "choose": (JOB + 'choose = "fitness"\n', 2, "algorithm.choose: looks at counts"),
+    "word": (JOB + 'third_party = "trustd"\n', 2, 'must be one of "trusted", "secure"'),
+    "model": (
+        JOB.replace('model = "l-diversity"', 'model = "t-closeness"').replace("l = 2", "t = 0.9"),
+        2,
+        "t-closeness cannot be tested",
+    ),
+    "other algorithm": (
+        JOB.replace('name = "mondrian"', 'name = "tds"\nthird_party = "trusted"'),
+        2,
+        "algorithm.third_party: belongs to providers of the same columns",
+    ),
+    "k": (JOB.replace("k = 6", "k = 200"), 1, "cannot be reached"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: str) -> None:
+    job, code, problem = MISTAKES[name]
+    deal(tmp_path, 60, job)
+    done = masquerade("mashup", "job.toml", cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert problem in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "release.csv").exists()
+
+
+def test_a_killed_provider_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    deal(tmp_path, 3000)
+    launched, started = launch(tmp_path)
+    time.sleep(1.0)
+    victim = started[-1]
+    assert alive(victim)
+    os.kill(victim, signal.SIGKILL)
+    output, errors = launched.communicate(timeout=120)
+    assert launched.returncode == 3, errors
+    assert "error: party " in errors
+    assert "Traceback" not in errors
+    assert output == ""
+    assert not (tmp_path / "release.csv").exists()

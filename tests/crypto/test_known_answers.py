@@ -1,0 +1,295 @@
+"""Known answers: with a fixed source of randomness every message and every key is the one that is written down here.
+
+A change of format, of derivation or of order would make parties of two versions misunderstand each other, or reuse what
+must not be reused; so it must be noticed. Beside the pinned digests, the extension, the tables and the trees are
+computed once more from their definitions, with Python's own numbers and one block at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from crypto.two_parties import set_up
+from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
+from masquerade.crypto.circuit import to_bits
+from masquerade.crypto.circuits_library import BidWords, duel, undefeated
+from masquerade.crypto.garble import Delta, Evaluator, Garbler
+from masquerade.crypto.gmw import SharedEvaluation, share_message
+from masquerade.crypto.hashing import derive_key, expand
+from masquerade.crypto.one_of_n import TableReceiver, TableSender
+from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
+from masquerade.crypto.rings import PowerOfTwo, PrimeField
+from masquerade.crypto.stretched_rows import RowSums, word_for
+from masquerade.crypto.transfer_batches import SentBatch
+from masquerade.crypto.triples import TripleMaking
+from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
+
+CHOICES = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1], np.uint8)
+
+
+@pytest.fixture(autouse=True)
+def fixed_randomness(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every "random" byte comes from SHAKE-256 over the number of the call."""
+    calls = 0
+
+    def bytes_of_call(count: int) -> bytes:
+        nonlocal calls
+        calls += 1
+        return hashlib.shake_256(b"masquerade, known answers %d" % calls).digest(count)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "urandom", bytes_of_call)
+        yield
+
+
+def digest(*parts: bytes | np.ndarray) -> str:
+    """Sixteen digits that stand for all parts in their order."""
+    total = hashlib.sha256()
+    for part in parts:
+        data = part if isinstance(part, bytes) else np.ascontiguousarray(part).tobytes()
+        total.update(len(data).to_bytes(8, "big") + data)
+    return total.hexdigest()[:16]
+
+
+# The definitions, one block at a time. A block is a number; its bytes are the number's, the lowest first.
+
+
+def aes(key: bytes, number: int) -> int:
+    cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+    return int.from_bytes(cipher.update(number.to_bytes(16, "little")), "little")
+
+
+def hashed(key: bytes, number: int, tweak: int) -> int:
+    inner = aes(key, number)
+    return aes(key, inner ^ tweak) ^ inner
+
+
+def numbers(blocks: np.ndarray) -> list[int]:
+    return [int(low) | int(high) << 64 for low, high in blocks.reshape(-1, 2)]
+
+
+def bytes_of(number: int) -> bytes:
+    return number.to_bytes(16, "little")
+
+
+def test_keys_of_purposes() -> None:
+    """SHA-256 over lengths and parts, cut to 16 bytes."""
+    text = b"masquerade/crypto/1\0" + (7).to_bytes(8, "big") + b"session" + (4).to_bytes(8, "big") + b"duel"
+    assert derive_key(b"session", b"duel") == hashlib.sha256(text).digest()[:16]
+    assert derive_key(b"session", b"duel").hex() == "b6ecbb40a62329ec48d012bfff3e76b0"
+
+
+def test_base_transfers() -> None:
+    sender, receiver = BaseSender(b"known", 10), BaseReceiver(b"known", CHOICES)
+    keys, taken = sender.receive(receiver.message()), receiver.receive(sender.message())
+    assert np.array_equal(keys[np.arange(10), CHOICES], taken)
+    assert digest(sender.message()) == "895e4ce60f686916"
+    assert digest(receiver.message()) == "3af686444f508978"
+    assert digest(keys) == "9d72357882ba6051"
+
+
+def test_extended_transfers() -> None:
+    sender, receiver = set_up(b"known")
+    message, received = receiver.extend(CHOICES)
+    parts = sender.extend(message, 10).split([3, 2, 2, 3])
+    theirs = received.split([3, 2, 2, 3])
+    zeros, ones = parts[0].random()
+    blocks, told = parts[1].correlate_xor(np.array([5, 6], np.uint64))
+    elements, answer = parts[2].correlate(PrimeField(65537), np.array([7, 8], np.uint64))
+    rows = np.arange(60, dtype=np.uint8).reshape(2, 3, 10)
+    chosen = parts[3].send(rows[0], rows[1])
+    assert digest(message) == "d2837bb377912fba"
+    assert digest(zeros, ones, theirs[0].random()) == "53cfb60a3c365dcb"
+    assert digest(blocks, told, theirs[1].correlated_xor(told)) == "e2941934a1e01c61"
+    assert digest(elements, answer, theirs[2].correlated(PrimeField(65537), answer)) == "223cbf80b5083a12"
+    assert digest(chosen, theirs[3].receive(chosen, 10)) == "32520db6c1e1b2a2"
+
+
+def test_extended_transfers_by_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """q_j = t_j ⊕ r_j·s by columns of AES in counter mode; the two blocks are H(q_j, j) and H(q_j ⊕ s, j)."""
+    seeds: list[np.ndarray] = []
+    honest = BaseSender.receive
+
+    def watched(self: BaseSender, message: bytes) -> np.ndarray:
+        seeds.append(honest(self, message))
+        return seeds[-1]
+
+    monkeypatch.setattr(BaseSender, "receive", watched)
+    sender, receiver = set_up(b"known")
+    secret = numbers(sender._secret)[0]
+    message, received = receiver.extend(CHOICES)
+    sent: SentBatch = sender.extend(message, 10)
+    zeros, ones = (numbers(blocks) for blocks in sent.random())
+    # Each column is 64 bits long: ten that serve, and padding.
+    columns = [
+        [int.from_bytes(expand(key.tobytes(), 8).tobytes(), "little") for key in pair] for pair in seeds[0]
+    ]
+    picks = sum(int(bit) << at for at, bit in enumerate(CHOICES))
+    told = b"".join((t ^ other ^ picks).to_bytes(8, "little") for t, other in columns)
+    assert message == (0).to_bytes(8, "little") + (10).to_bytes(8, "little") + told
+    key = derive_key(b"known", b"transfer-hash")
+    for transfer, choice in enumerate(CHOICES.tolist()):
+        t = sum((column[0] >> transfer & 1) << place for place, column in enumerate(columns))
+        q = t ^ (secret if choice else 0)
+        assert zeros[transfer] == hashed(key, q, transfer)
+        assert ones[transfer] == hashed(key, q ^ secret, transfer)
+    assert numbers(received.random()) == [
+        (zeros, ones)[choice][at] for at, choice in enumerate(CHOICES.tolist())
+    ]
+
+
+def test_tables() -> None:
+    sender, receiver = set_up(b"known")
+    offering, asking = TableSender(b"known", sender), TableReceiver(b"known", receiver)
+    wanted = np.array([4, 0, 2], np.uint64)
+    tables = np.arange(3 * 5 * 2, dtype=np.uint8).reshape(3, 5, 2)
+    ask = asking.ask(wanted, 5)
+    answer = offering.offer(ask, tables)
+    assert asking.receive(answer, 2).tolist() == [[8, 9], [10, 11], [24, 25]]
+    assert digest(ask, answer) == "d541ca49d554fc50"
+    bits = offering.offer_bits(asking.ask(wanted, 5), tables[:, :, 0] & 1)
+    assert digest(bits) == "d240d9df774bfa51"
+
+
+def test_tables_by_definition() -> None:
+    """Entry (h, l) of a table of 2 × 2 is under G(R_h)[l] ⊕ G(C_l)[h], with one digit each."""
+    sender, receiver = set_up(b"known")
+    pairs: list[tuple[list[int], list[int]]] = []
+    honest = sender.extend
+
+    class Watched:
+        def extend(self, message: bytes, count: int) -> SentBatch:
+            batch = honest(message, count)
+            pads = batch._pads(2)
+            pairs.append((numbers(pads[0]), numbers(pads[1])))
+            return batch
+
+    offering = TableSender(b"known", Watched())  # type: ignore[arg-type] # a sender that lets us look
+    asking = TableReceiver(b"known", receiver)
+    table = np.array([[[1], [2], [3], [4]]], np.uint8)
+    answer = offering.offer(asking.ask(np.array([2], np.uint64), 4), table)
+    keys, masks = derive_key(b"known", b"one-of-n/keys"), derive_key(b"known", b"one-of-n/masks")
+    lower, upper = zip(*pairs[0], strict=True)  # the two random keys of the lower, and of the upper digit
+    for high in (0, 1):
+        row = hashed(keys, upper[high], (high << 16 | 0) << 64)
+        for low in (0, 1):
+            column = hashed(keys, lower[low], (low << 16 | 1) << 64)
+            mask = bytes_of(hashed(masks, row, 0))[low] ^ bytes_of(hashed(masks, column, 1))[high]
+            assert answer[2 * high + low] == mask ^ table[0, 2 * high + low, 0]
+
+
+def test_trees() -> None:
+    sender, receiver = set_up(b"known")
+    planting, picking = TreeSender(b"known", sender), TreeReceiver(b"known", receiver)
+    ask = picking.ask(np.array([0, 4, 2], np.uint64), 5)
+    leaves, answer = planting.plant(ask, 3, 5)
+    heard = picking.receive(answer)
+    assert digest(ask, answer) == "d5a60124d16bc1b8"
+    assert digest(leaves, heard) == "7b09212a4448a9e9"
+
+
+def test_trees_by_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node's children are H(node, (number of the tree, 2·level + side))."""
+    sender, receiver = set_up(b"known")
+    planting, picking = TreeSender(b"known", sender), TreeReceiver(b"known", receiver)
+    planting.plant(picking.ask(np.array([1], np.uint64), 3), 1, 3)  # so that the next has number 1
+    picking._waiting = None
+    ask = picking.ask(np.array([5], np.uint64), 6)
+    root = bytes(range(16))
+    monkeypatch.setattr(
+        "masquerade.crypto.punctured_trees.random_blocks",
+        lambda count: np.frombuffer(root * count, np.uint64).reshape(count, 2),
+    )
+    leaves, _ = planting.plant(ask, 1, 6)
+    key = derive_key(b"known", b"punctured-trees")
+    level = [int.from_bytes(root, "little")]
+    for depth in range(3):
+        level = [hashed(key, node, 1 | (2 * depth + side) << 64) for node in level for side in (0, 1)]
+    assert numbers(leaves) == level[:6]
+
+
+def test_stretched_rows_and_unit_products() -> None:
+    """A row's words are π(s ⊕ (c‖c)) plus the seed, lane by lane; the table of one record follows from them."""
+    word = word_for(100)
+    seeds = np.arange(3 * 1 * 2, dtype=np.uint64).reshape(3, 1, 2)
+    rows = RowSums(b"known", 3, 11, word, workers=1)
+    totals = rows.add(seeds)
+    key = derive_key(b"known", b"stretched-rows")
+    expected = np.zeros((3, 16), np.uint16)
+    for leaf, seed in enumerate(numbers(seeds)):
+        for block in (1, 2):
+            made = bytes_of(aes(key, seed ^ (block | block << 64)))
+            lanes = np.frombuffer(made, np.uint16) + np.frombuffer(bytes_of(seed), np.uint16)
+            expected[leaf, 8 * block - 8 : 8 * block] = lanes
+    assert np.array_equal(rows.total(), expected[:, :11])
+    assert np.array_equal(totals[0], expected[:, :11].sum(axis=0, dtype=np.uint16))
+
+    sender, receiver = set_up(b"known")
+    planter = UnitPlanter(b"known", sender, 4, 3, word)
+    picker = UnitPicker(b"known", receiver, 4, 3, word)
+    ask = picker.ask(np.array([3, 0, 0], np.uint64))
+    trees, told = planter.plant(ask, np.array([1, 2, 3], np.uint64))
+    picker.receive(trees, told)
+    assert digest(ask, trees, told, picker.share(), planter.share()) == "699f6d9e9cc95456"
+
+
+def test_a_garbled_duel() -> None:
+    words, delta = BidWords(6, 2), Delta()
+    circuit = duel(words.width, True)
+    garbling = Garbler(derive_key(b"known", b"duel"), delta).garble(circuit, 1)
+    labels = {
+        "left": garbling.encode("left", words.bits((5, 1))),
+        "right": garbling.encode("right", words.bits((7, 2))),
+    }
+    held = Evaluator(derive_key(b"known", b"duel")).evaluate(circuit, 1, garbling.tables, labels)
+    tags = garbling.reveal("left wins", "right wins")
+    read = held.decode(tags, "left wins", "right wins")
+    assert [int(bits[0, 0]) for bits in read.values()] == [0, 1]
+    assert digest(delta.block, *labels.values()) == "0e9044a8e3b1ee04"
+    assert digest(garbling.tables) == "29a77ba584418172"
+    assert digest(tags, held.labels("left wins", "right wins")) == "0541a9906d4a4621"
+
+
+def test_triples_and_a_shared_evaluation() -> None:
+    """Three parties find who won all its duels; the pairs' transfers are stood in for by fixed bits."""
+    parties = [TripleMaking(8) for _ in range(3)]
+    for left, right in ((0, 1), (0, 2), (1, 2)):
+        zeros, ones = (np.frombuffer(os.urandom(16), np.uint8) & 1 for _ in range(2))
+        correction = parties[left].correct(right, zeros, ones)
+        taken = np.where(parties[right].choices == 1, ones, zeros).astype(np.uint8)
+        parties[right].absorb(left, taken, correction)
+    triples = [each.triples(3) for each in parties]
+    won = {"0 1": 1, "1 0": 0, "0 2": 1, "2 0": 0, "1 2": 0, "2 1": 1}
+    evaluations = []
+    for me in range(3):
+        shares = {
+            name: np.array([[bit ^ 1 if str(me) == name[0] else int(str(me) == name[2])]], np.uint8)
+            for name, bit in won.items()
+        }
+        evaluations.append(SharedEvaluation(undefeated(3), me, 3, shares, triples[me]))
+    told = [each.message for each in evaluations]
+    assert all(message is not None for message in told)
+    for me, each in enumerate(evaluations):
+        each.hear([message for other, message in enumerate(told) if other != me and message is not None])
+    results = [each.shares("winner") for each in evaluations]
+    assert (results[0] ^ results[1] ^ results[2])[:, 0].tolist() == [1, 0, 0]
+    assert digest(*(message or b"" for message in told), *map(share_message, results)) == "49f32d13c4b5e3c0"
+
+
+def test_elements_of_rings_and_bits_of_words() -> None:
+    seed = bytes(range(16))
+    assert (
+        digest(PowerOfTwo(20).from_seed(seed, 9), PrimeField(2**61 - 1).from_seed(seed, 9))
+        == "cea3360c1e3aca6d"
+    )
+    assert digest(expand(seed, 40)) == "c3ba65b70ffbfe70"
+    assert to_bits([6], 4)[:, 0].tolist() == [0, 1, 1, 0]
+    # A candidate, the score shifted by 2^5, and the position counted from the last.
+    assert BidWords(6, 2).word((5, 1)) == 0b1_100101_10
+    assert BidWords(6, 2).word(None) == 0

@@ -1,0 +1,241 @@
+"""Providers of the same columns: with a third party and without, the release is the same, and m-private."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.net.memory import Wire, run_together
+from masquerade.privacy.m_privacy import MPrivacy
+from masquerade.protocol.collaborate.provider import provider
+from masquerade.protocol.collaborate.third_party import third_party
+from masquerade.protocol.contract import EVERYBODY, Collaboration, Contract, Contribution, written_requirement
+from masquerade.protocol.party import ASSEMBLER
+
+JOBS = Taxonomy(
+    Branch(
+        "any",
+        (
+            Branch("office", (Branch("clerk"), Branch("lawyer"), Branch("writer"))),
+            Branch("craft", (Branch("baker"), Branch("smith"))),
+            Branch("none"),
+        ),
+    )
+)
+SCHEMA = mq.Schema(
+    [mq.Attribute("job", taxonomy=JOBS), mq.Attribute("age", "continuous"), mq.Attribute("ill")],
+)
+QID = ["job", "age"]
+HOUSES = ("abbey", "burgh", "clinic", "dale")
+ILLNESSES = ("ague", "bruise", "cold", "dropsy")
+
+
+def table_of(records: list[tuple[str, Any, str]]) -> mq.Table:
+    jobs, ages, ills = zip(*records, strict=True)
+    return mq.Table(pa.table({"job": list(jobs), "age": list(ages), "ill": list(ills)}), SCHEMA)
+
+
+def contract_of(requirement: mq.Requirement, m: int, parties: tuple[str, ...], **terms: Any) -> Contract:
+    return Contract(
+        parties=parties,
+        columns=(
+            Contribution("job", EVERYBODY, "attribute"),
+            Contribution("age", EVERYBODY, "attribute"),
+            Contribution("ill", EVERYBODY, "sensitive"),
+        ),
+        requirements=tuple(written_requirement(part) for part in requirement.parts),
+        score="",
+        algorithm="mondrian",
+        collaboration=Collaboration(m, **terms),
+    )
+
+
+def collaborate(contract: Contract, tables: dict[str, mq.Table], wire: Wire | None = None) -> Any:
+    scripts: dict[str, Any] = {name: provider(name, contract, table) for name, table in tables.items()}
+    scripts[ASSEMBLER] = third_party(contract, SCHEMA)
+    return run_together(scripts, wire)[ASSEMBLER]
+
+
+def rows(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row.values()) for row in table.to_pylist())
+
+
+def requirement_of(k: int, l: int) -> mq.Requirement:  # noqa: E741 # the papers' name
+    alone = mq.KAnonymity(QID, k=k)
+    return alone & mq.LDiversity(QID, l=l, sensitive="ill") if l > 1 else alone
+
+
+record = st.tuples(
+    st.sampled_from(JOBS.leaves),
+    st.integers(-3, 40) | st.sampled_from([18, 19, 20]),
+    st.sampled_from(ILLNESSES),
+)
+
+
+@st.composite
+def houses(draw: st.DrawFn, most: int = 4) -> dict[str, mq.Table]:
+    names = HOUSES[: draw(st.integers(2, most))]
+    return {name: table_of(draw(st.lists(record, min_size=1, max_size=40))) for name in names}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    tables=houses(),
+    k=st.integers(1, 6),
+    l=st.integers(1, 3),
+    m=st.integers(0, 4),
+    strict=st.booleans(),
+    aware=st.booleans(),
+)
+def test_without_a_third_party_the_release_is_the_same(
+    tables: dict[str, mq.Table],
+    k: int,
+    l: int,  # noqa: E741 # the papers' name
+    m: int,
+    strict: bool,
+    aware: bool,
+) -> None:
+    requirement = requirement_of(k, l)
+    made = []
+    for mode in ("trusted", "secure"):
+        terms = {"third_party": mode, "strict": strict, "provider_aware": aware, "keep_provider": True}
+        contract = contract_of(requirement, m, tuple(tables), **terms)
+        try:
+            made.append(collaborate(contract, tables))
+        except mq.AnswerIsNo as error:
+            made.append(str(error))
+    trusted, secure = made
+    if isinstance(trusted, str):
+        assert secure == trusted
+        # All records in one group are refused rightly.
+        whole = pa.concat_tables([each.arrow for each in tables.values()])
+        named = [name for name, each in tables.items() for _ in range(len(each))]
+        one = pa.table(
+            {"job": ["any"] * len(named), "age": ["*"] * len(named), "ill": whole["ill"], "house": named}
+        )
+        assert not mq.verify(one, MPrivacy(m, requirement, "house")).holds
+        return
+    assert rows(secure.table) == rows(trusted.table)
+    assert secure.metrics == pytest.approx(trusted.metrics)
+    assert secure.summary["groups_by_providers"] == trusted.summary["groups_by_providers"]
+    check_release(tables, secure.table, requirement, m)
+
+
+def check_release(
+    tables: dict[str, mq.Table], release: pa.Table, requirement: mq.Requirement, m: int
+) -> None:
+    """m-private by the general check, and every record is in a cell that covers it."""
+    assert mq.verify(release, MPrivacy(m, requirement, "provider")).holds
+    for name, table in tables.items():
+        mine = [row for row in release.to_pylist() if row["provider"] == name]
+        assert Counter(row["ill"] for row in mine) == Counter(table.arrow["ill"].to_pylist())
+        for attribute in QID:
+            originals = np.sort(table.column(attribute).ranks)
+            ranges = [table.column(attribute).domain.range_of(row[attribute]) for row in mine]
+            assert _can_be_matched(originals.tolist(), ranges)
+
+
+def _can_be_matched(originals: list[int], ranges: list[tuple[int, int] | None]) -> bool:
+    """Whether each original lies in a range of its own: smallest first, into the range that ends first."""
+    waiting = sorted((each for each in ranges if each is not None), key=lambda each: each[1])
+    for value in originals:
+        fitting = next((each for each in waiting if each[0] <= value < each[1]), None)
+        if fitting is None:
+            return False
+        waiting.remove(fitting)
+    return not waiting
+
+
+def test_the_provider_is_dropped_unless_it_is_kept() -> None:
+    tables = {name: table_of([("clerk", 30 + at, "cold")] * 9) for at, name in enumerate(HOUSES[:3])}
+    for mode in ("trusted", "secure"):
+        contract = contract_of(requirement_of(3, 1), 1, HOUSES[:3], third_party=mode)
+        release = collaborate(contract, tables)
+        assert release.table.column_names == ["job", "age", "ill"]
+        assert release.summary["released"] == 27
+        assert release.summary["requirements"][0]["model"] == "m-privacy"
+        assert release.settings["third_party"] == mode
+
+
+def test_numbers_are_cut_at_public_places_and_narrowed() -> None:
+    """Ages from 33 to 34, below 64: halves of [0, 64) down to the cell that holds both."""
+    tables = {name: table_of([("clerk", 33, "cold"), ("clerk", 34, "cold")] * 4) for name in HOUSES[:2]}
+    release = collaborate(contract_of(requirement_of(8, 1), 0, HOUSES[:2]), tables)
+    assert set(release.table["age"].to_pylist()) == {"[33, 34)", "[34, 35)"}
+    assert set(release.table["job"].to_pylist()) == {"clerk"}
+    coarse = collaborate(contract_of(requirement_of(16, 1), 0, HOUSES[:2]), tables)
+    assert set(coarse.table["age"].to_pylist()) == {"[32, 36)"}
+
+
+def test_decimals_and_negative_numbers_have_axes_of_their_own() -> None:
+    tables = {
+        "abbey": table_of([("smith", -1.5, "cold")] * 4 + [("smith", 2.25, "cold")] * 4),
+        "burgh": table_of([("smith", -1, "cold")] * 4 + [("smith", 3, "cold")] * 4),
+    }
+    for mode in ("trusted", "secure"):
+        release = collaborate(
+            contract_of(requirement_of(8, 1), 0, ("abbey", "burgh"), third_party=mode), tables
+        )
+        # Hundredths between −4 and 4; both groups are narrowed to the half that holds them.
+        assert rows(release.table) == Counter(
+            {("smith", "[-2, 0)", "cold"): 8, ("smith", "[2, inf)", "cold"): 8}
+        )
+
+
+def test_small_children_stay_together_at_their_parent() -> None:
+    records = [("clerk", 5, "cold")] * 10 + [("baker", 5, "cold")] * 10 + [("none", 5, "cold")] * 2
+    tables = {name: table_of(records) for name in HOUSES[:3]}
+    release = collaborate(contract_of(requirement_of(10, 1), 1, HOUSES[:3]), tables)
+    # "none" cannot stand alone; of the two others, equally large, the first stays with it at "any".
+    assert Counter(release.table["job"].to_pylist()) == Counter({"baker": 30, "any": 36})
+    strict = collaborate(
+        contract_of(requirement_of(10, 1), 1, HOUSES[:3], strict=True, provider_aware=False), tables
+    )
+    assert set(strict.table["job"].to_pylist()) == {"any"}
+
+
+def test_a_flat_taxonomy_needs_a_third_party() -> None:
+    schema = mq.Schema(
+        [mq.Attribute("job", taxonomy="flat"), mq.Attribute("age", "continuous"), mq.Attribute("ill")]
+    )
+    tables = {name: mq.Table(table_of([("clerk", 5, "cold")] * 5).arrow, schema) for name in HOUSES[:2]}
+    contract = contract_of(requirement_of(2, 1), 1, HOUSES[:2])
+    with pytest.raises(mq.BadInput, match="attribute job: a flat taxonomy"):
+        run_together({name: provider(name, contract, table) for name, table in tables.items()})
+
+
+@pytest.mark.parametrize("choose", ["certainty", "fitness"])
+def test_a_trusted_third_party_may_look_at_all_counts(choose: str) -> None:
+    random = np.random.default_rng(5)
+    tables = {
+        name: table_of(
+            [
+                (str(random.choice(JOBS.leaves)), int(random.integers(18, 70)), str(random.choice(ILLNESSES)))
+                for _ in range(60)
+            ]
+        )
+        for name in HOUSES[:3]
+    }
+    requirement = requirement_of(5, 2)
+    contract = contract_of(
+        requirement, 1, HOUSES[:3], third_party="trusted", choose=choose, keep_provider=True
+    )
+    release = collaborate(contract, tables)
+    check_release(tables, release.table, requirement, 1)
+    joined = pa.concat_tables([each.arrow for each in tables.values()])
+    named = pa.array([name for name in HOUSES[:3] for _ in range(60)])
+    alone = mq.anonymize(
+        mq.Table(joined.append_column("house", named), SCHEMA),
+        MPrivacy(1, requirement, "house"),
+        mq.ProviderAwareMondrian(choose=choose),
+        sensitive=["ill"],
+    )
+    assert rows(release.table.drop_columns(["provider"])) == rows(alone.table)

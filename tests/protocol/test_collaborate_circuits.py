@@ -1,0 +1,136 @@
+"""The circuits give the plain criterion's answers, and the plain criterion is m-privacy's definition."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from masquerade.crypto.circuit import evaluate, to_bits
+from masquerade.protocol.collaborate import circuits, criterion
+from masquerade.protocol.collaborate.criterion import Criterion
+from masquerade.protocol.collaborate.tree import providers_apart
+
+
+def by_definition(counts: Any, m: int, k: int, l: int) -> bool:  # noqa: E741 # the papers' name
+    """Definition 2.1 on providers × values, by brute force over all coalitions."""
+    feeding = np.flatnonzero(counts.sum(axis=1))
+    if not feeding.size:
+        return False
+    for size in range(min(m, feeding.size - 1) + 1):
+        for coalition in combinations(feeding, size):
+            rest = np.delete(counts, coalition, axis=0).sum(axis=0)
+            if rest.sum() < k or np.count_nonzero(rest) < l:
+                return False
+    return True
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Criterion, Any]:
+    n, n_values = draw(st.integers(2, 5)), draw(st.integers(1, 4))
+    least = draw(st.integers(1, 3))
+    made = Criterion(
+        n, draw(st.integers(0, 5)), draw(st.integers(1, 9)), (("ill", least),) if least > 1 else ()
+    )
+    cell = st.integers(0, 6) | st.just(0)
+    group = st.lists(st.lists(cell, min_size=n_values, max_size=n_values), min_size=n, max_size=n)
+    return made, np.array(draw(st.lists(group, min_size=1, max_size=9)))
+
+
+def asked(made: Criterion, matrices: Any) -> tuple[Any, list[Any]]:
+    present = [matrices > 0] if made.diversities else []
+    return matrices.sum(axis=2), present
+
+
+def in_a_circuit(made: Criterion, counts: Any, present: list[Any]) -> dict[str, Any]:
+    circuit = circuits.private(made, tuple(each.shape[2] for each in present))
+    inputs = {
+        f"provider {each}": circuits.private_input(
+            made, counts[:, each], [flags[:, each] for flags in present]
+        )
+        for each in range(made.n_providers)
+    }
+    return {name: bits[0].astype(bool) for name, bits in evaluate(circuit, inputs).items()}
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=cases())
+def test_the_criterion_is_the_definition_and_the_circuit_is_the_criterion(
+    case: tuple[Criterion, Any],
+) -> None:
+    made, matrices = case
+    counts, present = asked(made, matrices)
+    least = made.diversities[0][1] if made.diversities else 1
+    right = [by_definition(matrix, made.m, made.k, least) for matrix in matrices]
+    assert made.good(counts, present).tolist() == right
+    found = in_a_circuit(made, counts, present)
+    assert found["good"].tolist() == right
+    assert found["empty"].tolist() == (counts.sum(axis=1) == 0).tolist()
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=cases())
+def test_with_many_coalitions_the_test_is_sufficient(case: tuple[Criterion, Any]) -> None:
+    made, matrices = case
+    counts, present = asked(made, matrices)
+    least = made.diversities[0][1] if made.diversities else 1
+    circuits.private.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(criterion, "MOST_LOOK_UPS", 0)
+        good = made.good(counts, present)
+        assert in_a_circuit(made, counts, present)["good"].tolist() == good.tolist()
+    circuits.private.cache_clear()
+    for matrix, verdict in zip(matrices, good, strict=True):
+        assert by_definition(matrix, made.m, made.k, least) or not verdict
+
+
+def test_a_value_that_more_than_m_hold_cannot_be_taken_away() -> None:
+    made = Criterion(12, 4, 1, (("ill", 2),))
+    assert not made.is_exact(20)
+    present = np.zeros((2, 12, 20), bool)
+    present[0, :5, 3] = present[0, 4:9, 7] = True  # two values of five providers each
+    present[1, :5, 3] = present[1, 4:8, 7] = True  # one of them has only four
+    counts = present.sum(axis=2)
+    assert made.good(counts, [present]).tolist() == [True, False]
+
+
+def test_only_requirements_that_gain_from_records_are_taken() -> None:
+    with pytest.raises(mq.BadInput, match="t-closeness cannot be tested"):
+        Criterion.of(3, 1, [mq.TCloseness(["age"], t=0.2, sensitive="ill")])
+    taken = Criterion.of(
+        3,
+        1,
+        [mq.KAnonymity(["age"], k=4), mq.PSensitiveKAnonymity(["age"], p=2, k=7, sensitive="ill")],
+    )
+    assert (taken.k, taken.diversities) == (7, (("ill", 2),))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8), st.integers(2, 4))
+def test_the_only_child_with_records_is_found(rows: list[list[bool]], n: int) -> None:
+    """Row i says which child a provider (in turn) has records of."""
+    has = np.array([[rows[(each + at) % len(rows)] for each in range(n)] for at in range(len(rows))])
+    inputs = {f"provider {each}": has[:, each].T.astype(np.uint8) for each in range(n)}
+    found = evaluate(circuits.sole(n, 3), inputs)["sole"].T
+    for flags, answer in zip(has, found, strict=True):
+        filled = flags.any(axis=0)
+        assert answer.tolist() == (filled.tolist() if filled.sum() == 1 else [False] * 3)
+
+
+def test_counts_above_k_are_cut_off() -> None:
+    made = Criterion(2, 1, 5)
+    assert (
+        circuits.private_input(made, np.array([0, 4, 5, 900]), []).tolist()
+        == np.concatenate([to_bits([0, 4, 5, 5], 3), [[1, 0, 1, 1]], [[0, 1, 1, 1]]]).tolist()
+    )
+
+
+def test_large_providers_are_set_apart_only_where_that_helps() -> None:
+    assert providers_apart([4096] * 10, 3) == ()
+    assert providers_apart([64, 8192, 64, 64], 1) == (1,)
+    assert providers_apart([64, 8192, 64, 64], 0) == ()

@@ -1,0 +1,201 @@
+"""docs/leakage.md, shown for collaborations: what is opened is the answers that the page lists, all else is noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import masquerade as mq
+from masquerade.crypto.bits import unpack
+from masquerade.net.memory import Wire
+from masquerade.net.script import decode
+from masquerade.protocol.collaborate.domains import ranges_of
+from masquerade.protocol.collaborate.messages import Rows, stacked
+from masquerade.protocol.collaborate.secret_counts import Alone
+from masquerade.protocol.collaborate.shared_bits import RING, Masked, MaskedSum, Order, Share
+from masquerade.protocol.collaborate.third_party import public_settings
+from masquerade.protocol.collaborate.tree import partition
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.party import ASSEMBLER
+from protocol.test_collaborate import (
+    HOUSES,
+    ILLNESSES,
+    JOBS,
+    QID,
+    SCHEMA,
+    collaborate,
+    contract_of,
+    requirement_of,
+    table_of,
+)
+
+AMONG_PROVIDERS = {
+    *("shared-hello", "shared-setup", "shared-order", "shared-delivery", "shared-masked"),
+    *("shared-result", "shared-sum", "collaborate-alone", "collaborate-size"),
+}
+
+
+def dealt(sizes: Sequence[int], seed: int = 3) -> dict[str, mq.Table]:
+    random = np.random.default_rng(seed)
+    return {
+        name: table_of(
+            [
+                (str(random.choice(JOBS.leaves)), int(random.integers(20, 60)), str(random.choice(ILLNESSES)))
+                for _ in range(size)
+            ]
+        )
+        for name, size in zip(HOUSES, sizes, strict=False)
+    }
+
+
+class Remembering:
+    """A judge who writes down its answers: the simulator's knowledge."""
+
+    def __init__(self, judge: Any) -> None:
+        self._judge = judge
+        self.bits: list[list[int]] = []  # of each evaluation, in order
+        self.sums: list[list[int]] = []
+        self.alone: list[tuple[list[int], Any, Any]] = []
+
+    def verdicts(self, parts: Any) -> Any:
+        empty, good = yield from self._judge.verdicts(parts)
+        self.bits.append([*map(int, empty), *map(int, good)])
+        return empty, good
+
+    def lone_verdicts(self, parts: Any) -> Any:
+        empty, good = yield from self._judge.lone_verdicts(parts)
+        self.alone.append(([owner for owner, _ in parts], empty, good))
+        return empty, good
+
+    def sizes(self, parts: Any) -> Any:
+        sizes = yield from self._judge.sizes(parts)
+        if parts:
+            self.sums.append(sizes.tolist())
+        return sizes
+
+    def sole(self, families: Any) -> Any:
+        found = yield from self._judge.sole(families)
+        for length in sorted({len(parts) for parts in families}):
+            chosen = [only for parts, only in zip(families, found, strict=True) if len(parts) == length]
+            self.bits.append([int(only == child) for child in range(length) for only in chosen])
+        return found
+
+
+def simulated(contract: Contract, tables: dict[str, mq.Table]) -> Remembering:
+    """The answers, from a run by a third party."""
+    joined = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
+    settings, judge = public_settings(contract, joined)
+    remembering = Remembering(judge)
+    age = ranges_of(joined, ["age"])["age"]
+    remembering.bits.append(age.signals(joined.column("age")).tolist())
+    for _ in partition(settings, remembering, judge, None):
+        raise AssertionError("nobody to ask")
+    return remembering
+
+
+def heard_from(wire: Wire, sender: str, kind: type[Any]) -> list[Any]:
+    receiver = next(name for name in HOUSES if name != sender)
+    return [
+        decode(heard.data, [kind])
+        for heard in wire.heard
+        if heard.sender == sender and heard.receiver == receiver and heard.kind == kind.__struct_config__.tag
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "m", "l"), [((40, 40, 40), 1, 2), ((150, 20, 20, 20), 1, 1), ((60, 60), 1, 1)]
+)
+def test_what_is_opened_is_what_the_page_lists(sizes: tuple[int, ...], m: int, l: int) -> None:  # noqa: E741
+    tables = dealt(sizes)
+    contract = contract_of(requirement_of(4, l), m, tuple(tables))
+    wire = Wire()
+    collaborate(contract, tables, wire)
+    known = simulated(contract, tables)
+
+    among = [heard for heard in wire.heard if ASSEMBLER not in (heard.sender, heard.receiver)]
+    assert {heard.kind for heard in among} <= AMONG_PROVIDERS
+    shares = [heard_from(wire, name, Share) for name in tables]
+    opened = []
+    for messages in zip(*shares, strict=True):
+        data = reduce(np.bitwise_xor, (np.frombuffer(each.data, np.uint8) for each in messages))
+        opened.append(data)
+    assert len(opened) == len(known.bits)
+    for data, bits in zip(opened, known.bits, strict=True):
+        assert unpack(data, len(bits)).tolist() == bits
+    summands = [heard_from(wire, name, MaskedSum) for name in tables]
+    for messages, totals in zip(zip(*summands, strict=True), known.sums, strict=True):
+        shown = [RING.decode(each.data, len(totals)) for each in messages]
+        assert reduce(RING.add, shown).tolist() == totals
+    for number, name in enumerate(tables):
+        for message, (owners, empty, good) in zip(heard_from(wire, name, Alone), known.alone, strict=True):
+            mine = [at for at, owner in enumerate(owners) if owner == number]
+            bits = unpack(np.frombuffer(message.bits, np.uint8), 2 * len(mine)).tolist()
+            assert bits == [*empty[mine].astype(int), *good[mine].astype(int)]
+
+
+def test_messages_among_providers_look_like_noise_and_are_as_long_whatever_the_records() -> None:
+    """Two sets of records with the same answers: same kinds, same lengths; and no bit is more likely than another."""
+    jobs = JOBS.leaves
+    many = table_of([(jobs[at % 6], 20 + at % 40, "cold") for at in range(240)])
+    other = table_of([(jobs[at % 6], 20 + at % 40, "cold") for at in range(480)])
+    views = []
+    for first, second in ((many, other), (other, many)):
+        tables = {"abbey": first, "burgh": second, "clinic": many}
+        wire = Wire()
+        collaborate(contract_of(requirement_of(5, 1), 1, tuple(tables), provider_aware=False), tables, wire)
+        views.append([heard for heard in wire.seen_by("clinic") if heard.sender != ASSEMBLER])
+    lengths = [sorted((heard.sender, heard.kind, len(heard.data)) for heard in view) for view in views]
+    assert lengths[0] == lengths[1]
+    for kind, field in ((Order, "columns"), (Masked, "data")):
+        for view in views:
+            payloads = [
+                getattr(decode(heard.data, [kind]), field)
+                for heard in view
+                if heard.kind == kind.__struct_config__.tag
+            ]
+            # Short messages are left out: the unused bits of their last byte are no noise.
+            data = b"".join(each for each in payloads if len(each) >= 32)
+            bits = np.unpackbits(np.frombuffer(data, np.uint8))
+            assert bits.size > 5_000
+            assert abs(bits.mean() - 0.5) < 0.01 + 4 / np.sqrt(bits.size)
+
+
+def test_the_assembler_gets_values_and_the_rows_of_the_release() -> None:
+    tables = dealt((40, 40, 40))
+    contract = contract_of(requirement_of(4, 2), 1, tuple(tables), keep_provider=True)
+    wire = Wire()
+    release = collaborate(contract, tables, wire)
+    assert [heard.kind for heard in wire.seen_by(ASSEMBLER)].count("collaborate-values") == 3
+    assert {heard.kind for heard in wire.seen_by(ASSEMBLER)} == {"collaborate-values", "collaborate-rows"}
+    handed = {
+        heard.sender: pa.ipc.open_stream(decode(heard.data, [Rows]).table).read_all()  # type: ignore[attr-defined]
+        for heard in wire.seen_by(ASSEMBLER)
+        if heard.kind == "collaborate-rows"
+    }
+    released = {(row["provider"], row["job"], row["age"], row["ill"]) for row in release.table.to_pylist()}
+    for name, table in handed.items():
+        assert table.column_names == [*QID, "ill"]
+        assert all(not pa.types.is_dictionary(column.type) for column in table.columns)
+        assert {(name, *row.values()) for row in table.to_pylist()} <= released
+        assert table["ill"].to_pylist() != tables[name].arrow["ill"].to_pylist()  # not in the table's order
+
+
+def test_a_provider_that_stands_alone_shows_nothing_of_its_cuts() -> None:
+    """After the largest provider is set apart, its records change no message among the others."""
+    views = []
+    for seed in (1, 2):
+        tables = dealt((1500, 12, 12, 12), seed=9)
+        tables["abbey"] = dealt((1500,), seed=seed)["abbey"]
+        wire = Wire()
+        collaborate(contract_of(requirement_of(4, 1), 1, tuple(tables)), tables, wire)
+        views.append(
+            sorted(
+                (heard.kind, len(heard.data)) for heard in wire.seen_by("burgh") if heard.sender != ASSEMBLER
+            )
+        )
+    assert views[0] == views[1]
