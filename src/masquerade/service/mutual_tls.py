@@ -99,7 +99,7 @@ async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -
         await asyncio.gather(task, return_exceptions=True)
         listening.close()
         for left in list(server.server_state.connections):
-            left.transport.abort()  # type: ignore[union-attr] # uvicorn gives up on it, and leaves it open
+            left.transport.abort()  # uvicorn gives up on it, and leaves it open
 
 
 class _Server(uvicorn.Server):
