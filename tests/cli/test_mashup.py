@@ -207,6 +207,9 @@ MISTAKES = {
 }  # fmt: skip
 
 
+PROGRESS = re.compile(r"\d+ s: ")
+
+
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: str) -> None:
     job, code, problem = MISTAKES[name]
@@ -217,7 +220,10 @@ def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: st
     done = masquerade("mashup", "job.toml", cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert problem in done.stderr
-    assert all(line.startswith("error: ") for line in done.stderr.splitlines())
+    told = [
+        line for line in done.stderr.splitlines() if not PROGRESS.match(line)
+    ]  # a slow machine hears of it
+    assert all(line.startswith("error: ") for line in told)
     assert not (tmp_path / "release.csv").exists()
     assert not (tmp_path / "transcripts").exists()
 
