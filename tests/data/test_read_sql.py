@@ -178,6 +178,16 @@ def test_a_file_that_is_no_database(folder: Path) -> None:
     assert problem("sqlite:///.", "SELECT 1", folder) == f"{folder}: a folder, where a file is expected"
 
 
+def test_a_column_name_that_is_not_utf8_is_explained(tmp_path: Path) -> None:
+    path = tmp_path / "damaged.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE t(colour TEXT); INSERT INTO t VALUES ('x');")
+    path.write_bytes(path.read_bytes().replace(b"colour", b"\x80olour"))
+    assert problem(f"sqlite:///{path}", "SELECT * FROM t", tmp_path).endswith(
+        "damaged.db: the name of a column is not UTF-8"
+    )
+
+
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_damaged_databases_read_or_are_explained(

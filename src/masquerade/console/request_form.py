@@ -234,7 +234,8 @@ class _Form:
     def _choose_class(self, name: str) -> None:
         self._draft.class_name, self._draft.class_from = name, ""
         self._draw_sharer()
-        self._draw_wishes()
+        if any(needs_sensitive(wish.model) for wish in self._draft.wishes):
+            self._draw_wishes()  # otherwise they stay, with whatever is being typed there by now
         self._changed()
 
     def _model_of(self, wish: Wish) -> Callable[[str], None]:

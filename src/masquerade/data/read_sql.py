@@ -114,7 +114,12 @@ def _run(
         if before is not None:
             cursor.execute(before)
         cursor.execute(query)
-        return cursor.fetch_arrow_table()
+        table = cursor.fetch_arrow_table()
+    try:
+        _ = table.column_names  # decoded here for the first time
+    except UnicodeDecodeError:
+        raise pa.ArrowInvalid("the name of a column is not UTF-8") from None
+    return table
 
 
 def _first_line(error: Exception) -> str:
