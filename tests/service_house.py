@@ -166,14 +166,17 @@ class House:
         heads = {"bank": "ssn,job,salary", "clinic": "ssn,age,town,disease,income", "shop": "ssn,colour"}
         (self.folder / f"{party}.csv").write_text("\n".join([heads[party], *lines]) + "\n")
 
-    def write_node(self, party: str, **policy: Any) -> Path:
-        """A node's configuration; `policy` changes the policy."""
-        columns = {
+    def columns(self, party: str) -> str:
+        """What a party's columns mean, as its configuration says it."""
+        return {
             "bank": 'attributes.job = { taxonomy = "flat" }\nattributes.salary = { type = "continuous" }',
             "clinic": 'sensitive = ["disease"]\nclass = "income"\nattributes.age = { type = "continuous" }\n'
             'attributes.town = { taxonomy = "flat" }',
             "shop": 'attributes.colour = { taxonomy = "flat" }',
-        }
+        }[party]
+
+    def write_node(self, party: str, **policy: Any) -> Path:
+        """A node's configuration; `policy` changes the policy."""
         rules = {**OPEN, **self.policies.get(party, {}), **policy}
         text = f"""
 name = "{party}"
@@ -192,7 +195,7 @@ silence = 20
 [datasets.people]
 source = "{party}.csv"
 id = "ssn"
-{columns[party]}
+{self.columns(party)}
 
 [datasets.people.policy]
 {_toml(rules)}

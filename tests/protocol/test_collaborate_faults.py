@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import Message, Send, kind_of
-from masquerade.protocol.collaborate.messages import Records, Rows, Size, Values
+from masquerade.protocol.collaborate.messages import Axes, Records, Rows, Size, Values
 from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.collaborate.secret_counts import Alone
 from masquerade.protocol.collaborate.shared_bits import (
@@ -22,21 +24,29 @@ from masquerade.protocol.collaborate.shared_bits import (
     Share,
 )
 from masquerade.protocol.collaborate.third_party import third_party
+from masquerade.protocol.columns import write_columns
 from masquerade.protocol.party import ASSEMBLER
-from protocol.test_collaborate import SCHEMA, contract_of, requirement_of
+from protocol.test_collaborate import contract_of, requirement_of
 from protocol.test_collaborate_leakage import dealt
 
 SHORT = [
-    *((Hello, "nonce"), (Hello, "key"), (Setup, "seed"), (Setup, "transfers"), (Order, "columns")),
+    *(
+        (Axes, "digests"),
+        (Hello, "nonce"),
+        (Hello, "key"),
+        (Setup, "seed"),
+        (Setup, "transfers"),
+        (Order, "columns"),
+    ),
     *((Delivery, "corrections"), (Masked, "data"), (Share, "data"), (MaskedSum, "data"), (Rows, "table")),
 ]
 
 
-def scripts(third: str = "secure", l: int = 2) -> dict[str, Any]:  # noqa: E741 # the papers' name
+def scripts(third: str = "secure", **terms: Any) -> dict[str, Any]:
     tables = dealt((150, 20, 20, 20))
-    contract = contract_of(requirement_of(4, l), 1, tuple(tables), third_party=third)
+    contract = contract_of(requirement_of(4, 2), 1, tuple(tables), third_party=third, **terms)
     made: dict[str, Any] = {name: provider(name, contract, table) for name, table in tables.items()}
-    made[ASSEMBLER] = third_party(contract, SCHEMA)
+    made[ASSEMBLER] = third_party(contract)
     return made
 
 
@@ -80,11 +90,55 @@ def test_nonsense_about_itself_is_named() -> None:
         (Size, {"bits": lambda _: -1}),
         (Values, {"values": lambda _: ()}),
         (Values, {"values": lambda values: ((("two", "texts"),),)}),
+        (Axes, {"digests": lambda digests: (*digests, b"")}),
+        (Axes, {"digests": lambda digests: (b"", *digests[1:])}),
         (Rows, {"losses": lambda _: {}}),
+        (Rows, {"seconds": lambda _: {"prepare": math.nan}}),
+        (Rows, {"seconds": lambda _: {"prepare": -1.0}}),
+        (Rows, {"table": lambda _: write_columns(pa.table({"job": [], "age": [], "ill": []}))}),
+        (Rows, {"table": lambda _: table_with(ill=[["a list"]])}),
+        (Rows, {"table": lambda _: table_with(job=[None])}),
     ):
         with pytest.raises(PeerBrokeProtocol) as caught:
             run_together(with_one(kind, scripts(), **fields))  # type: ignore[arg-type]
         assert caught.value.peer == "burgh", kind
+
+
+def table_with(**cells: Any) -> bytes:
+    """One record, with some other cells than it should have."""
+    return write_columns(pa.table({"job": ["clerk"], "age": [30], "ill": ["cold"], **cells}))
+
+
+NOT_RECORDS: dict[str, tuple[dict[str, Any], str]] = {
+    "none": ({"job": [], "age": [], "ill": []}, "handed in no record"),
+    "a leaf that is none": ({"job": ["Xerxes"]}, "do not fit how they are generalised"),
+    "no number": ({"age": ["Xerxes"]}, "do not fit how they are generalised"),
+    "too many decimals": ({"age": [0.123456789]}, "do not fit how they are generalised"),
+    "too large": ({"age": [2**50]}, "do not fit how they are generalised"),
+    "a missing cell": ({"job": [None]}, "column job of a kind"),
+    "a missing illness": ({"ill": ["?"]}, "column ill with missing cells"),
+    "a missing age": ({"age": pa.array([None], pa.int64())}, "column age with missing cells"),
+    "no cell": ({"ill": [{"name": "cold"}]}, "column ill of a kind"),
+    "bytes": ({"ill": [b"\xff"]}, "column ill of a kind"),
+    "no time zone": ({"ill": pa.array([0], pa.timestamp("s", "Nowhere/Land"))}, "column ill of a kind"),
+}
+
+
+@pytest.mark.parametrize(
+    ("choose", "name"),
+    [
+        *(("public", name) for name in NOT_RECORDS),
+        # Where numbers are cut between values, they may have any size and decimals.
+        *(("certainty", name) for name in NOT_RECORDS if name not in ("too many decimals", "too large")),
+    ],
+)
+def test_records_that_do_not_fit_are_named_without_a_cell(choose: str, name: str) -> None:
+    cells, reason = NOT_RECORDS[name]
+    made = with_one(Records, scripts("trusted", choose=choose), table=lambda _: table_with(**cells))
+    with pytest.raises(PeerBrokeProtocol, match=reason) as caught:
+        run_together(made)
+    assert caught.value.peer == "burgh"
+    assert "Xerxes" not in str(caught.value)
 
 
 def test_records_that_cannot_be_read_are_named() -> None:

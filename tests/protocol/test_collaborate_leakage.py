@@ -12,14 +12,16 @@ import pytest
 
 import masquerade as mq
 from masquerade.crypto.bits import unpack
-from masquerade.net.memory import Wire
+from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import decode
 from masquerade.protocol.collaborate.domains import ranges_of
-from masquerade.protocol.collaborate.messages import Rows, stacked
+from masquerade.protocol.collaborate.messages import Axes, Records, Rows, stacked
+from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.collaborate.secret_counts import Alone
 from masquerade.protocol.collaborate.shared_bits import RING, Masked, MaskedSum, Order, Share
-from masquerade.protocol.collaborate.third_party import public_settings
+from masquerade.protocol.collaborate.third_party import public_settings, third_party
 from masquerade.protocol.collaborate.tree import partition
+from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.party import ASSEMBLER
 from protocol.test_collaborate import (
@@ -36,7 +38,7 @@ from protocol.test_collaborate import (
 
 AMONG_PROVIDERS = {
     *("shared-hello", "shared-setup", "shared-order", "shared-delivery", "shared-masked"),
-    *("shared-result", "shared-sum", "collaborate-alone", "collaborate-size"),
+    *("shared-result", "shared-sum", "collaborate-axes", "collaborate-alone", "collaborate-size"),
 }
 
 
@@ -120,6 +122,13 @@ def test_what_is_opened_is_what_the_page_lists(sizes: tuple[int, ...], m: int, l
     among = [heard for heard in wire.heard if ASSEMBLER not in (heard.sender, heard.receiver)]
     assert {heard.kind for heard in among} <= AMONG_PROVIDERS
     shares = [heard_from(wire, name, Share) for name in tables]
+    # The digests are of the schema and the session alone, whoever sends them, and there is nothing before them.
+    digests = {heard_from(wire, name, Axes)[0].digests for name in tables}
+    assert digests == {
+        tuple(digest_of(each, contract.hash) for each in write_schema(SCHEMA, QID)),
+    }
+    assert among[0].kind == "collaborate-axes"
+    assert [heard.kind for heard in among].count("collaborate-axes") == len(tables) * (len(tables) - 1)
     opened = []
     for messages in zip(*shares, strict=True):
         data = reduce(np.bitwise_xor, (np.frombuffer(each.data, np.uint8) for each in messages))
@@ -183,6 +192,50 @@ def test_the_assembler_gets_values_and_the_rows_of_the_release() -> None:
         assert all(not pa.types.is_dictionary(column.type) for column in table.columns)
         assert {(name, *row.values()) for row in table.to_pylist()} <= released
         assert table["ill"].to_pylist() != tables[name].arrow["ill"].to_pylist()  # not in the table's order
+
+
+def test_a_trusted_third_party_gets_records_and_how_they_are_generalised_and_providers_nothing() -> None:
+    tables = dealt((20, 20))
+    wire = Wire()
+    collaborate(contract_of(requirement_of(4, 1), 1, tuple(tables), third_party="trusted"), tables, wire)
+    assert [(heard.sender, heard.receiver, heard.kind) for heard in wire.heard] == [
+        ("abbey", ASSEMBLER, "collaborate-records"),
+        ("burgh", ASSEMBLER, "collaborate-records"),
+        (ASSEMBLER, "abbey", "received"),
+        (ASSEMBLER, "burgh", "received"),
+    ]
+    handed = decode(wire.heard[0].data, [Records])
+    assert isinstance(handed, Records)
+    assert [each.name for each in handed.schema] == QID  # nothing of what is released as it is
+
+
+def test_how_often_a_provider_cuts_what_is_its_own_is_not_told() -> None:
+    """Stages are shown to the coordinator: of cuts by all together with figures, of its own without."""
+    told: dict[str, list[str]] = {}
+    for seed in (1, 2):
+        tables = dealt((1500, 12, 12, 12), seed=9)
+        tables["abbey"] = dealt((1500,), seed=seed)["abbey"]
+        contract = contract_of(requirement_of(4, 1), 1, tuple(tables))
+        scripts: dict[str, Any] = {
+            name: provider(
+                name,
+                contract,
+                table,
+                on_stage=told.setdefault(f"{name} {seed}", []).append,
+            )
+            for name, table in tables.items()
+        }
+        scripts[ASSEMBLER] = third_party(contract)
+        run_together(scripts)
+    assert "cutting its own groups" in told["abbey 1"]
+    figures = {
+        name: [stage for stage in stages if stage != "cutting its own groups"]
+        for name, stages in told.items()
+    }
+    assert figures["abbey 1"] == figures["abbey 2"] == figures["burgh 1"]
+    assert figures["burgh 1"][:2] == ["preparing the circuits", "cutting"]
+    assert figures["burgh 1"][2].startswith("cutting: ")
+    assert figures["burgh 1"][-1] == "handing in"
 
 
 def test_a_provider_that_stands_alone_shows_nothing_of_its_cuts() -> None:

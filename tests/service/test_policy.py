@@ -369,8 +369,8 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         'ask.toml: adversary: must be one of "semi-honest", "malicious"; got "malicous" (did you mean "malicious"?)',
         'ask.toml: argmax: must be one of "secure", "plain"; got "secret" (did you mean "secure"?)',
         'ask.toml: atributes: unknown key (did you mean "attributes"?); known here: user, purpose, attributes, '
-        "class, privacy, most_error, budget, recipients, providers, score, adversary, argmax, epsilon, normalize, "
-        "deadline, attempts, show_steps",
+        "class, privacy, most_error, budget, recipients, providers, kind, m, third_party, parties, score, "
+        "adversary, argmax, epsilon, normalize, deadline, attempts, show_steps",
         "ask.toml: budget: must be a whole number of cents, of at least 0; got -1",
         "ask.toml: deadline: must be a date and time with its zone, such as 2030-01-31T12:00:00Z, "
         'or seconds since 1970; got "tomorrow"',

@@ -10,6 +10,7 @@ import typer
 from masquerade.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
+    from masquerade.protocol.contract import Collaboration
     from masquerade.service.node.preview import Preview
     from masquerade.service.node.settings import Settings
     from masquerade.service.signing import SignedContract
@@ -96,6 +97,8 @@ def card(conf: Conf, json: Json = False) -> None:
             f"  may be asked by {who}, for {', '.join(each.purposes) or 'nothing'}; {each.sessions} sessions at once",
             f"  snapshot {told.snapshot}",
         )
+        if told.horizontal:
+            say("  may be published together with others that have the same columns")
         for column in told.columns:
             tree = column.taxonomy
             height = f", taxonomy of height {tree.height} below {tree.root or 'a root'}" if tree else ""
@@ -186,9 +189,18 @@ def ledger(conf: Conf, json: Json = False) -> None:
             f"{moment:%Y-%m-%d %H:%M:%S} UTC  {each.dataset} {each.snapshot[:12]}  "
             f"{', '.join(each.columns)}  for {', '.join(each.recipients)}  with {', '.join(each.parties)}",
             *(f"  {part}" for part in each.parts),
+            *(f"  {line}" for line in _together(each.collaboration)),
         )
     if not records:
         say("nothing was released yet")
+
+
+def _together(collaboration: Collaboration | None) -> tuple[str, ...]:
+    from masquerade.service.horizontal import against
+
+    if collaboration is None:
+        return ()
+    return (*against(collaboration.m), f"published together, third party {collaboration.third_party}")
 
 
 def described(made: Preview) -> list[str]:
@@ -202,7 +214,7 @@ def described(made: Preview) -> list[str]:
         f"asked by {made.user}, for {made.purpose}; the release goes to {', '.join(made.recipients)}",
         f"parties: {', '.join(made.parties)}; from {made.dataset}, snapshot {made.snapshot}",
         "",
-        f"These columns leave {made.party}, for the records that all parties have:",
+        f"These columns leave {made.party}, for {_whose(made)}:",
     ]
     for column in made.columns:
         lines.append(f"  {column.name}: {column.form}; {column.cells}")
@@ -228,6 +240,12 @@ def described(made: Preview) -> list[str]:
     return lines
 
 
+def _whose(made: Preview) -> str:
+    if made.kind == "vertical":
+        return "the records that all parties have"
+    return "all of its complete records, published together with those of the other parties"
+
+
 def _list_waiting(settings: Settings, json: bool) -> None:
     from masquerade.service.node.approvals import Approvals
     from masquerade.service.node.state import State
@@ -238,9 +256,7 @@ def _list_waiting(settings: Settings, json: bool) -> None:
             "deal": each.deal,
             "user": each.contract.deal.user,
             "purpose": each.contract.deal.purpose,
-            "columns": [
-                column.name for column in each.contract.deal.terms.columns if column.holder == settings.name
-            ],
+            "columns": [column.name for column in each.contract.contract.columns_of(settings.name)],
             "parties": list(each.contract.parties),
         }
         for each in waiting

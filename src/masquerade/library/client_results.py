@@ -57,6 +57,7 @@ class Dataset(_Answered, frozen=True, kw_only=True):
     identifier: str | None = None
     records: int | None = None  # rounded up; None: not told
     snapshot: str | None = None
+    horizontal: bool = False  # whether it may be published together with others that have the same columns
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,6 +116,11 @@ class Session(_Answered, frozen=True, kw_only=True):
     def published(self) -> bool:
         """There is a release."""
         return self.status == PUBLISHED
+
+    @property
+    def horizontal(self) -> bool:
+        """The same columns about different people were asked for."""
+        return self.request.get("kind") == "horizontal"
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -16,16 +16,19 @@ from masquerade.errors import ParameterError, hint
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import (
+    EVERYBODY,
+    Collaboration,
     Contribution,
     read_requirement,
     refuse_distant_sensitive,
     written_requirement,
 )
-from masquerade.service.card import SchemaCard, unknown_column
+from masquerade.service.card import FLAT, SchemaCard, unknown_column
+from masquerade.service.horizontal import collaboration_of
 from masquerade.service.ledger import Ledger, Released, objections
 from masquerade.service.policy import ANY, Policy
 from masquerade.service.request import Request
-from masquerade.service.terms import Deal, Price, Provision, read_parts, strictest
+from masquerade.service.terms import Axis, Deal, Price, Provision, read_parts, strictest
 
 ANOTHER_SNAPSHOT = "the deal is about another snapshot or schema than the one offered"
 
@@ -42,6 +45,8 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     records: int | None = None
     needs_approval: bool = False
     show_steps: bool = False
+    m: int = 0  # in a horizontal session: against so many colluding providers, at least
+    axes: tuple[Axis, ...] = ()  # there too: how each of the columns is generalised
 
     @property
     def party(self) -> str:
@@ -52,6 +57,10 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     def parts(self) -> tuple[GroupRequirement, ...]:
         """The requirements."""
         return read_parts(self.requirements, f"the offer of {self.party}")
+
+    def axis(self, name: str) -> Axis | None:
+        """How a column is generalised, in a horizontal session."""
+        return next((axis for axis in self.axes if axis.name == name), None)
 
 
 class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="refusal"):
@@ -70,26 +79,35 @@ class Load:
     now: int
 
 
-def answer(policy: Policy, request: Request, card: SchemaCard, ledger: Ledger, load: Load) -> Offer | Refusal:
-    """The policy's answer. The table must have been read: the card names its snapshot."""
+def answer(
+    policy: Policy,
+    request: Request,
+    card: SchemaCard,
+    ledger: Ledger,
+    load: Load,
+    axes: Sequence[Axis] = (),
+) -> Offer | Refusal:
+    """The policy's answer. The table must have been read: the card names its snapshot.
+
+    `axes` say how the dataset's attributes are generalised; only a horizontal request needs them.
+    """
     mine = _contributed(request, card)
     released = _released(card, ledger)
     parts = _insisted(policy, request, mine)
-    if not policy.allow_rerelease:
-        known = set(request.released)
-        old = [
-            part
-            for each in released
-            for part in each.parts
-            if known >= {*part.qid, part.sensitive or part.qid[0]}
-        ]
-        parts = strictest([*parts, *old])  # a repeated request is answered with what was agreed then
+    m = _against(policy, request)
+    if not policy.allow_rerelease:  # a repeated request is answered with what was agreed then
+        parts = strictest([*parts, *_agreed_before(released, request)])
+        m = max(
+            [m, *(each.collaboration.m for each in released if request.is_horizontal and each.collaboration)]
+        )
     reasons = [
         *_about_people(policy, request),
         *_about_protocol(policy, request, load),
         *_about_columns(policy, request, card, mine),
         *_about_snapshot(policy, card, ledger, load),
     ]
+    if request.is_horizontal:
+        reasons += _about_providers(policy, request, card, axes)
     if not policy.allow_rerelease:
         reasons += objections(
             released,
@@ -98,29 +116,41 @@ def answer(policy: Policy, request: Request, card: SchemaCard, ledger: Ledger, l
             class_name=request.class_name,
             score=request.score_name,
             adversary=request.adversary,
+            collaboration=_carried_out(request, m, parts),
+            parties=request.parties or None,
         )
     busy = load.running >= policy.sessions
     if busy:
         reasons.append(f"{load.running} sessions are running; at most {policy.sessions} at once are allowed")
     if reasons:
-        return Refusal(card.party, tuple(reasons), busy and len(reasons) == 1)
+        return Refusal(card.party, tuple(dict.fromkeys(reasons)), busy and len(reasons) == 1)
     holds_class = request.class_name is not None and card.column(request.class_name) is not None
     priced = [column.name for column in mine]
     priced += [request.class_name] if holds_class and request.class_name is not None else []
+    names = {column.name for column in mine if column.role == "attribute"}
     return Offer(
         provision=Provision(card.party, card.dataset, card.snapshot or "", card.schema),
         columns=mine,
         requirements=tuple(written_requirement(part) for part in parts),
-        price=Price(sum(map(policy.price.of, priced)), policy.price.per_record),
+        price=_price(policy, request, card, priced),
         holds_class=holds_class,
         shares_class=holds_class and policy.share_class,
         records=card.records if policy.publish_records else None,
         needs_approval=policy.needs_approval,
         show_steps=policy.show_steps,
+        m=m,
+        axes=tuple(axis for axis in axes if axis.name in names) if request.is_horizontal else (),
     )
 
 
-def accepts(policy: Policy, deal: Deal, card: SchemaCard, ledger: Ledger, load: Load) -> tuple[str, ...]:
+def accepts(
+    policy: Policy,
+    deal: Deal,
+    card: SchemaCard,
+    ledger: Ledger,
+    load: Load,
+    axes: Sequence[Axis] = (),
+) -> tuple[str, ...]:
     """Why the policy does not let the party sign this deal; nothing when it does.
 
     The coordinator put the deal together, and is not trusted with it: all that concerns this party is recomputed.
@@ -131,15 +161,20 @@ def accepts(policy: Policy, deal: Deal, card: SchemaCard, ledger: Ledger, load: 
     except ParameterError as error:
         return error.problems
     terms = deal.terms
-    answered = answer(policy, request, card, ledger, load)
+    answered = answer(policy, request, card, ledger, load, axes)
     reasons = list(answered.reasons) if isinstance(answered, Refusal) else []
     if isinstance(answered, Offer):
         if terms.provision(card.party) != answered.provision:
             reasons.append(ANOTHER_SNAPSHOT)
-        if {*answered.columns} != {column for column in terms.columns if column.holder == card.party}:
+        holder = EVERYBODY if request.is_horizontal else card.party
+        if {*answered.columns} != {column for column in terms.columns if column.holder == holder}:
             reasons.append("the deal asks for other columns than those offered")
         lacking = [part for part in answered.parts if not any(each.covers(part) for each in asked)]
         reasons += [f"the deal lacks {part}, which the policy insists on" for part in lacking]
+        if terms.m < answered.m:
+            reasons.append(f"the deal has m = {terms.m}; the policy insists on {answered.m}")
+        if {*terms.axes} != {*answered.axes}:
+            reasons.append("the deal generalises attributes in another way than offered")
         if deal.prices.get(card.party) != answered.price:
             reasons.append("the deal names another price than the one offered")
         if terms.class_from == card.party and not answered.shares_class:
@@ -148,6 +183,9 @@ def accepts(policy: Policy, deal: Deal, card: SchemaCard, ledger: Ledger, load: 
             reasons.append(
                 "the deal shows the coordinator the specializations, which the policy does not allow"
             )
+    unlike = request.is_horizontal and (terms.class_from, terms.score) != (None, "")
+    if unlike or terms.collaboration != _carried_out(request, terms.m, asked):
+        reasons.append("the deal is carried out in another way than a horizontal request is")
     holders = {column.name: column.holder for column in terms.columns}
     reasons += [reason for _, reason in refuse_distant_sensitive(asked, holders)]
     if not policy.allow_rerelease:
@@ -159,6 +197,7 @@ def accepts(policy: Policy, deal: Deal, card: SchemaCard, ledger: Ledger, load: 
             class_name=terms.class_name,
             score=terms.score,
             adversary=terms.adversary,
+            collaboration=terms.collaboration,
             parties=terms.parties,
         )
     return tuple(dict.fromkeys(reasons))
@@ -166,18 +205,47 @@ def accepts(policy: Policy, deal: Deal, card: SchemaCard, ledger: Ledger, load: 
 
 def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]:
     """The party's columns among those wanted, unless the request names another contributor."""
+    holder = EVERYBODY if request.is_horizontal else card.party
     found = []
     for name in request.attributes:
         column = card.column(name)
         if column is not None and request.providers.get(name, card.party) == card.party:
             found.append(
-                Contribution(name, card.party, "attribute" if column.role == "attribute" else "sensitive")
+                Contribution(name, holder, "attribute" if column.role == "attribute" else "sensitive")
             )
     return tuple(found)
 
 
 def _released(card: SchemaCard, ledger: Ledger) -> tuple[Released, ...]:
     return ledger.of_snapshot(card.dataset, card.snapshot) if card.snapshot is not None else ()
+
+
+def _agreed_before(released: Sequence[Released], request: Request) -> list[GroupRequirement]:
+    """What earlier releases satisfy, as far as it speaks of what is wanted now."""
+    known = set(request.released)
+    return [
+        part
+        for each in released
+        for part in each.parts
+        if known >= {*part.qid, part.sensitive or part.qid[0]}
+    ]
+
+
+def _against(policy: Policy, request: Request) -> int:
+    """How many colluding providers the release must withstand."""
+    return max(request.colluding, policy.least_m or 0) if request.is_horizontal else 0
+
+
+def _carried_out(request: Request, m: int, parts: Sequence[GroupRequirement]) -> Collaboration | None:
+    return collaboration_of(request, m, parts) if request.is_horizontal and parts else None
+
+
+def _price(policy: Policy, request: Request, card: SchemaCard, priced: Sequence[str]) -> Price:
+    """What is asked for. In a horizontal session all of a party's records are released, so all of it is fixed."""
+    fixed = sum(map(policy.price.of, priced))
+    if request.is_horizontal:
+        return Price(fixed + policy.price.per_record * (card.records or 0))
+    return Price(fixed, policy.price.per_record)
 
 
 def _insisted(policy: Policy, request: Request, mine: Sequence[Contribution]) -> tuple[GroupRequirement, ...]:
@@ -236,10 +304,40 @@ def _about_columns(
     raw = {column.name for column in mine if column.role != "attribute"}
     for name in sorted(raw & {name for part in request.privacy for name in part.qid}):
         yield f'"{name}" is sensitive and released as it is; it cannot be in a QID'
+    named = request.class_name
+    if named is not None and request.providers.get(named, card.party) == card.party:
+        column = card.column(named)
+        if column is not None and column.role == "attribute":
+            yield f'"{named}" is an attribute and generalised; it cannot be the class, which is released as it is'
     own = [column.name for column in mine if column.role == "attribute"]
     for part, model in _triggered(policy, request, own):
         if part is None:
             yield f"{model.model} on {model.sensitive} is required, and no attribute of its QID is wanted"
+
+
+def _about_providers(
+    policy: Policy, request: Request, card: SchemaCard, axes: Sequence[Axis]
+) -> Iterator[str]:
+    """What stands against publishing together with others who have the same columns."""
+    if policy.least_m is None:
+        yield (
+            f"{card.dataset} takes part in vertical sessions only: its policy has no least_m, "
+            "the number of colluding providers that a horizontal release must withstand"
+        )
+    if request.third_party not in policy.third_party:
+        yield f'third_party "{request.third_party}" is not allowed; allowed: {", ".join(policy.third_party)}'
+    if request.parties and card.party not in request.parties:
+        yield f"is none of the parties that are to publish together: {', '.join(request.parties)}"
+    for name in request.released:
+        if card.column(name) is None:
+            yield unknown_column(card, name)
+    if request.third_party == "secure":
+        for axis in axes:
+            if axis.taxonomy == FLAT and axis.name in request.attributes:
+                yield (
+                    f'"{axis.name}" has a flat taxonomy, which is made of all providers\' values; '
+                    'third_party = "secure" keeps those apart: it needs a taxonomy file'
+                )
 
 
 def _about_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, load: Load) -> Iterator[str]:

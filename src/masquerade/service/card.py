@@ -54,6 +54,7 @@ class SchemaCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: str  # a digest of all that decides how the columns are generalised, bounds included
     records: int | None = None  # rounded up; None: not told
     snapshot: str | None = None  # the root of the commitment to the table; None: not read yet
+    horizontal: bool = False  # whether it may be published together with others that have the same columns
 
     def column(self, name: str) -> ColumnCard | None:
         """The column of that name, if there is one."""
@@ -76,6 +77,7 @@ def card_of(
     classes: Iterable[str] = (),
     records: int | None = None,
     snapshot: str | None = None,
+    horizontal: bool = False,
 ) -> SchemaCard:
     """The card of a dataset.
 
@@ -101,6 +103,7 @@ def card_of(
         schema=digest([key.hex(), described]).hex(),
         records=None if records is None else rounded_up(records),
         snapshot=snapshot,
+        horizontal=horizontal,
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from masquerade.errors import DataError
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import Collaboration
 from masquerade.service.canonical import canonical
 from masquerade.service.terms import Deal, read_parts
 
@@ -34,6 +35,7 @@ class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     adversary: str
     recipients: tuple[str, ...]
     time: int
+    collaboration: Collaboration | None = None  # of a horizontal release
 
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
@@ -110,6 +112,7 @@ def record_of(deal: Deal, party: str, time: int) -> Released:
         adversary=terms.adversary,
         recipients=deal.recipients,
         time=time,
+        collaboration=terms.collaboration,
     )
 
 
@@ -121,12 +124,14 @@ def objections(
     class_name: str | None,
     score: str,
     adversary: str,
+    collaboration: Collaboration | None = None,
     parties: Sequence[str] | None = None,
 ) -> list[str]:
     """Why a release beside earlier ones of the same snapshot could break them, each reason once.
 
     Whoever holds two releases intersects their groups. The same columns, generalised for the same QIDs at least as
-    strictly, are let through; everything that makes other groups of the same people is named.
+    strictly, are let through; everything that makes other groups of the same people is named. In a horizontal release
+    any other requirement makes other groups.
     """
     reasons: dict[str, None] = {}
     for each in earlier:
@@ -137,12 +142,13 @@ def objections(
             differences.append(f"other QIDs ({_shown(each.parts)} before, {_shown(parts)} now)")
         weaker = [old for old in each.parts if not any(new.covers(old) for new in parts)]
         if weaker and _qids(parts) == _qids(each.parts):
-            differences.append(f"a weaker requirement than {' & '.join(map(str, weaker))}")
+            differences.append(f"a weaker requirement than {_conjunction(weaker)}")
         if class_name != each.class_name:
             differences.append(
                 f"another class ({each.class_name or 'none'} before, {class_name or 'none'} now)"
             )
-        if score != each.score:
+        differences += _about_providers(collaboration, parts, each)
+        if score != each.score and (collaboration is None) == (each.collaboration is None):
             differences.append(f"another score ({each.score} before, {score} now)")
         if adversary != each.adversary:
             differences.append(f"another protocol ({each.adversary} before, {adversary} now)")
@@ -151,6 +157,24 @@ def objections(
         for difference in differences:
             reasons[f"a second release with {difference} can break the first"] = None
     return list(reasons)
+
+
+def _about_providers(
+    collaboration: Collaboration | None, parts: Sequence[GroupRequirement], earlier: Released
+) -> list[str]:
+    before = earlier.collaboration
+    if collaboration is None or before is None:
+        kinds = ["vertical" if each is None else "horizontal" for each in (before, collaboration)]
+        return [] if kinds[0] == kinds[1] else [f"another kind ({kinds[0]} before, {kinds[1]} now)"]
+    found = []
+    stricter = not all(any(old.covers(new) for old in earlier.parts) for new in parts)
+    if stricter and _qids(parts) == _qids(earlier.parts):
+        found.append(f"another requirement ({_conjunction(earlier.parts)} before, {_conjunction(parts)} now)")
+    if collaboration.m != before.m:
+        found.append(f"another m ({before.m} before, {collaboration.m} now)")
+    if collaboration.third_party != before.third_party:
+        found.append(f"another third party ({before.third_party} before, {collaboration.third_party} now)")
+    return found
 
 
 def _read(path: Path, number: int, line: bytes) -> Released:
@@ -166,6 +190,10 @@ def _qids(parts: Iterable[GroupRequirement]) -> set[frozenset[str]]:
 
 def _shown(parts: Iterable[GroupRequirement]) -> str:
     return "; ".join(sorted(", ".join(sorted(qid)) for qid in _qids(parts)))
+
+
+def _conjunction(parts: Iterable[GroupRequirement]) -> str:
+    return " & ".join(map(str, parts))
 
 
 def _names(names: Iterable[str]) -> str:

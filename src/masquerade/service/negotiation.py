@@ -1,6 +1,7 @@
 """From the parties' answers to one deal that every policy accepts, or to all the reasons why there is none.
 
-The requirement is the strictest of all: whatever anybody insists on holds, and what another part covers is left out.
+The requirement is the strictest of all: whatever anybody insists on holds, and what another part covers is left out. In
+a horizontal session so is m, the number of colluding providers.
 When an answer lacks something that another party insists on, the joint requirement goes back as a counter-offer. A
 policy only ever adds to what it is asked, over QIDs of a finite set, so this ends, as a rule in the second or third
 round. The order of the answers does not matter. No I/O here.
@@ -14,9 +15,15 @@ from itertools import pairwise
 
 from masquerade.errors import ParameterError
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import Contribution, refuse_distant_sensitive, written_requirement
+from masquerade.protocol.contract import (
+    EVERYBODY,
+    Contribution,
+    refuse_distant_sensitive,
+    written_requirement,
+)
 from masquerade.protocol.party import ASSEMBLER
 from masquerade.service.answering import Offer, Refusal
+from masquerade.service.horizontal import collaboration_of, different, unsuitable
 from masquerade.service.request import Request
 from masquerade.service.terms import Deal, Terms, cost, read_parts, strictest
 
@@ -63,10 +70,14 @@ def negotiate(
     offers = [each for each in by_party if isinstance(each, Offer)]
     asked = earlier[-1].request.privacy if earlier else request.privacy
     joint = strictest([*request.privacy, *asked, *(part for offer in offers for part in offer.parts)])
+    m = max([request.colluding, *(offer.m for offer in offers)])
     refusals = [each for each in by_party if isinstance(each, Refusal)]
     reasons: dict[str, list[str]] = {each.party: list(each.reasons) for each in refusals}
     for who, reason in _conflicts(request, offers, joint, complete=not refusals):
         reasons.setdefault(who, []).append(reason)
+    if request.is_horizontal:
+        for who, reason in _about_providers(request, offers, joint, m, complete=not refusals):
+            reasons.setdefault(who, []).append(reason)
     if reasons:
         whole = {who: tuple(dict.fromkeys(reasons[who])) for who in sorted(reasons)}
         return Refused(whole, set(whole) == {each.party for each in refusals if each.busy})
@@ -74,8 +85,8 @@ def negotiate(
         offer.party: tuple(part for part in offer.parts if not any(each.covers(part) for each in asked))
         for offer in offers
     }
-    if all(offer.parts == joint for offer in offers):
-        return Agreed(_deal(request, offers, joint))
+    if all(offer.parts == joint and offer.m == m for offer in offers):
+        return Agreed(_deal(request, offers, joint, m))
     if len(earlier) >= MOST_ROUNDS:
         return Refused(
             {
@@ -87,8 +98,8 @@ def negotiate(
             }
             or {THE_REQUEST: (f"no agreement after {MOST_ROUNDS} rounds",)}
         )
-    price = cost((offer.price for offer in offers), _records(offers))
-    return CounterOffer(request.wishing(joint), price, insisted)
+    price = cost((offer.price for offer in offers), _records(request, offers))
+    return CounterOffer(request.wishing(joint, m), price, insisted)
 
 
 def _by_party(answers: Iterable[Offer | Refusal]) -> list[Offer | Refusal]:
@@ -114,13 +125,15 @@ def _conflicts(
 ) -> Iterator[tuple[str, str]]:
     """What stands between the offers, each with whom it concerns. Gaps count once everybody has offered."""
     if complete and len(offers) < 2:
-        yield THE_REQUEST, f"a mashup needs at least two parties; {len(offers)} can contribute"
+        what = "horizontal session" if request.is_horizontal else "mashup"
+        yield THE_REQUEST, f"a {what} needs at least two parties; {len(offers)} can contribute"
     if complete and not joint:
         yield THE_REQUEST, "nobody asks for a privacy requirement; give at least one [[privacy]] entry"
     for offer in offers:
         if offer.party in (ASSEMBLER, THE_REQUEST):
             yield offer.party, f'"{offer.party}" cannot name a party here; take another'
-        foreign = [column.name for column in offer.columns if column.holder != offer.party]
+        holder = EVERYBODY if request.is_horizontal else offer.party
+        foreign = [column.name for column in offer.columns if column.holder != holder]
         unasked = [column.name for column in offer.columns if column.name not in request.attributes]
         if foreign or unasked:
             yield (
@@ -133,12 +146,14 @@ def _conflicts(
         )
         if unknown:
             yield offer.party, f"asks for a requirement over {_names(unknown)}, which is not wanted"
-    yield from _about_holders(request, offers, complete=complete)
     yield from _about_roles(request, offers, joint)
-    yield from _about_class(request, offers, complete=complete)
-    price = cost((offer.price for offer in offers), _records(offers))
+    if not request.is_horizontal:
+        yield from _about_holders(request, offers, complete=complete)
+        yield from _about_class(request, offers, complete=complete)
+    records = _records(request, offers)
+    price = cost((offer.price for offer in offers), records)
     if price > request.budget:
-        each = ", ".join(f"{offer.party} {cost([offer.price], _records(offers))}" for offer in offers)
+        each = ", ".join(f"{offer.party} {cost([offer.price], records)}" for offer in offers)
         yield THE_REQUEST, f"costs up to {price} cents ({each}); the budget is {request.budget}"
 
 
@@ -198,13 +213,38 @@ def _about_class(request: Request, offers: Sequence[Offer], *, complete: bool) -
             yield sharer, f'does not share the class "{name}" with the other parties, who do not all hold it'
 
 
-def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement]) -> Deal:
+def _about_providers(
+    request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], m: int, *, complete: bool
+) -> Iterator[tuple[str, str]]:
+    """What providers of the same columns do not have alike, and what cannot be reached in the way that is asked for."""
+    for name in request.attributes:
+        roles = {
+            offer.party: next((column.role for column in offer.columns if column.name == name), "none")
+            for offer in offers
+        }
+        if len(set(roles.values())) > 1:
+            each = ", ".join(f"{party} {role}" for party, role in roles.items())
+            yield THE_REQUEST, f'"{name}" does not have the same role everywhere: {each}'
+            continue
+        axes = [(offer.party, offer.axis(name)) for offer in offers]
+        if len({axis for _, axis in axes}) > 1:
+            yield THE_REQUEST, different(name, axes)
+    if request.class_name is not None:
+        for offer in offers:
+            if not offer.holds_class:
+                yield offer.party, f'does not have the class "{request.class_name}", which all must have'
+    if complete and joint:
+        for problem in unsuitable(request, m, joint):
+            yield THE_REQUEST, problem
+
+
+def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], m: int) -> Deal:
     held = {column.name: column for offer in offers for column in offer.columns}
     wanted = [held[name] for name in request.attributes]
     columns: list[Contribution] = sorted(wanted, key=lambda column: column.role == "sensitive")  # stable
     all_hold = all(offer.holds_class for offer in offers)
     class_from = None
-    if request.class_name is not None:
+    if request.class_name is not None and not request.is_horizontal:
         class_from = request.providers.get(request.class_name)
         if class_from is None and not all_hold:
             class_from = next(offer.party for offer in offers if offer.holds_class)
@@ -219,6 +259,8 @@ def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequir
         adversary=request.adversary,
         epsilon=request.epsilon,
         normalize=request.normalize,
+        collaboration=collaboration_of(request, m, joint) if request.is_horizontal else None,
+        axes=tuple(axis for column in columns if (axis := offers[0].axis(column.name)) is not None),
     )
     return Deal(
         terms=terms,
@@ -226,7 +268,7 @@ def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequir
         purpose=request.purpose or "",
         recipients=request.receivers,
         prices={offer.party: offer.price for offer in offers},
-        records=_records(offers),
+        records=_records(request, offers),
         budget=request.budget,
         most_error=request.most_error,
         deadline=request.deadline,
@@ -235,9 +277,12 @@ def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequir
     )
 
 
-def _records(offers: Iterable[Offer]) -> int | None:
-    """The common records are no more than those of any party."""
-    return min((offer.records for offer in offers if offer.records is not None), default=None)
+def _records(request: Request, offers: Sequence[Offer]) -> int | None:
+    """At most so many are released: no more than any party has of common ones, and of different ones all."""
+    told = [offer.records for offer in offers if offer.records is not None]
+    if request.is_horizontal:
+        return sum(told) if len(told) == len(offers) else None
+    return min(told, default=None)
 
 
 def _listed(parts: Iterable[GroupRequirement]) -> str:

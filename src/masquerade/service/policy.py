@@ -15,7 +15,15 @@ from masquerade.job.problems import Key
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.service.card import SchemaCard, unknown_column
-from masquerade.service.request import Adversary, Argmax, Cents, Text, Texts
+from masquerade.service.request import (
+    MOST_COLLUDING,
+    Adversary,
+    Argmax,
+    Cents,
+    Text,
+    Texts,
+    ThirdParty,
+)
 from masquerade.service.sections import Form, key, read_form
 
 ANY = "*"  # in `purposes`: whatever for; in a requirement's qid: all attributes that this party releases
@@ -52,6 +60,12 @@ class Policy(Form):
     )
     argmax: Annotated[tuple[Argmax, ...], Field(strict=False, min_length=1)] = key(
         ("secure", "plain"), description='a list of one or more of "secure", "plain"'
+    )
+    least_m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(  # None: no horizontal sessions
+        None, description=f"a whole number from 0 to {MOST_COLLUDING}: so many other providers may collude"
+    )
+    third_party: Annotated[tuple[ThirdParty, ...], Field(strict=False, min_length=1)] = key(
+        ("secure",), description='a list of one or more of "secure", "trusted"'
     )
     price: Prices = key(Prices(), description="a table, written [price]")
     sessions: Annotated[int, Field(ge=1)] = key(4, description="a whole number of at least 1")

@@ -1,5 +1,8 @@
 """What an analyst asks for: attributes, purpose, wished requirement and quality, budget, protocol.
 
+A **vertical** request wants different columns about the same people; a **horizontal** one wants the same columns about
+different people, from providers of whom up to `m` may collude.
+
 The request travels to every party whose policy answers it. Who asks is set by the coordinator once it knows
 (`asked_by`); what somebody writes there himself is not believed.
 """
@@ -26,7 +29,15 @@ Text = Annotated[str, Field(min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False, max_length=1000)]
 Adversary = Literal["semi-honest", "malicious"]
 Argmax = Literal["secure", "plain"]
+Kind = Literal["vertical", "horizontal"]
+ThirdParty = Literal["secure", "trusted"]
 
+MOST_COLLUDING = 1_000
+PROVIDER = "provider"  # the column that names each record's provider, until the release is verified
+
+USUAL_M = 1  # of a horizontal request that does not say
+_OF_VERTICAL = ("providers", "score", "adversary", "argmax", "epsilon", "normalize", "show_steps")
+_OF_HORIZONTAL = ("m", "third_party", "parties")
 _NAMES = 'a list of names, such as ["age", "job"]'
 
 
@@ -80,6 +91,12 @@ class Request(Form):
     providers: dict[Text, Text] = key(
         {}, description='a table of attributes and who contributes them, such as { age = "bank" }'
     )
+    kind: Kind = key("vertical", description='one of "vertical", "horizontal"')
+    m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(
+        None, description=f"a whole number from 0 to {MOST_COLLUDING}: so many providers may collude"
+    )
+    third_party: ThirdParty = key("secure", description='one of "secure", "trusted"')
+    parties: Texts = key((), description='a list of parties, such as ["north", "south"]')  # none: all who can
     score: Text | None = key(None, description="one of " + ", ".join(f'"{name}"' for name in SCORES))
     adversary: Adversary = key("semi-honest", description='one of "semi-honest", "malicious"')
     argmax: Argmax = key("secure", description='one of "secure", "plain"')
@@ -122,6 +139,10 @@ class Request(Form):
             if name not in self.released:
                 text = f'"{name}" is not among the attributes{hint(name, self.released)}'
                 yield ("providers", name), text
+        yield from self._of_the_other_kind()
+        if self.is_horizontal:
+            yield from self._about_providers()
+            return
         try:
             score = score_named(self.score, self.class_name is not None)
         except ParameterError as error:
@@ -130,10 +151,41 @@ class Request(Form):
             if not score.recomputable:
                 yield ("score",), f'"{score.name}" cannot be recomputed by the other parties; use another'
 
+    def _of_the_other_kind(self) -> Iterator[tuple[Key, str]]:
+        """Keys that say nothing in a request of this kind."""
+        other = "vertical" if self.is_horizontal else "horizontal"
+        for name in _OF_VERTICAL if self.is_horizontal else _OF_HORIZONTAL:
+            if getattr(self, name) != Request.model_fields[name].default:
+                yield (name,), f'belongs to a {other} request; this one has kind = "{self.kind}"'
+
+    def _about_providers(self) -> Iterator[tuple[Key, str]]:
+        for name in dict.fromkeys(self.parties):
+            if self.parties.count(name) > 1:
+                yield ("parties",), f'"{name}" is listed twice'
+        if len(set(self.parties)) == 1:
+            yield ("parties",), "a horizontal session needs at least two; leave it out to ask all who can"
+        if PROVIDER in self.released:
+            yield (
+                ("attributes",),
+                f'"{PROVIDER}" is the name of the column that tells whose a record is, which nobody gets',
+            )
+
     @property
     def released(self) -> tuple[str, ...]:
         """Every column that is wanted, the class among them."""
         return (*self.attributes, self.class_name) if self.class_name is not None else self.attributes
+
+    @property
+    def is_horizontal(self) -> bool:
+        """Whether the same columns about different people are wanted."""
+        return self.kind == "horizontal"
+
+    @property
+    def colluding(self) -> int:
+        """How many providers may collude."""
+        if not self.is_horizontal:
+            return 0
+        return USUAL_M if self.m is None else self.m
 
     @property
     def receivers(self) -> tuple[str, ...]:
@@ -142,16 +194,19 @@ class Request(Form):
 
     @property
     def score_name(self) -> str:
-        """The score that is used."""
+        """The score that is used; none in a horizontal session."""
+        if self.is_horizontal:
+            return ""
         return score_named(self.score, self.class_name is not None).name
 
     def asked_by(self, user: str) -> Request:
         """The same request of this user."""
         return self.model_copy(update={"user": user})
 
-    def wishing(self, parts: Iterable[GroupRequirement]) -> Request:
-        """The same request with other wished requirements."""
-        return self.model_copy(update={"privacy": tuple(parts)})
+    def wishing(self, parts: Iterable[GroupRequirement], m: int = 0) -> Request:
+        """The same request with other wished requirements, against so many colluding providers."""
+        stricter: dict[str, Any] = {"privacy": tuple(parts)}
+        return self.model_copy(update=stricter | ({"m": m} if self.is_horizontal else {}))
 
     def content(self) -> dict[str, Any]:
         """The request as canonical JSON can hold it; `read_request` reads it back."""

@@ -64,9 +64,19 @@ def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ..
     if isinstance(entries, list | tuple):
         if all(isinstance(each, GroupRequirement) for each in entries):
             return tuple(entries)
-        entries = [_with_numbers(each) for each in entries]
+        entries = [_with_numbers(each) for at, each in enumerate(entries) if not _tell_m(each, at, problems)]
     job = understand({"privacy": entries}, problems)
     return requirement_of(job, problems).parts if job.privacy else ()
+
+
+def _tell_m(entry: Any, position: int, problems: Problems) -> bool:
+    """m-privacy wraps all entries of a job; here it is a key of its own."""
+    if not isinstance(entry, Mapping) or entry.get("model") != "m-privacy":
+        return False
+    problems.add(
+        ("privacy", position), "m-privacy is no entry here; a horizontal request has m, and a policy least_m"
+    )
+    return True
 
 
 def _with_numbers(entry: Any) -> Any:

@@ -11,13 +11,20 @@ from typing import Any, Literal
 
 import msgspec
 
+from masquerade.data.schema import AttributeKind
 from masquerade.errors import ParameterError, one_line
 from masquerade.job.problems import Problems
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
-from masquerade.protocol.contract import Contract, Contribution, read_requirement, written_requirement
+from masquerade.protocol.contract import (
+    Collaboration,
+    Contract,
+    Contribution,
+    read_requirement,
+    written_requirement,
+)
 from masquerade.service.canonical import canonical, digest
-from masquerade.service.request import Request, read_request
+from masquerade.service.request import Kind, Request, read_request
 from masquerade.service.sections import read_privacy
 
 
@@ -37,6 +44,16 @@ class Provision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: str
 
 
+class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How an attribute is generalised, which providers of the same columns must all do alike."""
+
+    name: str
+    kind: AttributeKind
+    taxonomy: str | None = None  # its fingerprint; "flat": made of the values that occur
+    lower: str | None = None
+    upper: str | None = None
+
+
 class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is asked of which snapshots."""
 
@@ -50,7 +67,19 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     adversary: Literal["semi-honest", "malicious"] = "semi-honest"
     epsilon: str = "0.01"
     normalize: Literal["none", "strip", "casefold"] = "strip"
+    collaboration: Collaboration | None = None  # in a horizontal session
+    axes: tuple[Axis, ...] = ()  # there too, in the order of the columns
     version: int = PROTOCOL_VERSION
+
+    @property
+    def kind(self) -> Kind:
+        """Whether the parties hold different columns or different people."""
+        return "vertical" if self.collaboration is None else "horizontal"
+
+    @property
+    def m(self) -> int:
+        """How many providers may collude."""
+        return 0 if self.collaboration is None else self.collaboration.m
 
     @property
     def hash(self) -> bytes:
@@ -83,6 +112,8 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             argmax=self.argmax,
             adversary=self.adversary,
             epsilon=self.epsilon,
+            algorithm="tds" if self.collaboration is None else "mondrian",
+            collaboration=self.collaboration,
             normalize=self.normalize,
             version=self.version,
             nonce=nonce,
@@ -97,7 +128,9 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     purpose: str
     recipients: tuple[str, ...]
     prices: dict[str, Price]  # by party
-    records: int | None  # at most so many are released; None: no party told
+    records: (
+        int | None
+    )  # at most so many are released; None: no party told, or of a horizontal session not all
     budget: int
     most_error: str | None = None
     deadline: int | None = None
@@ -124,9 +157,6 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def as_request(self) -> Request:
         """The request that asks for exactly this, so that a party can answer it once more before it signs."""
         terms = self.terms
-        holders = {column.name: column.holder for column in terms.columns}
-        if terms.class_name is not None and terms.class_from is not None:
-            holders[terms.class_name] = terms.class_from
         return read_request(
             {
                 "user": self.user,
@@ -137,18 +167,39 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "most_error": self.most_error,
                 "budget": self.budget,
                 "recipients": list(self.recipients),
-                "providers": holders,
-                "score": terms.score,
-                "adversary": terms.adversary,
-                "argmax": terms.argmax,
-                "epsilon": terms.epsilon,
-                "normalize": terms.normalize,
                 "deadline": self.deadline,
                 "attempts": self.attempts,
-                "show_steps": self.show_steps,
+                **(_vertical(terms, self.show_steps) if terms.collaboration is None else _horizontal(terms)),
             },
             "deal",
         )
+
+
+def _vertical(terms: Terms, show_steps: bool) -> dict[str, Any]:
+    """Who contributes what, by which protocol."""
+    holders = {column.name: column.holder for column in terms.columns}
+    if terms.class_name is not None and terms.class_from is not None:
+        holders[terms.class_name] = terms.class_from
+    return {
+        "providers": holders,
+        "score": terms.score,
+        "adversary": terms.adversary,
+        "argmax": terms.argmax,
+        "epsilon": terms.epsilon,
+        "normalize": terms.normalize,
+        "show_steps": show_steps,
+    }
+
+
+def _horizontal(terms: Terms) -> dict[str, Any]:
+    """Who publishes together, and against how many of them."""
+    assert terms.collaboration is not None
+    return {
+        "kind": "horizontal",
+        "m": terms.m,
+        "third_party": terms.collaboration.third_party,
+        "parties": list(terms.parties),
+    }
 
 
 def cost(prices: Iterable[Price], records: int | None) -> int:

@@ -1,8 +1,8 @@
 """What the axes and the sensitive values are, where every provider knows its own values only.
 
-Taxonomies are in the contract. Of a number without one, all providers together find out how many decimals it has,
-whether it is ever negative, and the power of two that all its values stay below; nothing else of the values shows. Of a
-sensitive attribute they learn all values that occur, as the release will show them.
+Taxonomies are the same everywhere (`written_schema`). Of a number without one, all providers together find out how
+many decimals it has, whether it is ever negative, and the power of two that all its values stay below; nothing else of
+the values shows. Of a sensitive attribute they learn all values that occur, as the release will show them.
 """
 
 from __future__ import annotations
@@ -42,6 +42,14 @@ class Range:
         assert isinstance(column.domain, Continuum)
         values = column.domain.values
         name = self.attribute.name
+        if any(
+            bound is not None and not abs(bound) <= 2**MOST_BITS
+            for bound in (self.attribute.lower, self.attribute.upper)
+        ):
+            raise DataError(
+                f"attribute {name}: min and max must lie between −2^{MOST_BITS} and 2^{MOST_BITS}, "
+                "or numbers cannot be cut at public places; leave them out, or give a taxonomy of intervals"
+            )
         decimals = next((d for d in range(MOST_DECIMALS + 1) if _fits(values, d)), None)
         if decimals is None:
             raise DataError(

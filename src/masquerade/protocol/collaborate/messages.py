@@ -1,4 +1,4 @@
-"""What providers and the third party tell each other beside the shares."""
+"""What providers and the third party tell each other beside the shares, and how tables among it are read."""
 
 from __future__ import annotations
 
@@ -6,18 +6,29 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from masquerade.data.encode import texts
+from masquerade.data.encode import is_text, texts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message
+from masquerade.protocol.collaborate.written_schema import WrittenAttribute
+from masquerade.protocol.columns import Columns, read_columns
 from masquerade.utility.losses import AttributeLoss
 
 
 class Records(Message, tag="collaborate-records", frozen=True):
-    """A provider's records, for a trusted third party: an Arrow stream of the columns of the contract."""
+    """A provider's records, for a trusted third party: an Arrow stream of the columns of the contract.
+
+    With them goes how the attributes that are to be generalised are, which all providers must mean alike.
+    """
 
     table: bytes
     left_out: tuple[str, ...]
-    seconds: dict[str, float]
+    schema: tuple[WrittenAttribute, ...]
+
+
+class Axes(Message, tag="collaborate-axes", frozen=True):
+    """A digest for each attribute of how a provider generalises it."""
+
+    digests: tuple[bytes, ...]
 
 
 class Values(Message, tag="collaborate-values", frozen=True):
@@ -39,7 +50,36 @@ class Rows(Message, tag="collaborate-rows", frozen=True):
     losses: dict[str, AttributeLoss]
     left_out: tuple[str, ...]
     seconds: dict[str, float]
-    attempts: int  # cuts that were tried by all together
+
+
+def read_rows(data: bytes, sender: str, names: Sequence[str]) -> pa.Table:
+    """The records or rows that a provider hands in: at least one, and cells of kinds that a table may hold."""
+    table = read_columns(Columns(data, (), {}, (), {}), sender, names)
+    if not table.num_rows:
+        raise PeerBrokeProtocol(sender, "handed in no record")
+    for name in names:
+        column = table.column(name)
+        if not _is_plain(column):
+            raise PeerBrokeProtocol(sender, f"handed in a column {name} of a kind that no table here has")
+        if column.null_count:
+            raise PeerBrokeProtocol(sender, f"handed in column {name} with missing cells")
+    return table
+
+
+def _is_plain(column: pa.ChunkedArray) -> bool:
+    """Whether it holds text, numbers, dates, times or truth values, which can be written as text."""
+    types = pa.types
+    first = _without_dictionary(column.slice(0, 1)).combine_chunks()
+    kind = first.type
+    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    times = (types.is_date, types.is_timestamp, types.is_time, types.is_duration)
+    if not is_text(kind) and not any(is_kind(kind) for is_kind in (*numbers, *times)):
+        return False
+    try:
+        texts(first)
+    except (pa.ArrowException, ValueError):  # a time zone that there is not, say
+        return False
+    return True
 
 
 def stacked(tables: dict[str, pa.Table], provider: str) -> pa.Table:

@@ -8,6 +8,7 @@ in an order of chance. The assembler gets the rows of the release by provider, f
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow as pa
 from masquerade.anonymize.release import shuffled
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.errors import Bug, PeerBrokeProtocol
+from masquerade.errors import Bug, DataError, ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.collaborate import circuits
 from masquerade.protocol.collaborate.axes import CategoryAxis
@@ -32,7 +33,16 @@ from masquerade.protocol.collaborate.domains import (
     sensitive_codes,
     values_of,
 )
-from masquerade.protocol.collaborate.messages import Records, Rows, Size, Values, plain_columns
+from masquerade.protocol.collaborate.joined_records import refuse_unusable
+from masquerade.protocol.collaborate.messages import (
+    Axes,
+    Records,
+    Rows,
+    Size,
+    Values,
+    checked_length,
+    plain_columns,
+)
 from masquerade.protocol.collaborate.secret_counts import SecretJudge
 from masquerade.protocol.collaborate.shared_bits import SharedBits, prepare
 from masquerade.protocol.collaborate.terms import (
@@ -40,15 +50,18 @@ from masquerade.protocol.collaborate.terms import (
     column_names,
     criterion_of,
     qid_names,
+    refuse_impossible,
     refuse_private_leaves,
 )
 from masquerade.protocol.collaborate.tree import Group, Settings, partition, providers_apart
+from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.columns import Received, write_columns
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.party import ASSEMBLER, OnStage
 from masquerade.utility.losses import AttributeLoss
 
 MOST_SIZE_BITS = 40
+CUTTING_OWN = "cutting its own groups"  # told without a figure: how often is nobody else's business
 
 
 def provider(
@@ -63,25 +76,35 @@ def provider(
     """This provider's part; returns how many of its records are released.
 
     `table` has the columns of the contract, without missing cells. `before_handing_in` has the last word: what it
-    raises ends the session, and no row has left.
+    raises ends the session, and no row has left. What `on_stage` raises ends it, too: the only way to stop a long
+    computation that waits for nobody.
     """
     tell = on_stage if on_stage is not None else _silent
+    refuse_impossible(contract)
+    if not len(table):
+        raise DataError(f"{table.origin.name}: no complete row is left")
+    handed: Records | Rows
     if collaboration_of(contract).third_party == "trusted":
-        if before_handing_in is not None:
-            before_handing_in()
-        tell("handing in the records")
-        raw = plain_columns(
-            {each: table.cells(each) for each in column_names(contract)}, column_names(contract)
-        )
-        yield Send((ASSEMBLER,), Records(write_columns(raw), tuple(left_out), {}))
+        tell("preparing the records")
+        handed = _records(contract, table, tuple(left_out))
     else:
         handed = yield from _without_third_party(name, contract, table, tuple(left_out), tell)
-        if before_handing_in is not None:
-            before_handing_in()
-        tell("handing in")
-        yield Send((ASSEMBLER,), handed)
+    if before_handing_in is not None:
+        before_handing_in()
+    tell("handing in")
+    yield Send((ASSEMBLER,), handed)
+    del handed  # the assembler may take its time
     yield Receive(ASSEMBLER, Received)
     return len(table)
+
+
+def _records(contract: Contract, table: Table, left_out: tuple[str, ...]) -> Records:
+    """This provider's records as they are, once it is sure that the third party can use them."""
+    names = column_names(contract)
+    schema = write_schema(table.schema, qid_names(contract))
+    refuse_unusable(contract, table)
+    cells = plain_columns({each: table.cells(each) for each in names}, names)
+    return Records(write_columns(cells), left_out, schema)
 
 
 def _without_third_party(
@@ -92,27 +115,24 @@ def _without_third_party(
     me = contract.parties.index(name)
     started = time.perf_counter()
     tell("preparing the circuits")
+    yield from _compare_axes(name, contract, table)
     shared = yield from prepare(me, contract.parties, contract.hash)
     sensitive = yield from _agree_on_values(criterion, table)
     settings = yield from _settings(shared, contract, table, criterion)
     prepared = time.perf_counter()
-    attempts = 0
 
     def on_round(tried: int, groups: int) -> None:
-        nonlocal attempts
-        attempts = max(attempts, tried)
         tell(f"cutting: {tried} cuts tried, {groups} groups at work")
 
     tell("cutting")
     own = CountingJudge(criterion, np.full(len(table), me, np.int64), sensitive)
     secret = SecretJudge(criterion, shared, sensitive)
-    groups = yield from partition(settings, secret, own, me, on_round)
+    groups = yield from partition(settings, secret, own, me, on_round, lambda *_: tell(CUTTING_OWN))
     return Rows(
         write_columns(labelled(contract, table, settings, groups)),
         losses_of_groups(settings, groups),
         left_out,
         {"prepare": prepared - started, "protocol": time.perf_counter() - prepared},
-        attempts,
     )
 
 
@@ -176,6 +196,32 @@ def _settings(shared: SharedBits, contract: Contract, table: Table, criterion: C
         terms.provider_aware,
         apart,
     )
+
+
+def _compare_axes(name: str, contract: Contract, table: Table) -> Script[None]:
+    """All must generalise alike, or everybody would step through another tree."""
+    names = qid_names(contract)
+    own = tuple(digest_of(each, contract.hash) for each in write_schema(table.schema, names))
+    peers = tuple(each for each in contract.parties if each != name)
+    yield Send(peers, Axes(own))
+    told = {}
+    for peer in peers:
+        heard = yield Receive(peer, Axes)
+        checked_length("digests of attributes", len(heard.digests), len(own), peer)
+        told[peer] = heard.digests
+    for at, attribute in enumerate(names):
+        others = [peer for peer in peers if told[peer][at] != own[at]]
+        if not others:
+            continue
+        held = Counter([own[at], *(told[peer][at] for peer in peers)])
+        if held.most_common(1)[0][1] > held[own[at]]:  # more of them agree with each other than with us
+            raise ParameterError(
+                f"attribute {attribute}: our kind, taxonomy or bounds are not those of {', '.join(others)}"
+            )
+        raise PeerBrokeProtocol(
+            others[0],
+            f"generalises attribute {attribute} otherwise than we do: kind, taxonomy or bounds differ",
+        )
 
 
 def _agree_on_values(criterion: Criterion, table: Table) -> Script[list[SensitiveCodes]]:

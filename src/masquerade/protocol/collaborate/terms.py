@@ -12,6 +12,20 @@ from masquerade.protocol.contract import Collaboration, Contract
 MONDRIAN = "mondrian"
 
 
+def refuse_impossible(contract: Contract) -> None:
+    """What would fail whatever the records are is told before any leaves its provider."""
+    terms = collaboration_of(contract)
+    if terms.provider in column_names(contract):
+        raise ParameterError(
+            f'collaborate: the column of the providers is named "{terms.provider}", and so is a column of the '
+            "records; it needs another name"
+        )
+    if not qid_names(contract):
+        raise ParameterError("collaborate: no attribute of the contract is in its requirement's QID")
+    if terms.choose == "public":
+        criterion_of(contract)
+
+
 def collaboration_of(contract: Contract) -> Collaboration:
     """The agreement of the providers."""
     if contract.collaboration is None:

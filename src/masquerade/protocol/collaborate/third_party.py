@@ -34,7 +34,8 @@ from masquerade.protocol.collaborate.domains import (
     sensitive_codes,
     values_of,
 )
-from masquerade.protocol.collaborate.messages import Records, Rows, Values, checked_length, stacked
+from masquerade.protocol.collaborate.joined_records import joined, told_schema
+from masquerade.protocol.collaborate.messages import Records, Rows, Values, checked_length, read_rows, stacked
 from masquerade.protocol.collaborate.provider import (
     groups_of_rows,
     losses_of_groups,
@@ -46,11 +47,13 @@ from masquerade.protocol.collaborate.terms import (
     column_names,
     criterion_of,
     qid_names,
+    refuse_impossible,
     requirement_of,
 )
 from masquerade.protocol.collaborate.tree import Settings, partition, providers_apart
-from masquerade.protocol.columns import Columns, Received, read_columns
+from masquerade.protocol.columns import Received
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.party import OnStage
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import AttributeLoss
 from masquerade.utility.metrics import measure
@@ -61,33 +64,53 @@ _UNKNOWN = Continuum(np.empty(0, np.int64))
 
 
 def third_party(
-    contract: Contract, schema: Schema, weights: Mapping[str, float] | None = None
+    contract: Contract,
+    schema: Schema | None = None,
+    weights: Mapping[str, float] | None = None,
+    *,
+    on_stage: OnStage | None = None,
 ) -> Script[Release]:
-    """The verified release; `schema` has the taxonomies, which only a trusted third party needs."""
+    """The verified release.
+
+    `schema` has the taxonomies, which only a trusted third party needs; without one it is what the providers say. They
+    must say the same in either case. What `on_stage` raises ends the computation.
+    """
     weights = weights or {}
+    refuse_impossible(contract)
     if collaboration_of(contract).third_party == "trusted":
-        release = yield from _trusted(contract, schema, weights)
+        if schema is not None:
+            _ = [
+                schema[name] for name in qid_names(contract)
+            ]  # what it lacks is told before records are handed in
+        release = yield from _trusted(contract, schema, weights, on_stage)
     else:
         release = yield from _assembled(contract, weights)
     yield Send(contract.parties, Received())
     return release
 
 
-def _trusted(contract: Contract, schema: Schema, weights: Mapping[str, float]) -> Script[Release]:
+def _trusted(
+    contract: Contract, schema: Schema | None, weights: Mapping[str, float], on_stage: OnStage | None
+) -> Script[Release]:
     terms = collaboration_of(contract)
     handed: dict[str, Records] = {}
     for name in contract.parties:
         handed[name] = yield Receive(name, Records)
     started = time.perf_counter()
-    raw = stacked(
-        {name: _read(message.table, name, contract) for name, message in handed.items()}, terms.provider
-    )
-    table = Table(raw, schema, origin=Origin("the joined records"))
+    told = told_schema(contract, handed, weights)
+    table = joined(contract, handed, schema if schema is not None else told)
     left_out = tuple(dict.fromkeys(name for message in handed.values() for name in message.left_out))
+    del handed
     if terms.choose != "public":
         return _by_algorithm(contract, table, left_out)
+    raw = table.arrow
     settings, judge = public_settings(contract, table)
-    groups = yield from partition(settings, judge, judge, None)
+
+    def on_round(tried: int, groups: int) -> None:
+        if on_stage is not None:
+            on_stage(f"cutting: {tried} cuts tried, {groups} groups at work")
+
+    groups = yield from partition(settings, judge, judge, None, on_round, on_round)
     of_row = groups_of_rows(settings, groups)
     cells = {name: raw.column(name) for name in (*column_names(contract), terms.provider)}
     for at, axis in enumerate(settings.released):
@@ -158,11 +181,12 @@ def _assembled(contract: Contract, weights: Mapping[str, float]) -> Script[Relea
     for name in contract.parties:
         handed[name] = yield Receive(name, Rows)
     cells = stacked(
-        {name: _read(message.table, name, contract) for name, message in handed.items()}, terms.provider
+        {name: read_rows(message.table, name, column_names(contract)) for name, message in handed.items()},
+        terms.provider,
     )
     losses: Losses = {}
     for name, message in handed.items():
-        _check_losses(contract, name, message.losses)
+        _check_figures(contract, name, message)
         for attribute, loss in message.losses.items():
             losses[attribute] = _added(losses.get(attribute), loss)
     left_out = tuple(dict.fromkeys(name for message in handed.values() for name in message.left_out))
@@ -235,16 +259,14 @@ def _settings(contract: Contract) -> dict[str, object]:
     }
 
 
-def _read(data: bytes, sender: str, contract: Contract) -> pa.Table:
-    message = Columns(data, (), {}, (), {})
-    return read_columns(message, sender, column_names(contract))
-
-
-def _check_losses(contract: Contract, name: str, losses: Losses) -> None:
+def _check_figures(contract: Contract, name: str, handed: Rows) -> None:
+    losses = handed.losses
     if set(losses) != set(qid_names(contract)) or not all(
         np.isfinite([loss.leaves, loss.certainty, loss.height]).all() for loss in losses.values()
     ):
         raise PeerBrokeProtocol(name, "told figures of other attributes than it handed in")
+    if not all(np.isfinite(seconds) and seconds >= 0 for seconds in handed.seconds.values()):
+        raise PeerBrokeProtocol(name, "told that something took no time that there is")
 
 
 def _added(total: AttributeLoss | None, more: AttributeLoss) -> AttributeLoss:

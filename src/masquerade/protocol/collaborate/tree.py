@@ -87,12 +87,18 @@ class Settings:
 
 
 def partition(
-    settings: Settings, judge: Judge, own: Judge, me: int | None, on_round: OnRound | None = None
+    settings: Settings,
+    judge: Judge,
+    own: Judge,
+    me: int | None,
+    on_round: OnRound | None = None,
+    on_own_round: OnRound | None = None,
 ) -> Script[list[Group]]:
     """The finished groups that have records of this holder.
 
     What is left of one provider alone is finished by that provider, with its `own` judge and without a word to the
-    others. `me` is the provider's number; None for a third party, who does it for all.
+    others; of that only `on_own_round` hears. `me` is the provider's number; None for a third party, who does it for
+    all.
     """
     everything = np.arange(settings.ranks[0].size, dtype=np.intp)
     _, good = yield from judge.verdicts([everything])
@@ -112,7 +118,7 @@ def partition(
     done, alone = yield from _cut(settings, judge, waiting, on_round)
     done = yield from _narrow(settings, judge, done)
     mine = [group for group in alone if me is None or settings.provider_of(group) == me]
-    finished, _ = yield from _cut(replace(settings, providers_last=False), own, mine, on_round)
+    finished, _ = yield from _cut(replace(settings, providers_last=False), own, mine, on_own_round)
     finished = yield from _narrow(settings, own, finished)
     return [*done, *finished]
 

@@ -46,6 +46,9 @@ class DatasetAnswer(Answer):
     records: int | None = Field(description="how many records there are, rounded up; null: not told")
     schema_digest: str = Field(alias="schema", description="a digest of how the columns are generalised")
     snapshot: str | None = Field(description="the commitment to the table as it stands; null: not read yet")
+    horizontal: bool = Field(
+        description="whether it may be published together with others that have the same columns"
+    )
 
 
 class ProviderAnswer(Answer):

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, WithJsonSchema
 from masquerade.job.model import PrivacyEntry
 from masquerade.privacy.models import MODELS
 from masquerade.service.canonical import MOST_WHOLE
-from masquerade.service.request import MOST_ATTEMPTS, Request
+from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, Request
 from masquerade.utility.scores import SCORES
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
@@ -31,6 +31,10 @@ _TYPES: dict[str, dict[str, Any]] = {
     "budget": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
     "recipients": _TEXTS,
     "providers": {"type": "object", "additionalProperties": _TEXT, "propertyNames": _TEXT},
+    "kind": {"enum": ["vertical", "horizontal"]},
+    "m": {"type": "integer", "minimum": 0, "maximum": MOST_COLLUDING},
+    "third_party": {"enum": ["secure", "trusted"]},
+    "parties": _TEXTS | {"uniqueItems": True},
     "score": {"enum": list(SCORES)},
     "adversary": {"enum": ["semi-honest", "malicious"]},
     "argmax": {"enum": ["secure", "plain"]},

@@ -21,6 +21,9 @@ from masquerade.net.connect import Listener, listen
 from masquerade.net.script import Move, Receive
 from masquerade.net.session import run_script
 from masquerade.protocol.assemble import assemble
+from masquerade.protocol.collaborate.messages import Records, Rows
+from masquerade.protocol.collaborate.third_party import third_party
+from masquerade.protocol.columns import Columns
 from masquerade.service.answering import Refusal
 from masquerade.service.audit import AuditLog
 from masquerade.service.control import Prepare, Progress, Ready, Start
@@ -39,6 +42,7 @@ from masquerade.service.store import Session, Status
 log = structlog.get_logger("masquerade.coordinator")
 
 _GRACE = 5.0  # seconds that the parties get to say what went wrong
+_HANDED_IN = (Columns, Records, Rows)  # the kinds of messages with which a party's part is over
 _SOON = 120  # seconds: a contract that expires sooner is drawn up anew
 
 
@@ -169,7 +173,7 @@ class Attempt:
         moving: list[asyncio.Task[None]] = []
 
         def on_move(move: Move) -> None:
-            if isinstance(move, Receive):
+            if isinstance(move, Receive) and move.kind in _HANDED_IN:
                 awaited.discard(move.peer)
                 if not awaited and not moving:
                     moving.append(asyncio.create_task(self._assembling()))
@@ -177,7 +181,8 @@ class Attempt:
         try:
             with self._audit.session(contract.hash.hex(), parties) as transcript:
                 async with listener.connect(nodes, agreement, self._settings.timings) as channels:
-                    script = assemble(contract.contract)
+                    agreed = contract.contract
+                    script = assemble(agreed) if agreed.collaboration is None else third_party(agreed)
                     release = await run_script(script, channels, transcript=transcript, on_move=on_move)
                     await moving[0]
         finally:  # whoever comes next must know where the session stands

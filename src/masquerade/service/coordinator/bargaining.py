@@ -23,6 +23,7 @@ from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.discovery import find
 from masquerade.service.coordinator.links import Links
 from masquerade.service.coordinator.signatures import Unsigned, signed_by_all
+from masquerade.service.horizontal import against
 from masquerade.service.negotiation import THE_REQUEST, CounterOffer, Refused, negotiate
 from masquerade.service.request import Request, read_request
 from masquerade.service.signing import SignedContract, draw_up
@@ -86,7 +87,8 @@ class Bargaining:
                 return None
             if isinstance(outcome, CounterOffer):
                 earlier.append(outcome)
-                texts = [str(part) for part in outcome.request.privacy]
+                wanted = outcome.request
+                texts = [*map(str, wanted.privacy), *against(wanted.colluding)]
                 told = {"round": number, "requirements": texts, "price": outcome.price}
                 await self._tell(session, "counter", told)
                 continue
@@ -232,7 +234,7 @@ def cause_of(reasons: Sequence[str]) -> str:
 
 def _texts(offer: Offer) -> list[str]:
     try:
-        return [str(part) for part in offer.parts]
+        return [*map(str, offer.parts), *against(offer.m)]
     except ParameterError:  # what cannot be read is told by the negotiation
         return []
 

@@ -22,11 +22,13 @@ from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.audit_tail import audit_tail
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.directory import Provided as Provided  # what `providers` answers
-from masquerade.service.coordinator.discovery import Found, find
+from masquerade.service.coordinator.discovery import find
 from masquerade.service.coordinator.files import Files
+from masquerade.service.coordinator.found import Found
 from masquerade.service.coordinator.prices import prices
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wake import Wake
+from masquerade.service.horizontal import against
 from masquerade.service.negotiation import THE_REQUEST
 from masquerade.service.request import Request, read_request
 from masquerade.service.store import (
@@ -119,7 +121,7 @@ class Coordinator:
         except ParameterError as error:
             return Preview(problems=error.problems)
         found = self._find(request)
-        wish = tuple(str(part) for part in strictest(request.privacy))
+        wish = (*map(str, strictest(request.privacy)), *against(request.colluding))
         return Preview(found.contributors, found.parties, wish, (*found.problems, *self._too_late(request)))
 
     def ask(self, user: User, content: Any) -> Session:

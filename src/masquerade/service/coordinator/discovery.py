@@ -1,30 +1,17 @@
 """Which parties can contribute what was asked for, by the schemas that they published. No I/O here.
 
-A party takes part when it contributes an attribute. What a user may not ask for looks as if it were not there.
+In a vertical session a party takes part when it contributes an attribute; in a horizontal one when it has all of them
+(together.py). What a user may not ask for looks as if it were not there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from masquerade.errors import hint
 from masquerade.service.control import Published, PublishedDataset
+from masquerade.service.coordinator.found import Found, Offered, holders_of, nowhere
+from masquerade.service.coordinator.together import find_together
 from masquerade.service.request import Request
-
-
-@dataclass(frozen=True)
-class Found:
-    """Who would contribute what; `problems` say why a request cannot be met as it is."""
-
-    contributors: Mapping[str, tuple[str, ...]]  # by column, the class among them: the parties that hold it
-    datasets: Mapping[str, str]  # by party that takes part: the dataset that it is asked for
-    problems: tuple[str, ...]
-
-    @property
-    def parties(self) -> tuple[str, ...]:
-        """Who takes part, in the order of the contract."""
-        return tuple(sorted(self.datasets))
 
 
 def may_ask(dataset: PublishedDataset, user: str) -> bool:
@@ -37,13 +24,16 @@ def open_to(published: Published, user: str) -> tuple[PublishedDataset, ...]:
     return tuple(each for each in published.datasets if may_ask(each, user))
 
 
-def find(request: Request, offered: Mapping[str, Sequence[PublishedDataset]]) -> Found:
+def find(request: Request, offered: Offered) -> Found:
     """Match a request with the datasets that its user may ask for, by party."""
-    holders = {name: _holders(name, offered) for name in request.released}
+    if request.is_horizontal:
+        return find_together(request, offered)
+    holders = {name: holders_of(name, offered) for name in request.released}
     problems: list[str] = []
     wanted: dict[str, list[str]] = {}  # by party: what it contributes
+    alike = not find_together(request, offered).problems  # the same columns, which may be about different people
     for name in request.attributes:
-        chosen = _chosen(name, holders[name], request, problems)
+        chosen = _chosen(name, holders[name], request, problems, alike=alike)
         if chosen is not None:
             wanted.setdefault(chosen, []).append(name)
     datasets = {
@@ -55,17 +45,9 @@ def find(request: Request, offered: Mapping[str, Sequence[PublishedDataset]]) ->
     return Found(holders, datasets, tuple(dict.fromkeys(problems)))
 
 
-def _holders(name: str, offered: Mapping[str, Sequence[PublishedDataset]]) -> tuple[str, ...]:
-    return tuple(
-        sorted(
-            party
-            for party, datasets in offered.items()
-            if any(each.card.column(name) is not None for each in datasets)
-        )
-    )
-
-
-def _chosen(name: str, holders: Sequence[str], request: Request, problems: list[str]) -> str | None:
+def _chosen(
+    name: str, holders: Sequence[str], request: Request, problems: list[str], *, alike: bool
+) -> str | None:
     named = request.providers.get(name)
     if named is not None:
         if named not in holders:
@@ -74,9 +56,8 @@ def _chosen(name: str, holders: Sequence[str], request: Request, problems: list[
             return None
         return named
     if len(holders) > 1:
-        problems.append(
-            f'attributes: "{name}" is held by {" and ".join(holders)}; name one of them in providers'
-        )
+        text = f'attributes: "{name}" is held by {" and ".join(holders)}; name one of them in providers'
+        problems.append(f'{text}, or ask for the people of all with kind = "horizontal"' if alike else text)
         return None
     return holders[0] if holders else None
 
@@ -105,17 +86,16 @@ def _about_all(
     request: Request,
     holders: Mapping[str, Sequence[str]],
     wanted: Mapping[str, Sequence[str]],
-    offered: Mapping[str, Sequence[PublishedDataset]],
+    offered: Offered,
 ) -> list[str]:
     problems = []
-    known = sorted({name for each in offered.values() for one in each for name in one.card.names})
     for name in request.attributes:
         if not holders[name]:
-            problems.append(f'attributes: no party offers "{name}"{hint(name, known)}')
+            problems.append(f"attributes: {nowhere(name, offered)}")
     if request.class_name is not None:
         held = holders[request.class_name]
         if not held:
-            problems.append(f'class: no party offers "{request.class_name}"{hint(request.class_name, known)}')
+            problems.append(f"class: {nowhere(request.class_name, offered)}")
         elif wanted and not set(held) & set(wanted):
             problems.append(
                 f'class: "{request.class_name}" is held by {", ".join(held)}, which contributes none of the attributes'

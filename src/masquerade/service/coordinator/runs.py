@@ -175,7 +175,7 @@ def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
     progress = made.progress
     told: dict[str, Any] = {
         **summary,
-        "common_records": made.release.rows,
+        **_of_kind(made),
         "bytes_sent": {party: each.bytes_sent for party, each in progress.items()},
         "messages": {party: each.messages for party, each in progress.items()},
         "rounds": max((each.round for each in progress.values()), default=0),
@@ -185,6 +185,14 @@ def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
     if deal.terms.class_name is not None:
         told["quality"] = {"class": deal.terms.class_name, "error": error}
     return told
+
+
+def _of_kind(made: Assembled) -> dict[str, Any]:
+    """What only releases of one kind have."""
+    collaboration = made.contract.deal.terms.collaboration
+    if collaboration is None:
+        return {"kind": "vertical", "common_records": made.release.rows}
+    return {"kind": "horizontal", "m": collaboration.m, "third_party": collaboration.third_party}
 
 
 def _number(text: str | None) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from masquerade.errors import PeerRefused
 from masquerade.net.channel import PROTOCOL_VERSION
+from masquerade.protocol.contract import EVERYBODY
 from masquerade.protocol.party import ASSEMBLER
 from masquerade.service.node.settings import Settings
 from masquerade.service.signing import SignedContract
@@ -22,7 +23,7 @@ def faults(contract: SignedContract, settings: Settings, now: int) -> Iterator[s
         yield "a mashup needs at least two parties"
     for outsider in (settings.coordinator.name, ASSEMBLER):
         if outsider in contract.parties:
-            yield f"{outsider} joins the columns; it cannot be a party"
+            yield f"{outsider} puts the release together; it cannot be a party"
     if terms.version != PROTOCOL_VERSION:
         yield f"the contract is for version {terms.version} of the protocol; this node speaks {PROTOCOL_VERSION}"
     if contract.expiry <= now:
@@ -30,7 +31,8 @@ def faults(contract: SignedContract, settings: Settings, now: int) -> Iterator[s
     if not 1 <= contract.attempt <= contract.deal.attempts:
         yield f"attempt {contract.attempt}; the deal allows 1 to {contract.deal.attempts}"
     holders = {column.holder for column in terms.columns} | ({terms.class_from} - {None})
-    for stranger in sorted(map(str, holders - set(contract.parties))):
+    known = {*contract.parties} if terms.collaboration is None else {EVERYBODY}
+    for stranger in sorted(map(str, holders - known)):
         yield f"{stranger} is to hand in columns, and is none of the parties"
     for party in contract.parties:
         try:

@@ -21,10 +21,12 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.identifiers import identifiers
 from masquerade.service.card import SchemaCard, card_of
 from masquerade.service.control import PublishedDataset
+from masquerade.service.horizontal import axes_of
 from masquerade.service.node.logs import log
 from masquerade.service.node.settings import DatasetSettings
 from masquerade.service.policy import Policy, check_policy
 from masquerade.service.snapshot import take_snapshot
+from masquerade.service.terms import Axis
 
 FRESH = 5.0  # seconds for which a database's reading is good enough for an offer
 
@@ -37,6 +39,7 @@ class Reading:
 
     table: Table
     card: SchemaCard
+    axes: tuple[Axis, ...]
     stamp: Stamp
     moment: float
 
@@ -137,7 +140,8 @@ class Dataset:
         if not len(table):
             raise DataError(f"{whole.origin.name}: no complete row is left")
         # Wrong cells are told before anybody else is bothered.
-        table.columns(column.name for column in contract.qid_columns if column.holder == self.party)
+        own = contract.columns_of(self.party)
+        table.columns(column.name for column in contract.qid_columns if column in own)
         return table, identifiers(table, self.settings.identifier, contract.normalize)
 
     def check(self) -> Reading:
@@ -170,7 +174,7 @@ class Dataset:
         source = read_section(settings.section, settings.base, columns, coded)
         table = Table(source.table, settings.schema, origin=source.origin)
         snapshot = take_snapshot(table, self._secret).commitment.root
-        return Reading(table, self._card(len(table), snapshot), stamp, moment)
+        return Reading(table, self._card(len(table), snapshot), axes_of(settings.schema), stamp, moment)
 
     def _card(self, records: int | None, snapshot: str | None) -> SchemaCard:
         settings = self.settings
@@ -184,6 +188,7 @@ class Dataset:
             classes=[settings.class_name] if settings.class_name is not None else [],
             records=records if settings.policy.publish_records else None,
             snapshot=snapshot,
+            horizontal=settings.policy.least_m is not None,
         )
 
     def _stamp(self) -> Stamp:

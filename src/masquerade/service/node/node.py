@@ -118,7 +118,7 @@ class PartyNode:
         reading = self._reading(dataset)
         if reading is None:
             return self._refuse(request.user, [_unreadable(ask.dataset)], ask.session)
-        given = answer(dataset.policy, request, reading.card, self._ledger(), Load(0, _now()))
+        given = answer(dataset.policy, request, reading.card, self._ledger(), Load(0, _now()), reading.axes)
         if isinstance(given, Refusal):
             return self._refuse(request.user, given.reasons, ask.session)
         return given
@@ -243,7 +243,9 @@ class PartyNode:
         reading = self._reading(dataset, for_session=for_session)
         if reading is None:
             return (*wrong, _unreadable(provision.dataset)), None
-        against = accepts(dataset.policy, contract.deal, reading.card, self._ledger(), Load(0, _now()))
+        against = accepts(
+            dataset.policy, contract.deal, reading.card, self._ledger(), Load(0, _now()), reading.axes
+        )
         if reading.card.snapshot != provision.snapshot:  # told once, and in plainer words
             wrong += (f"{provision.dataset} has changed: the contract is about another snapshot of it",)
             against = tuple(each for each in against if each != ANOTHER_SNAPSHOT)
@@ -256,7 +258,7 @@ class PartyNode:
         with self._releasing:
             current = self.datasets.get(dataset)
             reasons = (
-                accepts(current.policy, deal, reading.card, self._ledger(), Load(0, _now()))
+                accepts(current.policy, deal, reading.card, self._ledger(), Load(0, _now()), reading.axes)
                 if current is not None
                 else (self._no_dataset(dataset),)
             )

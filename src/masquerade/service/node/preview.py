@@ -9,38 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from masquerade.data.schema import Schema
-from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.distant_parts import distant_from
+from masquerade.service.horizontal import against
+from masquerade.service.node import preview_horizontal
 from masquerade.service.node.approvals import deal_id
+from masquerade.service.node.leaving import (
+    COORDINATOR,
+    OTHERS,
+    RECIPIENTS,
+    Leaving,
+    LeavingClass,
+    LeavingColumn,
+    kind_of_cell,
+)
 from masquerade.service.signing import SignedContract
-
-OTHERS, COORDINATOR, RECIPIENTS = "other parties", "coordinator", "recipients"
-
-
-@dataclass(frozen=True)
-class LeavingColumn:
-    """A column of this party's that leaves. `coarse_enough_for` are the requirements that its cells satisfy."""
-
-    name: str
-    form: Literal["generalised", "as it is"]
-    cells: str
-    coarse_enough_for: tuple[str, ...]
-    shown_to: dict[str, str]
-
-
-@dataclass(frozen=True)
-class LeavingClass:
-    """The class, as far as it concerns this party."""
-
-    name: str
-    from_here: bool  # whether this party's own cells leave
-    shown_to: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -48,6 +36,7 @@ class Preview:
     """Everything."""
 
     party: str
+    kind: str
     deal: str
     contract: str
     attempt: int
@@ -89,9 +78,15 @@ def preview(contract: SignedContract, party: str, schema: Schema | None = None) 
             f"{party} is none of the contract's parties, {', '.join(terms.parties)}: nothing would leave"
         )
     price = deal.prices.get(party)
-    parts = terms.parts
+    parts, agreed = terms.parts, contract.contract
+    leaving = (
+        _vertical(agreed, party, parts, schema, show_steps=deal.show_steps)
+        if agreed.collaboration is None
+        else preview_horizontal.leaving(agreed, party, parts, schema)
+    )
     return Preview(
         party=party,
+        kind=terms.kind,
         deal=deal_id(deal),
         contract=contract.hash.hex(),
         attempt=contract.attempt,
@@ -105,25 +100,13 @@ def preview(contract: SignedContract, party: str, schema: Schema | None = None) 
         purpose=deal.purpose,
         recipients=deal.recipients,
         parties=terms.parties,
-        requirements=tuple(map(str, parts)),
-        columns=tuple(_columns(contract.contract, party, parts, schema)),
-        class_column=_class(contract.contract, party),
-        peers_learn=tuple(_peers_learn(contract.contract, party)),
-        figures=_figures(contract.contract, party, show_steps=deal.show_steps),
-        stays=(
-            "identifiers: the peers see them blinded, with a secret of this session",
-            "people whom not all parties have, and rows with a missing cell in a used column",
-            "every other column, and its name",
-            "QID attributes finer than the release has them",
-        ),
-        protocol={
-            "adversary": terms.adversary,
-            "argmax": terms.argmax,
-            "score": terms.score,
-            "normalize": terms.normalize,
-            "version": str(terms.version),
-        }
-        | ({"epsilon": terms.epsilon} if terms.adversary == "malicious" else {}),
+        requirements=(*map(str, parts), *against(terms.m)),
+        columns=leaving.columns,
+        class_column=leaving.class_column,
+        peers_learn=leaving.peers_learn,
+        figures=leaving.figures,
+        stays=leaving.stays,
+        protocol=leaving.protocol | {"version": str(terms.version)},
         price={
             "fixed": price.fixed if price is not None else 0,
             "per_record": price.per_record if price is not None else 0,
@@ -131,6 +114,35 @@ def preview(contract: SignedContract, party: str, schema: Schema | None = None) 
             "most_records": deal.records,
             "budget": deal.budget,
         },
+    )
+
+
+def _vertical(
+    contract: Contract,
+    party: str,
+    parts: tuple[GroupRequirement, ...],
+    schema: Schema | None,
+    *,
+    show_steps: bool,
+) -> Leaving:
+    return Leaving(
+        columns=tuple(_columns(contract, party, parts, schema)),
+        class_column=_class(contract, party),
+        peers_learn=tuple(_peers_learn(contract, party)),
+        figures=_figures(contract, party, show_steps=show_steps),
+        stays=(
+            "identifiers: the peers see them blinded, with a secret of this session",
+            "people whom not all parties have, and rows with a missing cell in a used column",
+            "every other column, and its name",
+            "QID attributes finer than the release has them",
+        ),
+        protocol={
+            "adversary": contract.adversary,
+            "argmax": contract.argmax,
+            "score": contract.score,
+            "normalize": contract.normalize,
+        }
+        | ({"epsilon": contract.epsilon} if contract.adversary == "malicious" else {}),
     )
 
 
@@ -145,7 +157,7 @@ def _columns(
             yield LeavingColumn(
                 column.name,
                 "generalised",
-                f"{_kind_of_cell(column.name, schema)} for each common record, "
+                f"{_cell(column.name, schema)} for each common record, "
                 "no finer than every requirement over it allows",
                 over,
                 {
@@ -167,15 +179,9 @@ def _columns(
             )
 
 
-def _kind_of_cell(name: str, schema: Schema | None) -> str:
-    if schema is None or name not in schema:
-        return "a node of its taxonomy, or an interval,"
-    attribute = schema[name]
-    if isinstance(attribute.taxonomy, Taxonomy):
-        return "a node of its taxonomy"
-    if attribute.kind == "categorical":
-        return "its value, or the one word for all values,"
-    return "an interval, which is split at values that somebody has,"
+def _cell(name: str, schema: Schema | None) -> str:
+    kind = kind_of_cell(name, schema)
+    return f"{kind}, which is split at values that somebody has," if kind == "an interval" else kind
 
 
 def _class(contract: Contract, party: str) -> LeavingClass | None:

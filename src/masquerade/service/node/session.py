@@ -8,6 +8,7 @@ ready ──start──> running ──> done
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -28,16 +29,19 @@ from masquerade.errors import (
 )
 from masquerade.net.channel import Agreement, Channel, Node
 from masquerade.net.connect import Listener, listen
+from masquerade.net.script import Script
 from masquerade.net.session import run_script
+from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.columns import Told
 from masquerade.protocol.party import ASSEMBLER, party
 from masquerade.service.audit import AuditLog
 from masquerade.service.control import Progress, SeenStep, State
+from masquerade.service.horizontal import against
 from masquerade.service.node.logs import log
 from masquerade.service.node.settings import Settings
 from masquerade.service.signing import SignedContract
 
-_ROUND = "round "
+_COUNTED = re.compile(r"(round |cutting: )(\d+)")  # stages that count something
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class Session:
         except asyncio.CancelledError:
             end = "cancelled"
         except MasqueradeError as error:
-            self._error = error
+            self._error = _without_frames(error)
         except Exception as error:  # its text may hold a person's data: its kind is told, its text is not
             self._error = Bug(f"a bug of ours ({type(error).__name__})")
         self._state, self.ended = end, time.monotonic()
@@ -190,7 +194,6 @@ class Session:
         contract = part.contract.contract
         agreement = Agreement(part.contract.hash, contract.version)
         names = [name for name in part.contract.parties if name != settings.name]
-        shows = part.contract.deal.show_steps
         with self._audit.session(self.name, [*names, ASSEMBLER]) as transcript:
             self._stage = "connecting"
             async with listener.connect(nodes, agreement, settings.timings) as channels:
@@ -199,39 +202,59 @@ class Session:
                     ASSEMBLER if name == settings.coordinator.name else name: channel
                     for name, channel in channels.items()
                 }
-                script = party(
-                    settings.name,
-                    contract,
-                    part.table,
-                    part.identifiers,
-                    tell_steps=shows,
-                    on_stage=self._on_stage,
-                    on_step=self._on_step if shows else None,
-                    before_handing_in=lambda: self._may_hand_in(part),
-                )
-                await run_script(script, self._channels, transcript=transcript)
+                await run_script(self._script(part), self._channels, transcript=transcript)
 
-    # These three are called in the script's own thread.
+    def _script(self, part: Part) -> Script[int]:
+        """This party's part in what the contract asks for."""
+        contract, name = part.contract.contract, self._settings.name
+
+        def may_hand_in() -> None:
+            self._may_hand_in(part)
+
+        if contract.collaboration is not None:
+            return provider(
+                name, contract, part.table, on_stage=self._on_stage, before_handing_in=may_hand_in
+            )
+        shows = part.contract.deal.show_steps
+        return party(
+            name,
+            contract,
+            part.table,
+            part.identifiers,
+            tell_steps=shows,
+            on_stage=self._on_stage,
+            on_step=self._on_step if shows else None,
+            before_handing_in=may_hand_in,
+        )
+
+    # These are called in the script's own thread.
 
     def _on_stage(self, stage: str) -> None:
-        self._stage = stage
-        number = stage.partition(_ROUND)[2]
-        if number.isdecimal():
-            self._round = int(number)
+        self._insist_on_running()  # a long computation that waits for nobody is stopped here
+        counted = _COUNTED.search(stage)
+        if counted is not None:
+            self._round = int(counted[2])
+        # Of the cuts the coordinator is told how many were tried, not how many groups they made.
+        self._stage = "cutting" if stage.startswith("cutting") else stage
 
     def _on_step(self, step: Told) -> None:
         self._steps.append(SeenStep(step.round, step.attribute, step.value, step.children))
 
     def _may_hand_in(self, part: Part) -> None:
-        if self._state != "running" or self._task.cancelling():  # nobody waits for the columns any more
-            raise NotAllowed("the session was cancelled")
+        self._insist_on_running()
         part.may_hand_in()
+
+    def _insist_on_running(self) -> None:
+        if self._state != "running" or self._task.cancelling():  # nobody waits for what comes any more
+            raise NotAllowed("the session was cancelled")
 
     def _told(self, error: MasqueradeError) -> tuple[str, ...]:
         """What the coordinator is told: nothing of the table, not even a figure of it."""
         if isinstance(error, RequirementUnreachable):
-            required = " & ".join(map(str, self.contract.deal.terms.parts))
-            return (f"{required} cannot be reached: even the group of all common records violates it",)
+            terms = self.contract.deal.terms
+            required = " & ".join([*map(str, terms.parts), *against(terms.m)])
+            whole = "all common records" if terms.kind == "vertical" else "all providers' records"
+            return (f"{required} cannot be reached: even the group of {whole} violates it",)
         if isinstance(error, BadInput):
             return (f"its own input stands against it ({type(error).__name__}); its log says more",)
         return error.problems
@@ -257,3 +280,10 @@ class Session:
                 # Within a session errors speak of counts and parties, never of cells.
                 problems=[one_line(line) for line in self._error.problems],
             )
+
+
+def _without_frames(error: MasqueradeError) -> MasqueradeError:
+    """The error without the frames that it went through: they would keep the table in memory for as long as it."""
+    plain = error.with_traceback(None)
+    plain.__context__ = plain.__cause__ = None
+    return plain

@@ -1,0 +1,87 @@
+"""The records of all providers at a trusted third party: read, held against the schema that all must mean, and joined.
+
+What does not fit is told as its provider's fault, in words that show no cell of anybody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from masquerade.data.encode import missing_rows
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.table import Origin, Table
+from masquerade.errors import BadInput, DataError, PeerBrokeProtocol
+from masquerade.protocol.collaborate.domains import ranges_of
+from masquerade.protocol.collaborate.messages import Records, read_rows, stacked
+from masquerade.protocol.collaborate.terms import collaboration_of, column_names, qid_names
+from masquerade.protocol.collaborate.written_schema import difference, read_schema
+from masquerade.protocol.contract import Contract
+
+
+def told_schema(contract: Contract, handed: Mapping[str, Records], weights: Mapping[str, float]) -> Schema:
+    """The schema as all providers tell it. What is not generalised has nothing to be told but its name."""
+    names, first = qid_names(contract), contract.parties[0]
+    told = {name: read_schema(message.schema, name, names) for name, message in handed.items()}
+    for name, message in handed.items():
+        for ours, theirs in zip(handed[first].schema, message.schema, strict=True):
+            if how := difference(ours, theirs):
+                raise PeerBrokeProtocol(
+                    name, f"generalises attribute {theirs.name} otherwise than {first} does: {how}"
+                )
+    known = {attribute.name: attribute for attribute in told[first]}
+    columns = [column.name for column in contract.columns if column.role == "attribute"]
+    return Schema(
+        replace(known.get(name, Attribute(name)), weight=weights.get(name, 1.0)) for name in columns
+    )
+
+
+def joined(contract: Contract, handed: Mapping[str, Records], schema: Schema) -> Table:
+    """All records below each other, with their providers; PeerBrokeProtocol for records that do not fit."""
+    parts = {
+        name: _with_dates(read_rows(message.table, name, column_names(contract)), schema)
+        for name, message in handed.items()
+    }
+    for name, part in parts.items():
+        for column in part.column_names:
+            if missing_rows(part.column(column)) is not None:
+                raise PeerBrokeProtocol(name, f"handed in column {column} with missing cells")
+    table = Table(
+        stacked(parts, collaboration_of(contract).provider), schema, origin=Origin("the joined records")
+    )
+    try:
+        refuse_unusable(contract, table)
+    except BadInput:  # its text may show a cell of somebody else's
+        for name, part in parts.items():
+            _blame_unusable(contract, name, Table(part, schema))
+        raise DataError(
+            "the joined records: they fit the schema at each provider, but not together; "
+            "columns of a quasi-identifier must be stored alike everywhere"
+        ) from None
+    return table
+
+
+def _blame_unusable(contract: Contract, name: str, table: Table) -> None:
+    try:
+        refuse_unusable(contract, table)
+    except BadInput:
+        raise PeerBrokeProtocol(name, "handed in records that do not fit how they are generalised") from None
+
+
+def _with_dates(part: pa.Table, schema: Schema) -> pa.Table:
+    """Dates as dates: here they are stored with a time of day, there as text, and stacked they must be alike."""
+    for at, name in enumerate(part.column_names):
+        if name in schema and schema[name].kind == "date" and pa.types.is_timestamp(part.column(at).type):
+            part = part.set_column(at, name, part.column(at).cast(pa.date32(), safe=False))
+    return part
+
+
+def refuse_unusable(contract: Contract, table: Table) -> None:
+    """DataError for records that cannot be generalised as their schema says."""
+    names = qid_names(contract)
+    table.columns(names)
+    if collaboration_of(contract).choose == "public":
+        for name, each in ranges_of(table, names).items():
+            each.signals(table.column(name))

@@ -1,0 +1,198 @@
+"""How the attributes of a quasi-identifier are generalised, in a form that travels: kind, tree, bounds.
+
+A trusted third party that has no schema of its own is told by the providers, who must all mean the same; without a
+third party they compare digests of the same form. A tree is its nodes in preorder, each with its name and the place of
+its parent; a number is the text that a release shows it as, so that 2 and 2.0 are one. What travels has one form: a
+reader refuses every other. Of a taxonomy's source only the last part is told: where a file lies is nobody's business.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from math import isfinite
+from typing import Literal
+
+import msgspec
+
+from masquerade.data.continuum import NUMBER, Number, write_number
+from masquerade.data.schema import Attribute, AttributeKind, Schema
+from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.data.taxonomy_outline import MAX_LEVELS
+from masquerade.errors import BadInput, ParameterError, PeerBrokeProtocol
+
+_ROOT = -1  # the place of the root's parent
+_WHOLE, _DECIMAL = re.compile("-?[0-9]+"), re.compile(NUMBER)
+
+
+class WrittenTaxonomy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tree; `edges` are the ends of its leaves where they are intervals."""
+
+    nodes: tuple[tuple[str, int], ...]  # name, place of the parent
+    edges: tuple[str, ...] | None = None
+    source: str = ""
+
+
+class WrittenAttribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One attribute. Its weight is not told: it is for whoever publishes to choose."""
+
+    name: str
+    kind: AttributeKind
+    taxonomy: WrittenTaxonomy | Literal["flat"] | None = None
+    lower: str | None = None
+    upper: str | None = None
+
+
+def write_schema(schema: Schema, names: Sequence[str]) -> tuple[WrittenAttribute, ...]:
+    """The attributes of these names; ParameterError for one that the schema lacks or that nobody could read."""
+    return tuple(_written(schema[name]) for name in names)
+
+
+def read_schema(
+    written: Sequence[WrittenAttribute], sender: str, names: Sequence[str]
+) -> tuple[Attribute, ...]:
+    """The attributes that a provider told of, which must be those of the contract."""
+    told = [each.name for each in written]
+    if told != list(names):
+        raise PeerBrokeProtocol(
+            sender, f"told of {len(told)} attributes other than {', '.join(names)}, which are agreed"
+        )
+    attributes = []
+    for each in written:
+        try:
+            attributes.append(_read(each))
+        except _Nonsense as error:
+            raise PeerBrokeProtocol(sender, f"told of attribute {each.name}: {error}") from None
+    return tuple(attributes)
+
+
+def difference(one: WrittenAttribute, other: WrittenAttribute) -> str | None:
+    """In which way two providers do not mean the same by an attribute; None when they do."""
+    one, other = _without_source(one), _without_source(other)
+    if one.kind != other.kind:
+        return "its kind differs"
+    if one.taxonomy != other.taxonomy:
+        return "its taxonomy differs"
+    return "its bounds differ" if (one.lower, one.upper) != (other.lower, other.upper) else None
+
+
+def digest_of(written: WrittenAttribute, key: bytes) -> bytes:
+    """The same for two providers who mean the same; `key` makes it another in every session."""
+    return hmac.digest(key, msgspec.msgpack.encode(_without_source(written)), "sha256")
+
+
+class _Nonsense(ValueError):
+    """Why something written is no attribute. Shows nothing of it."""
+
+
+def _written(attribute: Attribute) -> WrittenAttribute:
+    taxonomy = attribute.taxonomy
+    written = WrittenAttribute(
+        attribute.name,
+        attribute.kind,
+        _written_tree(taxonomy) if isinstance(taxonomy, Taxonomy) else taxonomy,
+        _written_bound(attribute.lower),
+        _written_bound(attribute.upper),
+    )
+    try:
+        _read(written)  # so that what cannot be read is told at home, and not by others as our fault
+    except _Nonsense as error:
+        raise ParameterError(f"attribute {attribute.name}: {error}") from None
+    return written
+
+
+def _written_tree(taxonomy: Taxonomy) -> WrittenTaxonomy:
+    return WrittenTaxonomy(
+        tuple((node.name, node.parent) for node in taxonomy.nodes),
+        None if taxonomy.edges is None else tuple(write_number(edge) for edge in taxonomy.edges),
+        re.split(r"[/\\]", taxonomy.source)[-1],
+    )
+
+
+def _written_bound(bound: Number | None) -> str | None:
+    return None if bound is None else write_number(bound)
+
+
+def _without_source(written: WrittenAttribute) -> WrittenAttribute:
+    if not isinstance(written.taxonomy, WrittenTaxonomy):
+        return written
+    return msgspec.structs.replace(written, taxonomy=msgspec.structs.replace(written.taxonomy, source=""))
+
+
+def _read(written: WrittenAttribute) -> Attribute:
+    _refuse_half_characters(written.name)
+    taxonomy = written.taxonomy
+    try:
+        return Attribute(
+            written.name,
+            written.kind,
+            _read_tree(taxonomy, written.kind) if isinstance(taxonomy, WrittenTaxonomy) else taxonomy,
+            None if written.lower is None else _read_number(written.lower, written.kind),
+            None if written.upper is None else _read_number(written.upper, written.kind),
+        )
+    except BadInput:  # bounds of categories, or the wrong way round
+        raise _Nonsense("its bounds are none") from None
+
+
+def _read_tree(written: WrittenTaxonomy, kind: AttributeKind) -> Taxonomy:
+    names = [name for name, _ in written.nodes]
+    _refuse_half_characters(written.source, *names)
+    if len(set(names)) < len(names):
+        raise _Nonsense("its taxonomy names two nodes alike")
+    children: list[list[int]] = [[] for _ in names]
+    depths: list[int] = []
+    for place, (_, parent) in enumerate(written.nodes):
+        if (parent != _ROOT) if place == 0 else not 0 <= parent < place:
+            raise _Nonsense("its taxonomy is no tree with one root, every node after its parent")
+        depths.append(depths[parent] + 1 if place else 0)
+        if depths[place] >= MAX_LEVELS:
+            raise _Nonsense(f"its taxonomy has more than {MAX_LEVELS} levels")
+        if place:
+            children[parent].append(place)
+    if not names:
+        raise _Nonsense("its taxonomy is empty")
+    branches: dict[int, Branch] = {}
+    for place in reversed(range(len(names))):  # children before their parent
+        branches[place] = Branch(names[place], tuple(branches.pop(child) for child in children[place]))
+    edges = None if written.edges is None else tuple(_read_number(edge, kind) for edge in written.edges)
+    taxonomy = Taxonomy(branches[0], written.source, edges)
+    if tuple((node.name, node.parent) for node in taxonomy.nodes) != written.nodes:
+        raise _Nonsense("its taxonomy is not in preorder, or a node has one child only")
+    if edges is not None and (
+        len(edges) != taxonomy.size + 1 or not all(lo < hi for lo, hi in pairwise(edges))
+    ):
+        raise _Nonsense("the ends of its intervals are not in order, one more than there are intervals")
+    return taxonomy
+
+
+def _read_number(text: str, kind: AttributeKind) -> Number:
+    """The number that is written so; whole ones exactly."""
+    number: Number
+    try:
+        if text in ("-inf", "inf"):
+            number = float(text)
+        elif _WHOLE.fullmatch(text):
+            number = int(text)  # ValueError: more digits than Python reads
+        elif _DECIMAL.fullmatch(text):
+            number = float(text)
+        else:
+            raise ValueError
+        well_formed = write_number(number) == text
+        if kind == "date" and isfinite(number):
+            well_formed &= isinstance(number, int)
+            write_number(number, "date")  # ValueError, OverflowError: a day of no calendar
+    except (ValueError, OverflowError):
+        well_formed = False
+    if not well_formed:
+        raise _Nonsense("a bound or an end of an interval is no number that it could have")
+    return number
+
+
+def _refuse_half_characters(*texts: str) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise _Nonsense("a name holds half a character") from None

@@ -1,0 +1,140 @@
+"""What a horizontal contract lets leave this machine, with a trusted third party or without (docs/leakage.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from masquerade.data.schema import Schema
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import Collaboration, Contract
+from masquerade.service.node.leaving import (
+    COORDINATOR,
+    RECIPIENTS,
+    Leaving,
+    LeavingClass,
+    LeavingColumn,
+    kind_of_cell,
+)
+
+
+def leaving(
+    contract: Contract, party: str, parts: Sequence[GroupRequirement], schema: Schema | None
+) -> Leaving:
+    """All that leaves a provider."""
+    terms = contract.collaboration
+    assert terms is not None
+    secure = terms.third_party == "secure"
+    return Leaving(
+        columns=tuple(_columns(contract, parts, schema, secure)),
+        class_column=_class(contract),
+        peers_learn=tuple(_peers_learn(contract, party, terms, schema)),
+        figures=_figures(contract, secure),
+        stays=_stays(secure),
+        protocol={
+            "kind": "horizontal",
+            "m": str(terms.m),
+            "third_party": terms.third_party,
+            "provider_aware": "yes" if terms.provider_aware else "no",
+        },
+    )
+
+
+def _columns(
+    contract: Contract, parts: Sequence[GroupRequirement], schema: Schema | None, secure: bool
+) -> Iterator[LeavingColumn]:
+    generalised = {column.name for column in contract.qid_columns}
+    for column in contract.columns:
+        over = tuple(str(part) for part in parts if column.name in part.qid)
+        about = tuple(str(part) for part in parts if part.sensitive == column.name)
+        if column.name in generalised:
+            yield LeavingColumn(
+                column.name,
+                "generalised",
+                f"{kind_of_cell(column.name, schema)} for each record, no finer than every requirement allows",
+                over,
+                {
+                    COORDINATOR: "the released cells, shuffled here, as this party's"
+                    if secure
+                    else "THE RAW CELL OF EACH RECORD, which it is trusted to generalise",
+                    RECIPIENTS: "the released cells, shuffled with those of all parties",
+                },
+            )
+        else:
+            yield LeavingColumn(
+                column.name,
+                "as it is",
+                "the raw cell of each record, byte for byte",
+                about,
+                {
+                    COORDINATOR: "the raw cells, as this party's",
+                    RECIPIENTS: "the raw cells, shuffled with those of all parties",
+                },
+            )
+
+
+def _class(contract: Contract) -> LeavingClass | None:
+    if contract.class_name is None:
+        return None
+    shown = {
+        COORDINATOR: "the raw cells, as this party's",
+        RECIPIENTS: "the raw cells, shuffled with those of all parties",
+    }
+    return LeavingClass(contract.class_name, True, shown)
+
+
+def _peers_learn(
+    contract: Contract, party: str, terms: Collaboration, schema: Schema | None
+) -> Iterator[str]:
+    others = ", ".join(name for name in contract.parties if name != party)
+    if terms.third_party == "trusted":
+        yield f"{others}: nothing but the release, where they are among its recipients"
+        yield f"coordinator: everything that {party} hands in, with its name, and how its attributes are generalised"
+        return
+    yield f"{others}: which cuts of groups were tried, and of each part whether it is empty and whether it may stand"
+    yield f"{others}: how many records of all parties are in a part that may stand, not how many of them are {party}'s"
+    if terms.provider_aware:
+        yield f"{others}: the number of {party}'s records as a power of two, and groups in which it can stand alone"
+    sensitive = sorted({part.sensitive for part in contract.parts if part.sensitive is not None})
+    if sensitive:
+        yield f"{others}: all values of {', '.join(sensitive)} that occur at any party, as the release will show them"
+        yield f"coordinator: {party}'s own values of {', '.join(sensitive)}, before the release shows them"
+    numbers = [
+        column.name
+        for column in contract.qid_columns
+        if schema is None or column.name not in schema or _is_open(schema, column.name)
+    ]
+    if numbers:
+        yield (
+            f"{others}: of {', '.join(numbers)}, where numbers without bounds, how many decimals all parties' values "
+            "have, whether one is negative, and the power of two above the largest"
+        )
+    yield "coordinator: that the session runs, its stage and how many cuts were tried"
+
+
+def _is_open(schema: Schema, name: str) -> bool:
+    attribute = schema[name]
+    if attribute.kind == "categorical" or attribute.taxonomy is not None:
+        return False
+    return attribute.lower is None or attribute.upper is None
+
+
+def _figures(contract: Contract, secure: bool) -> dict[str, str]:
+    names = ", ".join(column.name for column in contract.qid_columns)
+    return {
+        "losses": f"to the coordinator: how much {names} lost over this party's records"
+        if secure
+        else "none",
+        "seconds": "to the coordinator: how long the protocol took here",
+        "bytes": "to the coordinator: how many bytes and messages were sent",
+        "steps": "not told",
+    }
+
+
+def _stays(secure: bool) -> tuple[str, ...]:
+    always = (
+        "identifiers, in any form",
+        "rows with a missing cell in a used column",
+        "every other column, and its name",
+        "which released record is this party's: recipients are not told",
+    )
+    return (*always, "QID attributes finer than the release has them") if secure else always

@@ -1,0 +1,322 @@
+"""Providers of the same columns: what a policy answers, what is agreed, and what a party signs. No network here."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.errors import ParameterError
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.l_diversity import LDiversity
+from masquerade.protocol.contract import EVERYBODY, Collaboration
+from masquerade.service.answering import Offer, Refusal, accepts, answer
+from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard, card_of
+from masquerade.service.control import PublishedDataset
+from masquerade.service.coordinator.discovery import find
+from masquerade.service.horizontal import axes_of
+from masquerade.service.ledger import Ledger, record_of
+from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.policy import Policy
+from masquerade.service.request import Request, read_request
+from masquerade.service.terms import Axis, Deal
+from service.parties import IDLE, NOW, policy
+
+WARDS = Taxonomy(Branch("any", (Branch("heart"), Branch("lung"))), "ward.csv")
+SCHEMA = Schema([Attribute("age", "continuous", lower=0, upper=128), Attribute("ward", taxonomy=WARDS)])
+AXES = axes_of(SCHEMA)
+NAMES = ("north", "south", "west")
+QID = ["age", "ward"]
+
+
+def card(party: str, schema: Schema = SCHEMA, **changes: Any) -> SchemaCard:
+    made = card_of(
+        party,
+        "patients",
+        schema,
+        identifier="ssn",
+        key=party.encode(),
+        sensitive=["disease"],
+        classes=["survived"],
+        records=950,
+        snapshot=party.encode().hex() * 2,
+        horizontal=True,
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+CARDS = {name: card(name) for name in NAMES}
+
+
+def wish(**changes: Any) -> Request:
+    wanted: dict[str, Any] = {
+        "kind": "horizontal",
+        "purpose": "research",
+        "attributes": ["age", "ward", "disease"],
+        "class": "survived",
+        "budget": 1_000_000,
+        "privacy": [{"model": "k-anonymity", "qid": QID, "k": 5}],
+    }
+    return read_request(wanted | changes).asked_by("ana")
+
+
+def hospital(**changes: Any) -> Policy:
+    return policy(**{"least_m": 1} | changes)
+
+
+def carried(
+    asked: Request,
+    policies: dict[str, Policy],
+    axes: dict[str, tuple[Axis, ...]] | None = None,
+    order: tuple[str, ...] = NAMES,
+) -> tuple[Agreed | Refused, list[CounterOffer]]:
+    earlier: list[CounterOffer] = []
+    while True:
+        current = earlier[-1].request if earlier else asked
+        answers = [
+            answer(policies[name], current, CARDS[name], Ledger(), IDLE, (axes or {}).get(name, AXES))
+            for name in order
+            if name in policies
+        ]
+        ended = negotiate(asked, answers, earlier)
+        if not isinstance(ended, CounterOffer):
+            return ended, earlier
+        earlier.append(ended)
+
+
+def agreed(asked: Request, **policies: Policy) -> Deal:
+    ended, _ = carried(asked, {name: policies.get(name, hospital()) for name in NAMES})
+    assert isinstance(ended, Agreed), ended
+    return ended.deal
+
+
+def reasons(policy: Policy, asked: Request, schema: Schema = SCHEMA) -> tuple[str, ...]:
+    given = answer(policy, asked, card("north", schema), Ledger(), IDLE, axes_of(schema))
+    assert isinstance(given, Refusal), given
+    return given.reasons
+
+
+def test_the_strictest_of_all_and_the_largest_coalition() -> None:
+    deal = agreed(
+        wish(m=1),
+        south=hospital(least_k=9),
+        west=hospital(least_m=2, privacy=[{"model": "l-diversity", "sensitive": "disease", "l": 3}]),
+    )
+    assert set(deal.terms.parts) == {KAnonymity(QID, 9), LDiversity(QID, 3, "disease")}
+    assert deal.terms.m == 2
+    assert deal.terms.kind == "horizontal"
+    assert {column.holder for column in deal.terms.columns} == {EVERYBODY}
+    assert deal.terms.axes == AXES
+    contract = deal.terms.contract("00" * 16)
+    assert contract.algorithm == "mondrian"
+    assert contract.collaboration == Collaboration(2)
+    assert contract.columns_needed("south") == ("age", "ward", "disease", "survived")
+    assert deal.records == 3 * 1000
+    assert deal.as_request() == wish(
+        m=2, parties=list(NAMES), privacy=list(deal.terms.requirements), recipients=["ana"]
+    )
+
+
+def test_without_a_word_one_provider_may_be_curious() -> None:
+    assert agreed(wish(), west=hospital(least_m=0)).terms.m == 1
+    ended, earlier = carried(wish(m=0), {name: hospital(least_m=0) for name in NAMES})
+    assert isinstance(ended, Agreed)
+    assert ended.deal.terms.m == 0
+    assert len(earlier) <= 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(2, 9), st.sampled_from([None, 2, 3])), min_size=3, max_size=3
+    ),
+    st.integers(0, 3),
+)
+def test_the_order_of_answers_does_not_matter_and_everybody_signs(
+    insisted: list[tuple[int, int, int | None]], m: int
+) -> None:
+    policies = {}
+    for name, (least_m, least_k, values) in zip(NAMES, insisted, strict=True):
+        models = [] if values is None else [{"model": "l-diversity", "sensitive": "disease", "l": values}]
+        policies[name] = hospital(least_m=least_m, least_k=least_k, privacy=models)
+    asked = wish(m=m)
+    deals = set()
+    for order in itertools.permutations(NAMES):
+        ended, _ = carried(asked, policies, order=order)
+        assert isinstance(ended, Agreed), ended
+        deals.add(ended.deal.canonical())
+    (only,) = deals
+    deal = Deal.read(only)
+    assert deal.terms.m == max([m, *(each for each, _, _ in insisted)])
+    for name in NAMES:
+        assert accepts(policies[name], deal, CARDS[name], Ledger(), IDLE, AXES) == ()
+        for part in deal.terms.parts:
+            if isinstance(part, KAnonymity):
+                assert part.k >= policies[name].least(part.qid)
+
+
+def test_a_policy_without_least_m_takes_part_in_vertical_sessions_only() -> None:
+    (reason,) = reasons(policy(), wish())
+    assert reason.startswith("patients takes part in vertical sessions only: its policy has no least_m")
+
+
+def test_every_reason_of_a_provider() -> None:
+    flat = Schema([Attribute("age", "continuous"), Attribute("ward", taxonomy="flat")])
+    told = reasons(
+        hospital(third_party=["trusted"]),
+        wish(parties=["south", "west"], attributes=["age", "ward", "disease", "job"]),
+        flat,
+    )
+    assert told == (
+        'third_party "secure" is not allowed; allowed: trusted',
+        "is none of the parties that are to publish together: south, west",
+        'patients has no column "job"; it has age, ward, disease, survived',
+        '"ward" has a flat taxonomy, which is made of all providers\' values; third_party = "secure" keeps those '
+        "apart: it needs a taxonomy file",
+    )
+    assert "flat taxonomy" not in " ".join(reasons(hospital(), wish(third_party="trusted"), flat))
+
+
+def test_all_of_a_providers_records_are_released_so_its_price_is_fixed() -> None:
+    dear = hospital(price={"per_attribute": 10, "per_record": 3})
+    given = answer(dear, wish(), CARDS["north"], Ledger(), IDLE, AXES)
+    assert isinstance(given, Offer)
+    assert (given.price.fixed, given.price.per_record) == (4 * 10 + 3 * 1000, 0)
+    ended, _ = carried(wish(budget=3000), {"north": dear, "south": hospital()})
+    assert isinstance(ended, Refused)
+    assert ended.lines == ("request: costs up to 3040 cents (north 3040, south 0); the budget is 3000",)
+
+
+def test_attributes_that_are_not_generalised_alike_are_told_with_who_does_how() -> None:
+    wider = axes_of(Schema([Attribute("age", "continuous", lower=0), Attribute("ward", taxonomy=WARDS)]))
+    other = Taxonomy(Branch("any", (Branch("heart"), Branch("lung"), Branch("skin"))), "ward.csv")
+    trees = axes_of(
+        Schema([Attribute("age", "continuous", lower=0, upper=128), Attribute("ward", taxonomy=other)])
+    )
+    policies = {name: hospital() for name in NAMES}
+    ended, _ = carried(wish(), policies, {"south": wider, "west": trees})
+    assert isinstance(ended, Refused)
+    ages, wards = ended.lines
+    assert ages == (
+        'request: "age" is not generalised alike: north as continuous from 0 and below 128, south as continuous '
+        "from 0, west as continuous from 0 and below 128; agree on one taxonomy and the same bounds"
+    )
+    assert wards.startswith('request: "ward" is not generalised alike: north by taxonomy ')
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"collaboration": Collaboration(0)}, "the deal has m = 0; the policy insists on 1"),
+        ({"collaboration": None}, "deal: score: must be one of"),  # it is a vertical one now, without a score
+        ({"collaboration": Collaboration(1, keep_provider=True)}, "the deal is carried out in another way"),
+        ({"collaboration": Collaboration(1, "trusted")}, 'third_party "trusted" is not allowed'),
+        ({"collaboration": Collaboration(1, provider="ssn")}, "the deal is carried out in another way"),
+        ({"axes": AXES[:1]}, "the deal generalises attributes in another way than offered"),
+        ({"requirements": ()}, "the deal lacks k-anonymity"),
+        ({"class_from": "south"}, "the deal is carried out in another way than a horizontal request is"),
+        ({"score": "gain-ratio"}, "the deal is carried out in another way than a horizontal request is"),
+    ],
+)
+def test_a_party_does_not_sign_what_the_coordinator_has_changed(change: dict[str, Any], reason: str) -> None:
+    deal = agreed(wish(m=1))
+    changed = msgspec.structs.replace(deal, terms=msgspec.structs.replace(deal.terms, **change))
+    against = accepts(hospital(), changed, CARDS["north"], Ledger(), IDLE, AXES)
+    assert any(each.startswith(reason) for each in against), against
+
+
+def test_what_a_second_release_may_not_change() -> None:
+    first = agreed(wish(m=1))
+    ledger = Ledger((record_of(first, "north", NOW),))
+
+    def against(**changes: Any) -> str:
+        given = answer(hospital(), wish(**changes), CARDS["north"], ledger, IDLE, AXES)
+        return "; ".join(given.reasons) if isinstance(given, Refusal) else ""
+
+    assert against(m=1) == against(m=0) == ""  # less is answered with what was agreed then
+    assert "another m (1 before, 2 now)" in against(m=2)
+    assert "another requirement" in against(privacy=[{"model": "k-anonymity", "qid": QID, "k": 6}])
+    assert "other parties" in against(parties=["north", "south"])
+    trusted = answer(
+        hospital(third_party=["secure", "trusted"]),
+        wish(third_party="trusted"),
+        CARDS["north"],
+        ledger,
+        IDLE,
+        AXES,
+    )
+    assert isinstance(trusted, Refusal)
+    assert "another third party (secure before, trusted now)" in "; ".join(trusted.reasons)
+    vertical = read_request(
+        {
+            "purpose": "research",
+            "attributes": ["age", "ward", "disease"],
+            "class": "survived",
+            "privacy": [{"model": "k-anonymity", "qid": QID, "k": 5}],
+        }
+    ).asked_by("ana")
+    given = answer(hospital(share_class=True), vertical, CARDS["north"], ledger, IDLE, AXES)
+    assert isinstance(given, Refusal)
+    assert "another kind (horizontal before, vertical now)" in "; ".join(given.reasons)
+
+
+def test_a_ledger_line_from_before_there_were_horizontal_sessions_is_read() -> None:
+    record = record_of(agreed(wish()), "north", NOW)
+    old = {key: value for key, value in msgspec.to_builtins(record).items() if key != "collaboration"}
+    assert msgspec.convert(old, type(record)).collaboration is None
+
+
+# --- who can publish together ---
+
+
+def offered(**cards: SchemaCard) -> dict[str, list[PublishedDataset]]:
+    return {name: [PublishedDataset(each, public=True)] for name, each in ({**CARDS} | cards).items()}
+
+
+def test_everybody_who_has_all_columns_alike_is_found() -> None:
+    found = find(wish(), offered(shop=card("shop", columns=(ColumnCard("age", "continuous"),))))
+    assert found.problems == ()
+    assert found.parties == NAMES
+    assert found.contributors["age"] == ("north", "shop", "south", "west")
+
+
+def test_who_does_not_publish_together_is_left_out_unless_named() -> None:
+    everyone = offered(west=card("west", horizontal=False))
+    assert find(wish(), everyone).parties == ("north", "south")
+    named = find(wish(parties=["north", "west"]), everyone)
+    assert named.problems == ("parties: west takes part in vertical sessions only",)
+
+
+def test_columns_that_differ_by_the_cards_are_told() -> None:
+    tree = ColumnCard("ward", "categorical", taxonomy=TaxonomyCard("ff" * 32, 1, "any"))
+    columns = tuple(tree if each.name == "ward" else each for each in CARDS["west"].columns)
+    (problem,) = find(wish(), offered(west=card("west", columns=columns))).problems
+    assert problem.startswith(
+        'attributes: "ward" is not the same everywhere: north, south as categorical with '
+    )
+    assert problem.endswith("; name those that go together in parties")
+
+
+def test_one_provider_alone_cannot_publish_together() -> None:
+    (problem,) = find(wish(), {"north": offered()["north"]}).problems
+    assert problem == (
+        "attributes: only north has all of age, ward, disease, survived; a horizontal session needs at least two"
+    )
+
+
+def test_a_request_tells_what_is_of_the_other_kind() -> None:
+    with pytest.raises(ParameterError) as told:
+        wish(score="gain-ratio", show_steps=True, epsilon=0.5, attributes=["age", "provider"], privacy=[])
+    belongs = 'belongs to a vertical request; this one has kind = "horizontal"'
+    assert told.value.problems == (
+        f"request: score: {belongs}",
+        f"request: epsilon: {belongs}",
+        f"request: show_steps: {belongs}",
+        'request: attributes: "provider" is the name of the column that tells whose a record is, which nobody gets',
+    )

@@ -1,0 +1,250 @@
+"""Hospitals with real nodes publish together: from a request to a release that withstands coalitions."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from masquerade.errors import ParameterError
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.store import Session, Status
+from service_hospitals import WARDS, Hospitals
+from service_house import LAUNCH, wait_until
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
+    policies = {
+        "north": {"price": {"per_attribute": 100, "per_record": 2}},
+        "south": {"least_k": 7},
+        "west": {"least_m": 2, "third_party": ["secure"]},
+    }
+    with Hospitals(tmp_path_factory.mktemp("hospitals"), policies=policies) as house:
+        house.start_nodes()
+        yield house
+
+
+@pytest.fixture(scope="module")
+def coordinator(house: Hospitals) -> Iterator[Coordinator]:
+    with house.coordinator() as coordinator:
+        house.known(coordinator, house.user("ana"))
+        yield coordinator
+
+
+def test_hospitals_publish_together_with_the_strictest_of_all(
+    house: Hospitals, coordinator: Coordinator
+) -> None:
+    ana = house.user("ana")
+    asked = coordinator.ask(ana, house.request())
+    assert asked.providers == ("north", "south", "west")
+    done = house.finished(coordinator, asked.id)
+    assert (done.status, done.cause) == (Status.PUBLISHED, None)
+
+    rows = released(coordinator, done)
+    assert len(rows) == 120 + 120 + 60  # every record, whoever has it
+    assert list(rows[0]) == ["age", "ward", "survived", "disease"]
+    everybody = [record for party in house.parties for record in house.records(party)]
+    for column in ("disease", "survived"):
+        assert Counter(row[column] for row in rows) == Counter(record[column] for record in everybody)
+
+    contract = coordinator.contract(ana, done.id)
+    assert contract is not None
+    terms = contract["deal"]["terms"]
+    assert terms["collaboration"]["m"] == 2  # west's least, although one was asked for
+    assert {part["k"] for part in terms["requirements"] if "k" in part} == {7}  # south's least
+    assert set(contract["signatures"]) == set(house.parties)
+    check(rows, everybody, k=7, values=2)
+
+    summary = coordinator.summary(ana, done.id)
+    assert (summary["kind"], summary["m"], summary["third_party"]) == ("horizontal", 2, "secure")
+    assert "common_records" not in summary
+    assert all(each["holds"] for each in summary["requirements"])
+    assert 0 <= summary["quality"]["error"] < 0.5
+    # 100 for each of age, ward, disease and survived, and 2 for each of 200 records (120, rounded up to hundreds).
+    assert summary["cost"]["parties"] == {"north": 4 * 100 + 2 * 200, "south": 0, "west": 0}
+    counters = [event for event in coordinator.events(ana, done.id) if event.kind == "counter"]
+    assert counters[-1].data["requirements"][-1] == "all of it against any 2 colluding providers"
+    progress = [event for event in coordinator.events(ana, done.id) if event.kind == "progress"]
+    stages = {each["stage"] for event in progress for each in event.data["parties"].values()}
+    assert not any("groups" in stage for stage in stages)
+    assert "m-privacy" in coordinator.report(ana, done.id).read_text()
+
+
+def test_the_same_request_again_comes_from_the_cache(house: Hospitals, coordinator: Coordinator) -> None:
+    done = publish(house, coordinator, attributes=["age", "ward"], privacy=[k_of(8)])
+    again = publish(house, coordinator, attributes=["age", "ward"], privacy=[k_of(8)])
+    assert again.id != done.id
+    assert released(coordinator, again) == released(coordinator, done)
+    ana = house.user("ana")
+    kinds = {event.kind for event in coordinator.events(ana, again.id)}
+    assert "progress" not in kinds
+
+
+def test_a_part_of_the_hospitals_may_be_named(house: Hospitals, coordinator: Coordinator) -> None:
+    done = publish(house, coordinator, parties=["south", "north"], m=1)
+    assert done.providers == ("north", "south")
+    assert len(released(coordinator, done)) == 240
+    contract = coordinator.contract(house.user("ana"), done.id)
+    assert contract is not None
+    assert contract["deal"]["terms"]["collaboration"]["m"] == 1
+
+
+def test_a_trusted_third_party_is_given_the_records_where_all_allow_it(
+    house: Hospitals, coordinator: Coordinator
+) -> None:
+    done = publish(house, coordinator, parties=["north", "south"], third_party="trusted")
+    rows = released(coordinator, done)
+    assert len(rows) == 240
+    check(rows, [*house.records("north"), *house.records("south")], k=7, values=2)
+    refused = ended(house, coordinator, third_party="trusted")
+    assert refused.status is Status.REFUSED
+    assert coordinator.reasons(refused) == ('west: third_party "trusted" is not allowed; allowed: secure',)
+
+
+def test_what_nobody_can_withstand_fails_at_once(house: Hospitals, coordinator: Coordinator) -> None:
+    failed = ended(house, coordinator, privacy=[k_of(1000)])
+    assert failed.status is Status.FAILED
+    assert failed.attempts == 1
+    assert failed.cause is not None
+    assert "cannot be reached: even the group of all providers' records violates it" in failed.cause
+    assert "against any 2 colluding providers" in failed.cause
+
+
+OTHER_KIND = 'belongs to a vertical request; this one has kind = "horizontal"'
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"m": -1}, "m: must be a whole number from 0 to 1000: so many providers may collude; got -1"),
+        ({"kind": "both"}, 'kind: must be one of "vertical", "horizontal"; got "both"'),
+        (
+            {"parties": ["north"]},
+            "parties: a horizontal session needs at least two; leave it out to ask all who can",
+        ),
+        (
+            {"parties": ["north", "nord"]},
+            'parties: there is no provider "nord" (did you mean "north"?); there are north, south, west',
+        ),
+        ({"providers": {"age": "north"}}, f"providers: {OTHER_KIND}"),
+        ({"argmax": "plain"}, f"argmax: {OTHER_KIND}"),
+        (
+            {"attributes": ["age", "warp"], "privacy": [], "class": None},
+            'attributes: no party offers "warp" (did you mean "ward"?)',
+        ),
+        (
+            {"privacy": [{"model": "m-privacy", "m": 1}]},
+            "privacy[1]: m-privacy is no entry here; a horizontal request has m, and a policy least_m",
+        ),
+        ({"kind": "vertical"}, 'm: belongs to a horizontal request; this one has kind = "vertical"'),
+    ],
+)
+def test_mistakes_are_told_before_anybody_is_asked(
+    house: Hospitals, coordinator: Coordinator, changes: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ParameterError) as told:
+        coordinator.ask(house.user("ana"), house.request(**changes))
+    assert f"request: {problem}" in told.value.problems
+
+
+def test_a_model_that_cannot_be_tested_in_secret_is_refused(
+    house: Hospitals, coordinator: Coordinator
+) -> None:
+    wish = {"model": "t-closeness", "qid": ["age", "ward"], "sensitive": "disease", "t": 0.4}
+    refused = ended(house, coordinator, privacy=[k_of(5), wish])
+    assert refused.status is Status.REFUSED
+    (reason,) = coordinator.reasons(refused)
+    assert reason.startswith("request: t-closeness cannot be tested where nobody sees all counts")
+
+
+def test_a_preview_says_who_would_publish_together(house: Hospitals, coordinator: Coordinator) -> None:
+    seen = coordinator.preview(house.user("ana"), house.request(m=2))
+    assert seen.problems == ()
+    assert seen.parties == ("north", "south", "west")
+    assert seen.contributors["disease"] == ("north", "south", "west")
+    assert seen.requirement[-1] == "all of it against any 2 colluding providers"
+
+
+def test_a_person_sees_what_leaves_before_it_is_signed(house: Hospitals, coordinator: Coordinator) -> None:
+    house.write_node("south", needs_approval=True)
+    ana = house.user("ana")
+    try:
+        asked = coordinator.ask(ana, house.request(privacy=[k_of(11)], purpose="approval"))
+        wait_until(
+            lambda: any(event.kind == "approval" for event in coordinator.events(ana, asked.id)),
+            "south asks a person",
+        )
+        conf = str(house.folder / "south.toml")
+        (waiting,) = json.loads(masquerade("party", "preview", conf, "--json"))["waiting"]
+        assert waiting["columns"] == ["age", "ward", "disease"]
+        shown = json.loads(masquerade("party", "preview", conf, waiting["deal"], "--json"))
+        assert shown["kind"] == "horizontal"
+        assert shown["protocol"]["m"] == "2"
+        assert {each["name"]: each["form"] for each in shown["columns"]} == {
+            "age": "generalised", "ward": "generalised", "disease": "as it is"
+        }  # fmt: skip
+        text = masquerade("party", "preview", conf, waiting["deal"])
+        assert "for all of its complete records, published together" in text
+        assert "identifiers, in any form" in text
+        masquerade("party", "approve", conf, waiting["deal"])
+        done = house.finished(coordinator, asked.id)
+        assert (done.status, done.cause) == (Status.PUBLISHED, None)
+    finally:
+        house.write_node("south")
+
+
+def publish(house: Hospitals, coordinator: Coordinator, **changes: Any) -> Session:
+    done = ended(house, coordinator, **changes)
+    assert (done.status, done.cause) == (Status.PUBLISHED, None)
+    return done
+
+
+def ended(house: Hospitals, coordinator: Coordinator, **changes: Any) -> Session:
+    asked = coordinator.ask(house.user("ana"), house.request(**changes))
+    return house.finished(coordinator, asked.id)
+
+
+def released(coordinator: Coordinator, session: Session) -> list[dict[str, str]]:
+    table = coordinator.table(coordinator.store.users.get("ana"), session.id)
+    return list(csv.DictReader(table.read_text().splitlines()))
+
+
+def k_of(k: int) -> dict[str, Any]:
+    return {"model": "k-anonymity", "qid": ["age", "ward"], "k": k}
+
+
+def covers(row: dict[str, str], record: dict[str, str]) -> bool:
+    """Whether a released row can be that of a record, cell by cell."""
+    interval = re.fullmatch(r"\[(\S+), (\S+)\)", row["age"])
+    age = (
+        float(interval[1]) <= int(record["age"]) < float(interval[2])
+        if interval
+        else row["age"] == record["age"]
+    )
+    ward = row["ward"] in (record["ward"], "Any ward") or record["ward"] in WARDS.get(row["ward"], ())
+    return age and ward and row["disease"] == record["disease"] and row["survived"] == record["survived"]
+
+
+def check(rows: list[dict[str, str]], records: list[dict[str, str]], *, k: int, values: int) -> None:
+    """Counted here, against outsiders; test_horizontal_leakage.py, which knows the providers, counts coalitions."""
+    assert all(any(covers(row, record) for row in rows) for record in records)
+    groups = Counter((row["age"], row["ward"]) for row in rows)
+    assert min(groups.values()) >= k
+    for group in groups:
+        assert len({row["disease"] for row in rows if (row["age"], row["ward"]) == group}) >= values
+
+
+def masquerade(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", LAUNCH, *words], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
