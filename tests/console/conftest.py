@@ -28,12 +28,11 @@ PATIENCE = 60_000  # milliseconds: on a loaded machine things take their time
 
 
 @dataclass
-class Site:
-    """The console's address, and the coordinator behind it."""
+class Served:
+    """The console's address."""
 
     address: str
-    world: World
-    cookies: dict[str, str] = field(default_factory=dict, repr=False)  # by user
+    cookies: dict[str, str] = field(default_factory=dict, init=False, repr=False)  # by user
 
     def console(self, path: str = "") -> str:
         return f"{self.address}/console{path}"
@@ -45,6 +44,13 @@ class Site:
             answer = httpx.post(self.console("/sign-in"), data=form, headers=headers, timeout=60)
             self.cookies[user] = answer.cookies[COOKIE]
         return self.cookies[user]
+
+
+@dataclass
+class Site(Served):
+    """The console's address, and the coordinator behind it."""
+
+    world: World
 
 
 Visit = Callable[..., AbstractContextManager[Page]]
@@ -69,7 +75,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(site: Site, browser: Browser) -> Visit:
+def visit(site: Served, browser: Browser) -> Visit:
     """`with visit("ana") as page`: a browser of its own, signed in; it must not complain or reach elsewhere."""
 
     @contextmanager

@@ -62,6 +62,13 @@ _FAINT = """() => {
 
 _WIDE = """() => document.documentElement.scrollWidth - document.documentElement.clientWidth"""
 
+# A word that is broken over lines has no room: something lies where it should not.
+_SQUEEZED = """() => [...document.querySelectorAll("label, legend, button")].filter((e) => {
+  const text = e.textContent.trim();
+  if (!e.checkVisibility() || e.closest(".sr") || !text || text.length > 20 || /\\s/.test(text)) return false;
+  return e.getBoundingClientRect().height > 4 * parseFloat(getComputedStyle(e).fontSize);
+}).map((e) => e.textContent.trim().slice(0, 40))"""
+
 _ORDER = """() => {
   const all = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex]")];
   return all.filter((e) => e.tabIndex > 0).map((e) => e.outerHTML.slice(0, 80));
@@ -76,6 +83,8 @@ def complaints(page: Page) -> dict[str, Any]:
     levels = page.evaluate(_HEADINGS)
     if levels.count(1) != 1 or levels[0] != 1 or any(b > a + 1 for a, b in pairwise(levels)):
         found["headings"] = levels
+    if squeezed := page.evaluate(_SQUEEZED):
+        found["without room"] = squeezed
     landmarks = page.evaluate(_LANDMARKS)
     if landmarks["header"] != 1 or landmarks["main"] != 1:
         found["landmarks"] = landmarks

@@ -6,9 +6,10 @@ import tempfile
 from pathlib import Path
 
 import structlog
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, Playwright, sync_playwright
 
 from console.conftest import CHROMIUM, FLAGS, PATIENCE, Site, sign_in
+from console.hospitals import HospitalWorld
 from console.world import World, served
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
@@ -47,6 +48,30 @@ def main() -> None:
             _keep(page, "phone")
             browser.close()
         world.close()
+        _hospitals(Path(folder) / "hospitals", playwright)
+
+
+def _hospitals(folder: Path, playwright: Playwright) -> None:
+    world = HospitalWorld(folder)
+    with served(world.configuration) as address:
+        site = Site(address, world)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1100, "height": 1000})
+        page.set_default_timeout(PATIENCE)
+        page.goto(site.console("/request"))
+        sign_in(page, "ana")
+        page.get_by_role("radio", name="The same columns about different people").check()
+        page.get_by_role("group", name="Who publishes together").wait_for()
+        for name in ("age", "ward", "disease"):
+            page.get_by_role("group", name="Columns", exact=True).get_by_role("checkbox", name=name).check()
+        page.get_by_role("checkbox", name="west").uncheck()
+        page.get_by_label("Purpose").fill("research")
+        page.get_by_text("This can be sent.").wait_for()
+        page.get_by_text("As TOML").click()
+        page.evaluate("() => { document.activeElement.blur(); scrollTo(0, 0); }")
+        _keep(page, "horizontal")
+        browser.close()
+    world.close()
 
 
 def _fill(page: Page) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from masquerade.console.draft import Column, Draft, Wish, as_json, as_toml, need
 from masquerade.console.wording import MODELS as WORDS
 from masquerade.errors import ParameterError
 from masquerade.privacy.models import MODELS
+from masquerade.service.horizontal import unsuitable
 from masquerade.service.request import read_request
 
 JOB = Column("bank", "customers", "job", "attribute")
@@ -91,6 +93,106 @@ def test_every_model_can_be_wished_for_as_it_stands(model: str) -> None:
     assert part.model == model
     assert set(parameters_of(model)) <= set(part.parameters())
     assert model in WORDS
+
+
+def test_an_error_of_nothing_is_a_wish_and_not_an_empty_field() -> None:
+    draft = filled(JOB, AGE)
+    draft.class_name, draft.most_error = "income", "0"
+    assert read_request(draft.content()).most_error == "0"
+
+
+# --- the same columns about different people ---
+
+POOLED = [
+    Column(party, "patients", name, role, party != "shop")
+    for party in ("north", "south", "west", "shop")
+    for name, role in (
+        ("age", "attribute"),
+        ("ward", "attribute"),
+        ("disease", "sensitive"),
+        ("survived", "class"),
+    )
+    if (party, name) not in {("west", "disease"), ("south", "survived")}
+] + [Column("south", "wards", "beds", "attribute", True)]
+
+
+def pooled(*names: str, **fields: Any) -> Draft:
+    draft = Draft(POOLED, kind="horizontal", purpose="research", **fields)
+    for name in names:
+        draft.choose_by_name(name, True)
+    return draft
+
+
+def test_a_horizontal_request_names_who_publishes_together() -> None:
+    draft = pooled("age", "disease")
+    assert draft.able == ["north", "south"]  # the shop takes part in vertical sessions only
+    assert draft.lacking() == {"west": ["disease"]}
+    request = read_request(draft.content())
+    assert (request.kind, request.parties, request.colluding) == ("horizontal", ("north", "south"), 1)
+    assert request.privacy[0].qid == ("age",)
+
+
+def test_the_usual_m_is_the_one_of_a_request_that_says_none() -> None:
+    draft = pooled("age", "ward")
+    usual = read_request(draft.content())
+    draft.m = ""
+    assert read_request(draft.content()).colluding == usual.colluding
+    draft.m = "0"
+    assert read_request(draft.content()).colluding == 0
+    draft.m = "1.5"
+    with pytest.raises(ParameterError, match="request: m: must be a whole number"):
+        read_request(draft.content())
+
+
+def test_a_party_that_was_left_out_stays_out_when_columns_change() -> None:
+    draft = pooled("age")
+    draft.left_out.add("south")
+    assert draft.together == ["north", "west"]
+    draft.choose_by_name("disease", True)
+    assert draft.together == ["north"]
+    draft.choose_by_name("disease", False)
+    assert draft.together == ["north", "west"]
+
+
+def test_nobody_ticked_is_a_problem_because_a_request_without_parties_asks_everybody() -> None:
+    draft = pooled("age")
+    draft.left_out |= {"north", "south", "west"}
+    assert "parties" not in draft.content()
+    assert draft.problems() == ["parties: none is ticked; at least two must publish together"]
+
+
+def test_the_class_of_a_horizontal_request_is_held_by_two_and_narrows_who_can() -> None:
+    draft = pooled("age")
+    assert draft.classes == ["disease", "survived"]
+    draft.class_name = "survived"
+    assert draft.able == ["north", "west"]
+    assert draft.sharers == []
+
+
+def test_what_the_other_kind_has_no_use_for_comes_back() -> None:
+    draft = pooled("age", "ward", m="3", third_party="trusted")
+    horizontal = draft.content()
+    draft.kind = "vertical"
+    draft.choose(next(each for each in POOLED if each.name == "beds"), True)
+    draft.adversary, draft.show_steps, draft.class_from = "malicious", True, "north"
+    vertical = read_request(draft.content())
+    assert vertical.attributes == ("age", "ward", "beds")
+    assert (vertical.adversary, vertical.show_steps) == ("malicious", True)
+    draft.kind = "horizontal"
+    assert draft.content() == horizontal  # the beds are held by one party alone
+    draft.kind = "vertical"
+    assert read_request(draft.content()) == vertical
+
+
+@pytest.mark.parametrize("third_party", ["secure", "trusted"])
+@pytest.mark.parametrize("model", MODELS)
+def test_models_are_offered_where_the_providers_can_test_them(model: str, third_party: str) -> None:
+    draft = pooled("age", "disease", third_party=third_party)
+    draft.wishes = [Wish(model, ["age"], sensitive="disease" if needs_sensitive(model) else "")]
+    request = read_request(draft.content())
+    possible = not unsuitable(request, request.colluding, request.privacy)
+    assert (model in draft.models) is possible
+    assert bool(draft.problems()) is not possible
 
 
 words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)

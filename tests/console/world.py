@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from hashlib import sha256
@@ -29,7 +29,7 @@ from papers.paper_tables import loan_table
 
 PASSWORD = "correct horse battery"
 PEOPLE = {"ana": "analyst", "ben": "analyst", "root": "admin"}
-WISH = {
+WISH: Mapping[str, Any] = {
     "purpose": "research",
     "attributes": ["age", "job"],
     "class": "income",
@@ -42,21 +42,25 @@ identity = "identity/coordinator"
 trust = "identity/coordinator/trust"
 address = "127.0.0.1:0"
 requests_per_minute = 100000
-[parties.bank]
-address = "127.0.0.1:1"
-[parties.clinic]
-address = "127.0.0.1:2"
 """
 
 
 class World:
     """The coordinator whose store the served process shares; tests move its sessions by hand."""
 
-    def __init__(self, folder: Path) -> None:
+    wish = WISH
+
+    def __init__(self, folder: Path, cards: Sequence[Published] = ()) -> None:
+        cards = cards or PUBLISHED
+        parties = [each.party for each in cards]
         folder.mkdir(parents=True, exist_ok=True)
-        make_trial(folder / "identity", ["coordinator", "bank", "clinic"])
+        make_trial(folder / "identity", ["coordinator", *parties])
         self.configuration = folder / "coordinator.toml"
-        self.configuration.write_text(_CONFIGURATION)
+        sections = [
+            f'[parties.{party}]\naddress = "127.0.0.1:{port}"\n'
+            for port, party in enumerate(parties, start=1)
+        ]
+        self.configuration.write_text(_CONFIGURATION + "".join(sections))
         self.coordinator = Coordinator(Settings.load(self.configuration))
         self.coordinator.settings.releases.mkdir(parents=True, exist_ok=True)
         self.store = self.coordinator.store
@@ -64,7 +68,7 @@ class World:
         self.accounts = Accounts(self.store, hasher=PasswordHasher(1, 8, 1))
         for name, role in PEOPLE.items():
             self.accounts.create(name, PASSWORD, role)
-        for published in PUBLISHED:
+        for published in cards:
             self.coordinator.directory.take_in(published, published.party)
         with AuditLog(self.coordinator.settings.audit, self.coordinator.settings.identity) as log:
             log.refusal("ana", ["a reason"])
@@ -79,7 +83,7 @@ class World:
         return self.store.users.get(name)
 
     def asked(self, client: str = "ana", **changes: Any) -> Session:
-        return self.coordinator.ask(self.user(client), WISH | changes)
+        return self.coordinator.ask(self.user(client), {**self.wish, **changes})
 
     def tell(self, session: Session, kind: str, **data: Any) -> None:
         self.store.events.append(session.id, kind, data)
@@ -113,7 +117,7 @@ class World:
         self.offer(session, "bank", 2, 20)
         self.offer(session, "clinic", 2, 20)
         self._contracts += 1
-        terms, contract = _digest(f"terms {session.id}"), _digest(f"contract {self._contracts}")
+        terms, contract = digest(f"terms {session.id}"), digest(f"contract {self._contracts}")
         self.tell(session, "contract", terms_hash=terms, contract_hash=contract, attempt=1)
         return self.store.sessions.agree(session, terms, contract, {"deal": {"purpose": "research"}})
 
@@ -234,5 +238,5 @@ def served(configuration: Path) -> Iterator[str]:
         process.stdout.close()
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()

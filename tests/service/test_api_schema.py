@@ -14,6 +14,7 @@ from schemathesis import GenerationMode
 from schemathesis.config import SchemathesisConfig
 
 from masquerade.service.api.app import document
+from masquerade.service.request import read_request
 from service.api_server import Room, room
 
 CONFIG = {
@@ -93,6 +94,20 @@ def test_the_document_describes_everything(place: Room) -> None:
             if "description" not in each and "$ref" not in each:
                 lacking.append(f"{name}.{key}")
     assert not lacking
+
+
+def test_the_document_tells_of_requests_of_both_kinds() -> None:
+    told = document()
+    body = told["paths"]["/sessions"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    keys = body["properties"]
+    assert {"kind", "m", "third_party", "parties"} <= set(keys)
+    assert all(
+        keys[each]["description"].endswith("only in a horizontal request")
+        for each in ("m", "third_party", "parties")
+    )
+    assert keys["score"]["description"].endswith("only in a vertical request")
+    assert [read_request(each).kind for each in body["examples"]] == ["vertical", "horizontal"]
+    assert "horizontal" in told["components"]["schemas"]["DatasetAnswer"]["properties"]
 
 
 def test_the_page_for_people_loads_nothing(place: Room) -> None:

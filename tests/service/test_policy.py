@@ -73,6 +73,11 @@ K, L = "k-anonymity", "l-diversity"
             '"disease" is sensitive and released as it is; it cannot be in a QID',
         ),
         (
+            {},
+            {"attributes": ["job", "town"], "privacy": [], "class": "age"},
+            '"age" is an attribute and generalised; it cannot be the class, which is released as it is',
+        ),
+        (
             {"privacy": [{"model": L, "l": 3, "sensitive": "disease"}]},
             {"attributes": ["job", "disease"], "privacy": []},
             "l-diversity on disease is required, and no attribute of its QID is wanted",

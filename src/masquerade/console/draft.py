@@ -9,11 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from masquerade.privacy.models import MODELS
+from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.coordinator.directory import Provided
-from masquerade.service.request import Request
+from masquerade.service.request import Kind, Request
 
 WHOLE = ("k", "p")  # parameters that are whole numbers whatever the model
-_DEFAULTS = {key: Request.model_fields[key].default for key in ("adversary", "argmax")}
+BLIND = (
+    "k-anonymity",
+    "l-diversity",
+    "p-sensitive-k-anonymity",
+)  # can be tested where nobody sees all counts
+_DEFAULTS = {key: Request.model_fields[key].default for key in ("adversary", "argmax", "third_party")}
 _USUAL = {"k": "5", "l": "2", "c": "3", "t": "0.3", "alpha": "0.5", "confidence": "0.5", "p": "2"}
 
 
@@ -41,12 +47,12 @@ class Wish:
         """What is written for a parameter."""
         return self.numbers.get(name, _USUAL[name])
 
-    def content(self) -> dict[str, Any]:
-        """As an entry of `[[privacy]]`."""
-        entry: dict[str, Any] = {"model": self.model, "qid": list(self.qid)}
+    def content(self, qid: Sequence[str], sensitive: Sequence[str]) -> dict[str, Any]:
+        """As an entry of `[[privacy]]`, over this QID; `sensitive` are the names that it can protect."""
+        entry: dict[str, Any] = {"model": self.model, "qid": list(qid)}
         for name in parameters_of(self.model):
             entry[name] = _number(self.number(name), whole=name in WHOLE)
-        if needs_sensitive(self.model) and self.sensitive:
+        if needs_sensitive(self.model) and self.sensitive in sensitive:
             entry["sensitive"] = self.sensitive
         return entry
 
@@ -59,13 +65,18 @@ class Column:
     dataset: str
     name: str
     role: str
+    pooled: bool = False  # whether its dataset may be published together with others
 
 
 @dataclass
 class Draft:
-    """All that can be filled in. What is empty is left out of the request."""
+    """All that can be filled in. What is empty is left out of the request.
+
+    So is what its kind has no use for; it is kept here, and there again when the kind is changed back.
+    """
 
     offered: Sequence[Column] = ()
+    kind: Kind = "vertical"
     chosen: list[Column] = field(default_factory=list)
     purpose: str = ""
     class_name: str = ""
@@ -77,6 +88,11 @@ class Draft:
     adversary: str = _DEFAULTS["adversary"]
     argmax: str = _DEFAULTS["argmax"]
     show_steps: bool = False
+    m: str = "1"
+    third_party: str = _DEFAULTS["third_party"]
+    left_out: set[str] = field(
+        default_factory=set
+    )  # parties that could publish with the others, and shall not
 
     def choose(self, column: Column, wanted: bool) -> None:
         """Tick a column, or untick it; one that another party is ticked for moves over."""
@@ -85,78 +101,165 @@ class Draft:
             self.chosen.append(column)
             if self.class_name == column.name:
                 self.class_name = ""
-        names = [each.name for each in self.in_qids]
-        for wish in self.wishes:
-            wish.qid = [name for name in wish.qid if name in names]
-            if (
-                wanted
-                and column.role == "attribute"
-                and column.name not in wish.qid
-                and wish is self.wishes[0]
-            ):
-                wish.qid.append(
-                    column.name
-                )  # the first requirement is over all attributes, unless they are unticked
-            if wish.sensitive not in self.sensitive:
-                wish.sensitive = ""
+            first = self.wishes[0]
+            if column.role == "attribute" and column.name not in first.qid:
+                first.qid.append(column.name)  # it is over all attributes, unless they are unticked
+        else:
+            for wish in self.wishes:
+                wish.qid = [name for name in wish.qid if name != column.name]
+                if wish.sensitive == column.name:
+                    wish.sensitive = ""
+
+    def choose_by_name(self, name: str, wanted: bool) -> None:
+        """Tick a column of all who hold it, or untick it."""
+        self.choose(next(each for each in self._of_kind if each.name == name), wanted)
+
+    # --- what of it counts ---
+
+    @property
+    def is_horizontal(self) -> bool:
+        """Whether the same columns about different people are wanted."""
+        return self.kind == "horizontal"
+
+    @property
+    def _of_kind(self) -> list[Column]:
+        """What can be asked for in a request of this kind."""
+        return [each for each in self.offered if each.pooled or not self.is_horizontal]
+
+    @property
+    def columns(self) -> list[Column]:
+        """The chosen columns that can be asked for: to publish together, two parties at least must hold each."""
+        return [each for each in self.chosen if not self.is_horizontal or len(self.holders(each.name)) > 1]
 
     @property
     def in_qids(self) -> list[Column]:
-        """The chosen columns that are generalised: those that can be in a QID."""
-        return [each for each in self.chosen if each.role == "attribute"]
+        """Those that are generalised, and can be in a QID."""
+        return [each for each in self.columns if each.role == "attribute"]
 
     @property
     def sensitive(self) -> list[str]:
         """The names that a requirement can protect."""
-        raw = [each.name for each in self.chosen if each.role != "attribute"]
-        return [*raw, *([self.class_name] if self.class_name else [])]
+        raw = [each.name for each in self.columns if each.role != "attribute"]
+        return [*raw, *([self.wanted_class] if self.wanted_class else [])]
 
     @property
     def classes(self) -> list[str]:
         """The names that can be the class: columns that are released as they are, and not asked for anyway."""
         asked = {each.name for each in self.chosen}
+        least = 2 if self.is_horizontal else 1
         kinds = ("class", "sensitive")
-        return list(
-            dict.fromkeys(each.name for each in self.offered if each.role in kinds and each.name not in asked)
-        )
+        names = [each.name for each in self._of_kind if each.role in kinds and each.name not in asked]
+        return [name for name in dict.fromkeys(names) if len(self.holders(name)) >= least]
 
     @property
-    def class_holders(self) -> list[str]:
-        """Who holds the class."""
-        return list(dict.fromkeys(each.party for each in self.offered if each.name == self.class_name))
+    def wanted_class(self) -> str:
+        """The class, where it can be one."""
+        return self.class_name if self.class_name in self.classes else ""
+
+    @property
+    def sharers(self) -> list[str]:
+        """Who may be asked for the class, where there is a choice."""
+        holders = self.holders(self.wanted_class)
+        return holders if len(holders) > 1 and not self.is_horizontal else []
+
+    @property
+    def able(self) -> list[str]:
+        """The parties that hold all that is asked for, each in one dataset."""
+        return [party for party, names in self._missing().items() if self._wanted and not names]
+
+    def lacking(self) -> dict[str, list[str]]:
+        """What the other parties do not hold, in the dataset that has the most of it."""
+        return {party: names for party, names in self._missing().items() if names}
+
+    @property
+    def _wanted(self) -> list[str]:
+        return [*(each.name for each in self.columns), *([self.wanted_class] if self.wanted_class else [])]
+
+    def _missing(self) -> dict[str, list[str]]:
+        held: dict[str, dict[str, set[str]]] = {}  # by party and dataset
+        for each in self._of_kind:
+            held.setdefault(each.party, {}).setdefault(each.dataset, set()).add(each.name)
+        return {
+            party: min(([name for name in self._wanted if name not in has] for has in sets.values()), key=len)
+            for party, sets in held.items()
+        }
+
+    @property
+    def together(self) -> list[str]:
+        """Who is to publish together."""
+        return [party for party in self.able if party not in self.left_out]
+
+    @property
+    def models(self) -> list[str]:
+        """The models that can be wished for."""
+        blind = self.is_horizontal and self.third_party == "secure"
+        return [name for name in MODELS if name in BLIND or not blind]
+
+    def holders(self, name: str) -> list[str]:
+        """The parties that hold a column."""
+        return list(dict.fromkeys(each.party for each in self._of_kind if each.name == name))
+
+    def problems(self) -> list[str]:
+        """What stands against sending it, and the request does not show."""
+        found = [
+            f"privacy[{number}].model: {wish.model} cannot be tested where nobody sees all counts; "
+            f"use one of {', '.join(self.models)}, or a trusted third party"
+            for number, wish in enumerate(self.wishes, start=1)
+            if wish.model not in self.models
+        ]
+        if self.is_horizontal and self.able and not self.together:
+            found.append("parties: none is ticked; at least two must publish together")
+        return found
+
+    # --- the request ---
 
     def content(self) -> dict[str, Any]:
         """The request, as the coordinator takes it."""
         made: dict[str, Any] = {
             "purpose": self.purpose.strip(),
-            "attributes": [each.name for each in self.chosen],
+            "kind": self.kind if self.is_horizontal else "",
+            "attributes": [each.name for each in self.columns],
+            "class": self.wanted_class,
+            **(self._between_providers() if self.is_horizontal else self._contributions()),
+            "most_error": _number(self.most_error),
+            "budget": _cents(self.budget),
+            "recipients": self.recipients.replace(",", " ").split(),
+            **({} if self.is_horizontal else self._protocol()),
+            "privacy": [self._wished(wish) for wish in self.wishes],
         }
-        made["class"] = self.class_name
-        providers = {each.name: each.party for each in self.chosen if self._holders(each.name) > 1}
-        if self.class_name and self.class_from:
-            providers[self.class_name] = self.class_from
-        made["providers"] = providers
-        made["most_error"] = _number(self.most_error)
-        made["budget"] = _cents(self.budget)
-        made["recipients"] = [name for name in self.recipients.replace(",", " ").split() if name]
-        protocol = {"adversary": self.adversary, "argmax": self.argmax}
-        made |= {key: value for key, value in protocol.items() if value != _DEFAULTS[key]}
-        made["show_steps"] = self.show_steps
-        made["privacy"] = [wish.content() for wish in self.wishes]
-        return {key: value for key, value in made.items() if value not in ("", [], {}, False, None)}
+        return {key: value for key, value in made.items() if not _is_empty(value)}
 
-    def _holders(self, name: str) -> int:
-        return len({each.party for each in self.offered if each.name == name})
+    def _between_providers(self) -> dict[str, Any]:
+        return {
+            "parties": self.together,
+            "m": _number(self.m, whole=True),
+            "third_party": self.third_party,
+        }
+
+    def _contributions(self) -> dict[str, Any]:
+        providers = {each.name: each.party for each in self.chosen if len(self.holders(each.name)) > 1}
+        if self.class_from in self.sharers:
+            providers[self.class_name] = self.class_from
+        return {"providers": providers}
+
+    def _protocol(self) -> dict[str, Any]:
+        protocol = {"adversary": self.adversary, "argmax": self.argmax}
+        changed = {key: value for key, value in protocol.items() if value != _DEFAULTS[key]}
+        return changed | {"show_steps": self.show_steps}
+
+    def _wished(self, wish: Wish) -> dict[str, Any]:
+        names = [each.name for each in self.in_qids]
+        return wish.content([name for name in wish.qid if name in names], self.sensitive)
 
 
 def columns_of(found: Sequence[Provided]) -> list[Column]:
     """Every column that can be asked for."""
-    return [
-        Column(each.party, card.dataset, column.name, column.role)
-        for each in found
-        for card in each.datasets
-        for column in card.columns
-    ]
+    return [column_of(card, each) for one in found for card in one.datasets for each in card.columns]
+
+
+def column_of(card: SchemaCard, column: ColumnCard) -> Column:
+    """A column of a dataset."""
+    return Column(card.party, card.dataset, column.name, column.role, card.horizontal)
 
 
 def as_json(content: Mapping[str, Any]) -> str:
@@ -176,6 +279,11 @@ def as_toml(content: Mapping[str, Any]) -> str:
             *(f"{_key(key)} = {_value(value)}" for key, value in entry.items()),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether nothing was said; 0 says something."""
+    return value is False or value in ("", [], {}, None)
 
 
 def _key(name: str) -> str:

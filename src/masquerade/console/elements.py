@@ -5,7 +5,7 @@ Texts and attributes are set as values and never parsed, so that what others wro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -92,6 +92,26 @@ def tick(
     return made
 
 
+def radios(
+    legend: str, options: Mapping[str, tuple[str, str]], value: str, chosen: Say, look: str = ""
+) -> TextElement:
+    """A few possibilities of which one is chosen, each with its name and a sentence about it."""
+    with tag("fieldset", look=look) as group:
+        tag("legend", legend)
+        for key, (name, sentence) in options.items():
+            with tag("div", look="tick"):
+                made = tag("input", type="radio", name=group.html_id)
+                made.props["^value"] = key
+                if key == value:
+                    made.props["^checked"] = ""
+                with tag("div"):
+                    tag("label", name, for_=made.html_id)
+                    made.props["aria-describedby"] = tag("span", sentence, "quiet small").html_id
+            # Each tells for itself: the browser unticks the others without a word.
+            made.on("change", lambda _event, key=key: chosen(key), js_handler=_PRESSED)
+    return group
+
+
 def table(
     caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Iterable[int] = ()
 ) -> Element:
@@ -152,7 +172,53 @@ def folded(summary: str, draw: Callable[[], None]) -> None:
 
 def focus(control: Element) -> None:
     """Put the keyboard there, once it is drawn."""
-    ui.run_javascript(f"requestAnimationFrame(() => document.getElementById('{control.html_id}')?.focus())")
+    # By the control's own client: what was pressed may be drawn no more.
+    script = f"requestAnimationFrame(() => document.getElementById('{control.html_id}')?.focus())"
+    control.client.run_javascript(script)
+
+
+class Place:
+    """A part of a page that is drawn anew only when it shows something else, so that nobody is disturbed in it."""
+
+    def __init__(self) -> None:
+        self.element = tag("div")
+        self._shown: object = self  # nothing yet
+
+    def show(self, what: object, draw: Callable[[], object]) -> None:
+        """`draw` draws what depends on `what` alone, and on what its own controls were told."""
+        if what == self._shown:
+            return
+        self._shown = what
+        self.element.clear()
+        with self.element:
+            draw()
+
+
+class Ticks:
+    """Boxes to tick, by name. Those that stay are left alone: no tick is lost because another box comes or goes."""
+
+    def __init__(self) -> None:
+        self._row = tag("div", look="ticks")
+        self._boxes: dict[str, Element] = {}
+
+    def show(
+        self, names: Sequence[str], ticked: Container[str], chooser: Callable[[str], Callable[[bool], Any]]
+    ) -> None:
+        """Boxes of these names, in this order; `chooser` makes what is told of a name's ticks."""
+        for name in [each for each in self._boxes if each not in names]:
+            self._boxes.pop(name).delete()
+        for position, name in enumerate(names):
+            if name not in self._boxes:
+                with self._row:
+                    box = field_of(tick(name, name in ticked, chooser(name)))
+                box.move(target_index=position)
+                self._boxes[name] = box
+
+
+def field_of(control: Element) -> Element:
+    """A control together with its label and hint."""
+    slot = control.parent_slot
+    return slot.parent if slot is not None else control
 
 
 def _joined(name: Element, control: Element, hint: str) -> None:

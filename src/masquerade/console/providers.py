@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from masquerade.console.elements import facts, link, table, tag, text_field
+from masquerade.console.elements import bullets, facts, link, table, tag, text_field
 from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
+from masquerade.console.shared_columns import same_elsewhere
 from masquerade.console.wording import moment, number, short
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.coordinator.directory import Provided
@@ -36,13 +37,13 @@ async def providers_page(view: View) -> None:
         shown.clear()
         matching = matches(found, words)
         with shown:
-            _draw(matching)
+            _draw(matching, found)
         view.say(f"{len(matching)} of {len(found)} providers")
 
     text_field("Search", "", search, hint="A party, a dataset, a column, a kind or a root", kind="search")
     shown = tag("div")
     with shown:
-        _draw(found)
+        _draw(found, found)
 
 
 def matches(found: Sequence[Provided], words: str) -> list[Provided]:
@@ -72,7 +73,7 @@ def _searchable(party: str, card: SchemaCard) -> str:
     return " ".join([party, card.dataset, *columns]).casefold()
 
 
-def _draw(found: Sequence[Provided]) -> None:
+def _draw(found: Sequence[Provided], everybody: Sequence[Provided]) -> None:
     if not found:
         tag("p", "Nothing matches.")
     for each in found:
@@ -85,12 +86,12 @@ def _draw(found: Sequence[Provided]) -> None:
                 )
             tag("p", f"Last seen {moment(each.last_seen)}. You may ask.", "quiet small")
             for card in each.datasets:
-                _draw_dataset(card)
+                _draw_dataset(card, everybody)
     if found:
         link("Ask for a table", f"{PREFIX}/request", "act first")
 
 
-def _draw_dataset(card: SchemaCard) -> None:
+def _draw_dataset(card: SchemaCard, everybody: Sequence[Provided]) -> None:
     tag("h3", card.dataset)
     facts(
         [
@@ -104,3 +105,18 @@ def _draw_dataset(card: SchemaCard) -> None:
         ["Column", "Kind", "Role", "Taxonomy"],
         [[each.name, each.kind, _ROLES[each.role], tree_of(each)] for each in card.columns],
     )
+    if card.horizontal:
+        _draw_together(same_elsewhere(card, everybody))
+
+
+def _draw_together(same: Mapping[str, Sequence[str]]) -> None:
+    """With whom the records could be published together."""
+    if not same:
+        tag(
+            "p",
+            "May be published together with records of others, of whom none has the same columns.",
+            "quiet",
+        )
+        return
+    tag("p", "May be published together with records of others that have the same columns:", "quiet")
+    bullets([f"{party}: {', '.join(names)}" for party, names in same.items()])

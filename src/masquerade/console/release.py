@@ -38,6 +38,7 @@ async def release_page(view: View) -> None:
         link("Download as Parquet", f"{here}/table.parquet", "act", download="")
         link("Download the report", f"{here}/report.html?keep=1", "act", download="")
     _draw_requirements(requirements)
+    _draw_providers(summary)
     _draw_metrics(summary)
     _draw_cost(cost)
     with tag("section"):
@@ -80,10 +81,41 @@ def _draw_requirements(requirements: list[Mapping[str, Any]]) -> None:
 
 
 def _parameters(entry: Mapping[str, Any]) -> str:
+    if entry.get("model") == "m-privacy":
+        wrapped = "; ".join(f"{each.get('model')} ({_parameters(each)})" for each in entry.get("of") or ())
+        return f"m = {entry.get('m')}, of {wrapped}"
     told = ("model", "qid", "holds", "value", "groups")
     return ", ".join(
         f"{key} = {value}" for key, value in entry.items() if key not in told and value is not None
     )
+
+
+def _draw_providers(summary: Mapping[str, Any]) -> None:
+    """Whose records are together in a group, where several providers published."""
+    groups = summary.get("groups_by_providers") or {}
+    if not groups:
+        return
+    with tag("section"):
+        tag("h2", "Groups and providers")
+        m = summary.get("m")
+        if m:
+            who = "any provider takes its own" if m == 1 else f"any {m} providers together take their own"
+            text = f"In each group the records of the others still satisfy the requirements when {who} records out."
+            tag("p", text, "quiet")
+        rows = [
+            [f"{fed} provider{'' if int(fed) == 1 else 's'}", number(count)]
+            for fed, count in sorted(groups.items(), key=_by_number)
+        ]
+        table(
+            "Groups by how many providers have records in them",
+            ["With records of", "Groups"],
+            rows,
+            numbers=(1,),
+        )
+
+
+def _by_number(entry: tuple[str, int]) -> int:
+    return int(entry[0])
 
 
 def _draw_metrics(summary: Mapping[str, Any]) -> None:

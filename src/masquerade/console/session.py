@@ -19,9 +19,11 @@ from masquerade.console.session_parts import (
     draw_request,
     draw_stepper,
     draw_trees,
+    draw_who_sees,
+    kind_facts,
 )
 from masquerade.console.signed_in import SignedOut
-from masquerade.console.wording import STATUS, look_of, moment, share, short
+from masquerade.console.wording import STATUS, is_horizontal, look_of, moment, share, short
 from masquerade.errors import MasqueradeError
 from masquerade.service.store import Event, Offer, Session, User
 from masquerade.service.store.states import Status
@@ -123,7 +125,7 @@ class _Shown:
                 case "status":
                     self._draw_status()
                 case "progress":
-                    draw_progress(course)
+                    draw_progress(course, "Cuts tried" if is_horizontal(session.request) else "Rounds")
                 case "steps":
                     draw_trees(course)
                 case "offers":
@@ -170,6 +172,7 @@ class _Shown:
                 button("Cancel the session", self._does(self._view.coordinator.cancel), "danger")
         facts(
             [
+                *kind_facts(session),
                 ("Parties", ", ".join(session.providers)),
                 ("Recipients", ", ".join(session.recipients) or session.client),
                 ("Attempt", f"{session.attempts} of {session.attempt_limit}"),
@@ -180,6 +183,7 @@ class _Shown:
                 ),
             ]
         )
+        draw_who_sees(session)
 
     def _draw_question(self, mine: bool) -> None:
         quality = self._course.quality or {}

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from masquerade.console.course import STEPS, Course, step_tree
 from masquerade.console.elements import bullets, drawing, facts, folded, table, tag
-from masquerade.console.wording import STATUS, moment, money, number, requirement, short, size
+from masquerade.console.wording import (
+    KINDS,
+    STATUS,
+    THIRD_PARTIES,
+    is_horizontal,
+    kind_of,
+    moment,
+    money,
+    number,
+    requirement,
+    short,
+    size,
+    wished_m,
+)
 from masquerade.report.charts import tree_chart
+from masquerade.service.horizontal import against
 from masquerade.service.store import Offer, Session
 from masquerade.service.store.states import Status
 
@@ -33,8 +47,8 @@ def draw_stepper(session: Session, course: Course) -> None:
             tag("li", STATUS[step], look, aria_current="step" if step is now else None)
 
 
-def draw_progress(course: Course) -> None:
-    """How far each party is."""
+def draw_progress(course: Course, counted: str) -> None:
+    """How far each party is; `counted` is what its rounds are."""
     rows = [
         [
             party,
@@ -48,10 +62,38 @@ def draw_progress(course: Course) -> None:
     ]
     table(
         "Progress by party",
-        ["Party", "Stage", "Rounds", "Sent", "Messages", "Time"],
+        ["Party", "Stage", counted, "Sent", "Messages", "Time"],
         rows,
         numbers=(2, 3, 4, 5),
     )
+
+
+def kind_facts(session: Session) -> list[tuple[str, object]]:
+    """What kind of session it is; of a horizontal one also what protects its providers from each other."""
+    asked = session.request
+    kind = ("Kind", KINDS[kind_of(asked)][0])
+    if not is_horizontal(asked):
+        return [kind]
+    wished = wished_m(asked)
+    agreed = _collaboration(session.contract).get("m", wished)
+    more = "" if agreed == wished else f"; asked for {wished}"
+    return [
+        kind,
+        ("Providers that may collude", f"{agreed}{more}"),
+        ("Third party", asked.get("third_party", "secure")),
+    ]
+
+
+def draw_who_sees(session: Session) -> None:
+    """Who sees records in a horizontal session."""
+    if is_horizontal(session.request):
+        tag("p", THIRD_PARTIES[str(session.request.get("third_party", "secure"))][1], "quiet")
+
+
+def _collaboration(contract: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """What the providers agreed on, once they have."""
+    terms = ((contract or {}).get("deal") or {}).get("terms") or {}
+    return terms.get("collaboration") or {}
 
 
 def draw_trees(course: Course) -> None:
@@ -109,21 +151,36 @@ def draw_contract(session: Session) -> None:
 def draw_request(session: Session) -> None:
     """The request, in words."""
     asked = session.request
-    pairs: list[tuple[str, object]] = [
-        ("Columns", ", ".join(asked.get("attributes") or ())),
-        ("Class", asked.get("class") or "none"),
-        ("Budget", money(int(asked.get("budget") or 0))),
-        ("Largest classification error", asked.get("most_error") or "any"),
-        ("Protocol", f"{asked.get('adversary', 'semi-honest')}, {asked.get('argmax', 'secure')} comparison"),
-        ("Steps", "shown, where all parties allow it" if asked.get("show_steps") else "not shown"),
-    ]
-    facts(pairs)
+    facts(
+        [
+            ("Columns", ", ".join(asked.get("attributes") or ())),
+            ("Class", asked.get("class") or "none"),
+            ("Budget", money(int(asked.get("budget") or 0))),
+            ("Largest classification error", asked.get("most_error") or "any"),
+            *(_asked_of_providers(asked) if is_horizontal(asked) else _asked_protocol(asked)),
+        ]
+    )
     wished = asked.get("privacy") or ()
     tag("h3", "Wished requirement")
     if wished:
         bullets([requirement(each) for each in wished])
     else:
         tag("p", "None beside the parties' own.", "quiet")
+
+
+def _asked_protocol(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("Protocol", f"{asked.get('adversary', 'semi-honest')}, {asked.get('argmax', 'secure')} comparison"),
+        ("Steps", "shown, where all parties allow it" if asked.get("show_steps") else "not shown"),
+    ]
+
+
+def _asked_of_providers(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("Providers", ", ".join(asked.get("parties") or ()) or "all that have these columns"),
+        ("Providers that may collude", str(wished_m(asked))),
+        ("Third party", str(asked.get("third_party", "secure"))),
+    ]
 
 
 def draw_lines(course: Course) -> None:
@@ -144,7 +201,10 @@ def _price(offer: Offer) -> str:
 
 
 def _why(offer: Offer) -> Any:
-    lines = list(offer.reasons) or _said(offer.terms.get("requirements"))
+    lines = list(offer.reasons) or [
+        *_said(offer.terms.get("requirements")),
+        *against(int(offer.terms.get("m") or 0)),
+    ]
     return (lambda: bullets(lines)) if lines else "–"
 
 

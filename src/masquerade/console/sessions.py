@@ -11,7 +11,7 @@ from masquerade.console.elements import button, choice, link, table, tag, tick
 from masquerade.console.frame import View, leave, page
 from masquerade.console.guard import PREFIX
 from masquerade.console.signed_in import SignedOut
-from masquerade.console.wording import STATUS, look_of, moment, short
+from masquerade.console.wording import KIND, STATUS, kind_of, look_of, moment, short
 from masquerade.service.store import Role, Session
 from masquerade.service.store.states import Status
 
@@ -84,6 +84,7 @@ class _List:
                 [
                     _link(each),
                     each.purpose,
+                    KIND[kind_of(each.request)],
                     _mark(each.status),
                     each.client,
                     moment(each.created),
@@ -93,7 +94,7 @@ class _List:
             ]
             table(
                 "Sessions, the newest first",
-                ["Session", "Purpose", "Status", "Client", "Asked", "Parties"],
+                ["Session", "Purpose", "Kind", "Status", "Client", "Asked", "Parties"],
                 rows,
             )
         with tag("div", look="row"):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from masquerade.service.request import read_request
 from masquerade.service.store.states import Status
 
 STATUS: Mapping[Status, str] = {
@@ -23,6 +24,30 @@ STATUS: Mapping[Status, str] = {
     Status.EXPIRED: "expired",
 }
 
+KINDS: Mapping[str, tuple[str, str]] = {
+    "vertical": (
+        "Different columns about the same people",
+        "Such as a bank and a clinic that know the same persons. What they know of a person is joined in one row.",
+    ),
+    "horizontal": (
+        "The same columns about different people",
+        "Such as hospitals, each with patients of its own. Their records are published together, as one table.",
+    ),
+}
+KIND: Mapping[str, str] = {"vertical": "columns joined", "horizontal": "records pooled"}  # in a word or two
+
+THIRD_PARTIES: Mapping[str, tuple[str, str]] = {
+    "secure": (
+        "Secure",
+        "No provider's records are seen by anybody else; this coordinator gets the finished rows of the release.",
+    ),
+    "trusted": (
+        "Trusted",
+        "This coordinator gets every provider's records as they are, and the providers see nothing of each other;"
+        " each must allow it in its policy.",
+    ),
+}
+
 MODELS: Mapping[str, str] = {
     "k-anonymity": "at least k records in each group",
     "l-diversity": "at least ℓ different sensitive values in each group",
@@ -33,6 +58,21 @@ MODELS: Mapping[str, str] = {
     "confidence-bounding": "no sensitive value can be inferred with more confidence",
     "p-sensitive-k-anonymity": "at least k records and p different sensitive values",
 }
+
+
+def kind_of(request: Mapping[str, Any]) -> str:
+    """The kind of a request; of one that says none, as before there were two."""
+    return "horizontal" if is_horizontal(request) else "vertical"
+
+
+def is_horizontal(request: Mapping[str, Any]) -> bool:
+    """Whether a request is for the same columns about different people."""
+    return request.get("kind") == "horizontal"
+
+
+def wished_m(request: Mapping[str, Any]) -> int:
+    """How many colluding providers a horizontal request wants withstood."""
+    return read_request(request).colluding
 
 
 def look_of(status: Status) -> str:

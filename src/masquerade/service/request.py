@@ -36,8 +36,8 @@ MOST_COLLUDING = 1_000
 PROVIDER = "provider"  # the column that names each record's provider, until the release is verified
 
 USUAL_M = 1  # of a horizontal request that does not say
-_OF_VERTICAL = ("providers", "score", "adversary", "argmax", "epsilon", "normalize", "show_steps")
-_OF_HORIZONTAL = ("m", "third_party", "parties")
+OF_VERTICAL = ("providers", "score", "adversary", "argmax", "epsilon", "normalize", "show_steps")
+OF_HORIZONTAL = ("m", "third_party", "parties")
 _NAMES = 'a list of names, such as ["age", "job"]'
 
 
@@ -154,7 +154,7 @@ class Request(Form):
     def _of_the_other_kind(self) -> Iterator[tuple[Key, str]]:
         """Keys that say nothing in a request of this kind."""
         other = "vertical" if self.is_horizontal else "horizontal"
-        for name in _OF_VERTICAL if self.is_horizontal else _OF_HORIZONTAL:
+        for name in OF_VERTICAL if self.is_horizontal else OF_HORIZONTAL:
             if getattr(self, name) != Request.model_fields[name].default:
                 yield (name,), f'belongs to a {other} request; this one has kind = "{self.kind}"'
 

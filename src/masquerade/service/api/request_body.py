@@ -15,7 +15,7 @@ from pydantic import AfterValidator, WithJsonSchema
 from masquerade.job.model import PrivacyEntry
 from masquerade.privacy.models import MODELS
 from masquerade.service.canonical import MOST_WHOLE
-from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, Request
+from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, OF_HORIZONTAL, OF_VERTICAL, Request
 from masquerade.utility.scores import SCORES
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
@@ -61,7 +61,11 @@ _PRIVACY_TYPES: dict[str, dict[str, Any]] = {
     "sensitive": {"type": "string", "minLength": 1},
     "values": {"type": "array", "items": {"type": "string"}, "minItems": 1},
 }
-_NOT_BELIEVED = "who asks; the token says it, and what is written here is not believed"
+_SAID = {
+    "user": "who asks; the token says it, and what is written here is not believed",
+    "kind": "vertical: different columns about the same people; horizontal: the same columns about different people",
+}
+_ONLY_IN = dict.fromkeys(OF_VERTICAL, "vertical") | dict.fromkeys(OF_HORIZONTAL, "horizontal")
 EXAMPLE: dict[str, Any] = {
     "purpose": "research",
     "attributes": ["age", "job", "disease"],
@@ -70,11 +74,22 @@ EXAMPLE: dict[str, Any] = {
     "budget": 5000,
     "most_error": 0.3,
 }
+TOGETHER: dict[str, Any] = {
+    "kind": "horizontal",
+    "purpose": "research",
+    "attributes": ["age", "ward", "disease"],
+    "m": 1,
+    "privacy": [
+        {"model": "k-anonymity", "qid": ["age", "ward"], "k": 10},
+        {"model": "l-diversity", "qid": ["age", "ward"], "sensitive": "disease", "l": 3},
+    ],
+}
 
 
 def _key(name: str, must_be: str | None) -> dict[str, Any]:
     """A key's schema. Null is as if the key were not there."""
-    said = _NOT_BELIEVED if name == "user" else must_be or ""
+    said = _SAID.get(name, must_be or "")
+    said += f"; only in a {_ONLY_IN[name]} request" if name in _ONLY_IN else ""
     kind = _TYPES[name]
     required = name in ("purpose", "attributes")
     return {"description": said, **(kind if required else {"anyOf": [kind, {"type": "null"}]})}
@@ -109,7 +124,7 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["purpose", "attributes"],
     "additionalProperties": False,
-    "examples": [EXAMPLE],
+    "examples": [EXAMPLE, TOGETHER],
 }
 _CHANGE = {key: each for key, each in SCHEMA.items() if key not in ("required", "examples")} | {
     "title": "RequestChange",
@@ -121,7 +136,7 @@ _DRAFT = {
     "title": "Draft",
     "description": "A request, finished or not: whatever is missing or wrong in it is told as a problem.",
     "properties": {key: {"description": each["description"]} for key, each in SCHEMA["properties"].items()},
-    "examples": [EXAMPLE],
+    "examples": [EXAMPLE, TOGETHER],
 }
 
 

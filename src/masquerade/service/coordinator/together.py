@@ -11,6 +11,7 @@ from masquerade.errors import hint
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.control import PublishedDataset
 from masquerade.service.coordinator.found import Found, Offered, holders_of, nowhere
+from masquerade.service.horizontal import unsuitable
 from masquerade.service.request import Request
 
 
@@ -35,6 +36,8 @@ def find_together(request: Request, offered: Offered) -> Found:
             cards[party] = card
         elif request.parties:
             problems.append(f"parties: {_lacking(party, request, offered[party])}")
+    if request.privacy:  # what a policy adds is looked at when it is offered
+        problems += [f"privacy: {why}" for why in unsuitable(request, request.colluding, request.privacy)]
     if not problems:
         problems += _unlike(request, cards)
     if not problems and len(cards) < 2:

@@ -1,0 +1,55 @@
+"""Columns that several parties hold, and whether they mean the same by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from masquerade.service.card import ColumnCard, SchemaCard
+from masquerade.service.coordinator.directory import Provided
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A column by its name, as each party that holds it describes it."""
+
+    name: str
+    holders: tuple[str, ...]
+    cards: tuple[ColumnCard, ...]
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether kind, role and taxonomy are the same everywhere."""
+        return len(set(self.cards)) == 1
+
+
+def pooling(found: Sequence[Provided]) -> list[Provided]:
+    """The parties with those datasets that may be published together with others'."""
+    kept = [
+        replace(each, datasets=tuple(card for card in each.datasets if card.horizontal)) for each in found
+    ]
+    return [each for each in kept if each.datasets]
+
+
+def by_name(found: Sequence[Provided]) -> list[Shared]:
+    """Every column once, in the order in which parties and datasets name them."""
+    held: dict[str, list[tuple[str, ColumnCard]]] = {}
+    for each in found:
+        for card in each.datasets:
+            for column in card.columns:
+                held.setdefault(column.name, []).append((each.party, column))
+    return [
+        Shared(name, tuple(dict.fromkeys(party for party, _ in cards)), tuple(card for _, card in cards))
+        for name, cards in held.items()
+    ]
+
+
+def same_elsewhere(card: SchemaCard, found: Sequence[Provided]) -> dict[str, tuple[str, ...]]:
+    """What other parties describe just as this dataset does, by party: they could publish it together."""
+    same: dict[str, tuple[str, ...]] = {}
+    for each in pooling(found) if card.horizontal else ():
+        columns = {column for other in each.datasets for column in other.columns}
+        names = tuple(column.name for column in card.columns if column in columns)
+        if names and each.party != card.party:
+            same[each.party] = names
+    return same

@@ -1,0 +1,91 @@
+"""A whole horizontal session through the console, with hospitals that really publish together."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from console.conftest import PATIENCE, Served, Visit
+from service_hospitals import Hospitals
+from service_house import wait_until
+
+expect.set_options(timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
+    folder = tmp_path_factory.mktemp("hospitals")
+    with Hospitals(folder, policies={"west": {"least_m": 2}}, console=True) as house:
+        house.start_nodes()
+        yield house
+
+
+@pytest.fixture(scope="module")
+def site(house: Hospitals) -> Served:
+    house.user("ana")
+    return Served(house.serve().ready["address"])
+
+
+def test_hospitals_publish_together_at_the_press_of_a_button(
+    house: Hospitals, site: Served, visit: Visit, artefacts: Path
+) -> None:
+    with visit("ana") as page:
+
+        def all_published() -> bool:
+            page.goto(site.console("/providers"))
+            page.get_by_role("heading", level=1).wait_for()
+            return page.get_by_role("heading", level=2).count() == 3
+
+        wait_until(all_published, "all hospitals have published")
+        page.goto(site.console("/request"))
+        page.get_by_role("radio", name="The same columns about different people").check()
+        page.get_by_role("group", name="Who publishes together").wait_for()
+        for name in ("age", "ward", "disease"):
+            columns = page.get_by_role("group", name="Columns", exact=True)
+            columns.get_by_role("checkbox", name=name).check()
+        page.get_by_label("Purpose").fill("research")
+        page.get_by_role("button", name="Add a requirement").click()
+        second = page.get_by_role("group", name="Requirement 2")
+        second.get_by_label("Model").select_option("l-diversity")
+        second.get_by_label("Sensitive column").select_option("disease")
+        for name in ("age", "ward"):
+            second.get_by_role("checkbox", name=name).check()
+        preview = page.get_by_role("complementary", name="Preview")
+        expect(preview).to_contain_text("This can be sent.")
+        expect(preview).to_contain_text("l-diversity")
+        page.get_by_role("button", name="Send the request").click()
+
+        expect(page.locator(".stepper [aria-current=step]")).to_have_text("published", timeout=2 * PATIENCE)
+        facts = page.locator(".facts").first
+        expect(facts).to_contain_text("The same columns about different people")
+        expect(facts).to_contain_text("2; asked for 1")  # west insists
+        progress = page.get_by_role("table", name="Progress by party").locator("tbody tr")
+        expect(progress).to_have_count(3)
+        for row in progress.all():
+            assert int(row.locator("td[data-name='Cuts tried']").inner_text()) > 0
+        expect(page.get_by_text("Counter-offer to all")).to_be_visible()
+        page.screenshot(path=artefacts / "console-horizontal-published-light-1100.png", full_page=True)
+
+        page.get_by_role("link", name="Release and report").click()
+        expect(page.get_by_text("Every requirement was checked again")).to_be_visible()
+        expect(page.get_by_text("when any 2 providers together take their own records out")).to_be_visible()
+        groups = page.get_by_role("table", name="Groups by how many providers have records in them")
+        expect(groups.locator("tbody tr").first).to_contain_text(re.compile("[123] provider"))
+        expect(page.frame_locator("iframe").get_by_role("heading").first).to_be_visible()
+        with page.expect_download() as coming:
+            page.get_by_role("link", name="Download as CSV").click()
+        rows = list(csv.DictReader(coming.value.path().read_text().splitlines()))
+        page.screenshot(
+            path=artefacts / "console-horizontal-published-release-light-1100.png", full_page=True
+        )
+
+    records = [record for party in house.parties for record in house.records(party)]
+    assert list(rows[0]) == ["age", "ward", "disease"]  # and not whose it is
+    assert Counter(row["disease"] for row in rows) == Counter(record["disease"] for record in records)
+    assert min(Counter((row["age"], row["ward"]) for row in rows).values()) >= 5
