@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import masquerade as mq
 from adult import adult
 from anonymize.reference_mondrian import Cell, Group, Plain, is_m_private
-from masquerade.anonymize import mondrian_partition
+from masquerade.anonymize import mondrian_partition, mondrian_trees
 from masquerade.anonymize.outcome import Anonymizer, Outcome
 from strategies import SENSITIVE, tables
 
@@ -48,6 +48,40 @@ def test_the_release_of_a_plain_mondrian(table: mq.Table, k: int, l: int, choose
     found = mq.Mondrian(choose=choose, strict=strict).run(table, requirement)  # type: ignore[arg-type] # one of them
     plain = Plain(table.columns(names), lambda group: diverse(table, group, k, l), choose, strict)
     assert cells_of(found) == plain.release()
+
+
+TALLIED = {"never": 0, "while it pays": 1, "always": 1 << 30}  # cells of a tally for each value in its batch
+
+
+@pytest.mark.parametrize("cells_per_value", TALLIED.values(), ids=TALLIED)
+@settings(max_examples=80, deadline=None)
+@given(table=tables(min_rows=2, max_rows=60), k=st.integers(1, 6), choose=PREFERENCES, strict=st.booleans())
+def test_counts_and_records_cut_alike(
+    cells_per_value: int, table: mq.Table, k: int, choose: str, strict: bool
+) -> None:
+    """k-anonymity alone is judged from counts along taxonomies, where that is less work than the records are."""
+    assume(len(table) >= k)
+    names = table.schema.names
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mondrian_trees, "_CELLS_PER_VALUE", cells_per_value)
+        patch.setattr(mondrian_trees, "_ROWS_AT_A_TIME", 7)
+        found = mq.Mondrian(choose=choose, strict=strict).run(table, mq.KAnonymity(names, k))  # type: ignore[arg-type] # one of them
+    plain = Plain(table.columns(names), lambda group: len(group) >= k, choose, strict)
+    assert cells_of(found) == plain.release()
+
+
+@pytest.mark.parametrize("k", [1, 5, 50])
+@pytest.mark.parametrize("choose", ["certainty", "widest"])
+def test_counts_and_records_cut_adult_alike(k: int, choose: str) -> None:
+    """Groups of thousands of records, and all the ways in which parts are left over."""
+    table, qid = adult(), ("age", "workclass", "education", "marital-status", "occupation", "race", "sex")
+    releases = []
+    for cells_per_value in TALLIED.values():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(mondrian_trees, "_CELLS_PER_VALUE", cells_per_value)
+            algorithm = mq.Mondrian(choose=choose)  # type: ignore[arg-type] # one of them
+            releases.append(mq.anonymize(table, mq.KAnonymity(qid, k), algorithm, order="input").table)
+    assert releases[0] == releases[1] == releases[2]
 
 
 @settings(max_examples=60, deadline=None)
@@ -216,6 +250,9 @@ def test_wide_domains_and_many_values() -> None:
     )
     assert release.group_sizes.min() >= 4
     assert release.group_sizes.size > 2000
+    counted = mq.anonymize(mq.Table(frame, schema), mq.KAnonymity(names, 4), mq.Mondrian())
+    assert counted.group_sizes.min() >= 4
+    assert counted.group_sizes.size >= release.group_sizes.size
 
 
 def test_adult_is_as_certain_as_promised() -> None:

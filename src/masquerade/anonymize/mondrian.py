@@ -2,7 +2,7 @@
 
 LeFevre, DeWitt and Ramakrishnan's multidimensional partitioning: each group is cut where it serves that group, so one
 column may hold a value and its ancestor. Equal records are always in one group. Along a taxonomy a group is cut into
-the children of the lowest node that covers it, along numbers beside the median. See `mondrian_offers` for which cuts
+the children of the lowest node that covers it, along numbers beside the median. See `mondrian_parts` for which cuts
 are allowed, and `choose` for which of them is made.
 
 The requirements may be over different QIDs: groups are those of all their attributes together. As every requirement
@@ -112,24 +112,24 @@ def _in_records(part: GroupRequirement) -> bool:
     return not isinstance(part, MPrivateGroups) or part.monotone_in_records
 
 
-def by_certainty(_axis: Axis, offered: Offer) -> Shares:
+def by_certainty(offered: Offer) -> Shares:
     """How much less is uncertain after the cut, for each bit that tells a record's part.
 
     Small parts are what the next cuts will lack, and a cut that splits evenly uses up more of them.
     """
-    parts, sizes = offered.parts, offered.batch.sizes
+    parts, sizes = offered.parts, offered.sizes
     starts = parts.starts(sizes.size)
     of_group = np.repeat(sizes, np.diff(np.append(starts, parts.group.size)))
     kept = np.add.reduceat(parts.sizes * parts.widths, starts)
     bits = np.add.reduceat(parts.sizes * np.log2(of_group / parts.sizes), starts)
-    gain = sizes * offered.view.widths - kept
+    gain = sizes * offered.widths - kept
     # As fixed point, so that no order of additions decides; a group that is one part has no bits, and is not allowed.
     return np.rint(gain / np.maximum(bits, 1e-9) * FIXED_ONE)
 
 
-def _by_width(_axis: Axis, offered: Offer) -> Shares:
+def _by_width(offered: Offer) -> Shares:
     """How wide the group is along the dimension."""
-    return offered.view.widths
+    return offered.widths
 
 
 CHOICES: dict[str, Choice] = {"certainty": by_certainty, "widest": _by_width}

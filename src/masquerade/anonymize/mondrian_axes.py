@@ -111,16 +111,16 @@ class TaxonomyAxis(Axis):
         assert isinstance(column.domain, Taxonomy)
         nodes = column.domain.nodes
         self._size = column.domain.size
-        self._lo = np.array([node.lo for node in nodes])
-        self._hi = np.array([node.hi for node in nodes])
-        self._widths = certainty_of_ranges(column.domain, self._lo, self._hi)
+        self.lo = np.array([node.lo for node in nodes])
+        self.hi = np.array([node.hi for node in nodes])
+        self.widths = certainty_of_ranges(column.domain, self.lo, self.hi)
         self._parent = np.array([max(node.parent, 0) for node in nodes])
         self._depth = np.array([node.depth for node in nodes])
         self._leaf = np.flatnonzero([not node.children for node in nodes])
-        self._n_children = np.array([len(node.children) for node in nodes])
-        self.most_parts = max(int(self._n_children.max()), 1)
-        self._first_child = np.cumsum(self._n_children) - self._n_children
-        self._children = np.array([child for node in nodes for child in node.children], np.int64)
+        self.n_children = np.array([len(node.children) for node in nodes])
+        self.most_parts = max(int(self.n_children.max()), 1)
+        self._first_child = np.cumsum(self.n_children) - self.n_children
+        self.children = np.array([child for node in nodes for child in node.children], np.int64)
         # Which child of its ancestor at each depth a leaf is below.
         self._which = np.zeros((max(column.domain.height, 1), self._size), np.int64)
         for node in nodes:
@@ -133,22 +133,22 @@ class TaxonomyAxis(Axis):
         starts = batch.starts
         last = np.maximum.reduceat(ranks, starts)
         node = self._leaf.take(np.minimum.reduceat(ranks, starts))
-        while (short := np.flatnonzero(self._hi.take(node) <= last)).size:
+        while (short := np.flatnonzero(self.hi.take(node) <= last)).size:
             node[short] = self._parent[node[short]]
-        can_split = self._n_children[node] > 0
-        return View(ranks, self._lo[node], self._hi[node], self._widths[node], can_split, node)
+        can_split = self.n_children[node] > 0
+        return View(ranks, self.lo[node], self.hi[node], self.widths[node], can_split, node)
 
     def cut(self, batch: Batch, view: View) -> Slots:
         """A slot for each child of each group's node."""
         node = view.at
-        n_children = self._n_children[node]
+        n_children = self.n_children[node]
         first = np.concatenate([[0], np.cumsum(n_children)])
         table = np.repeat(self._depth[node] * self._size, batch.sizes)
         table += view.ranks
         of_row = self._which.ravel().take(table)
         of_row += np.repeat(first[:-1], batch.sizes)
         child = np.arange(first[-1]) + np.repeat(self._first_child[node] - first[:-1], n_children)
-        return Slots(of_row, first, self._widths[self._children[child]])
+        return Slots(of_row, first, self.widths[self.children[child]])
 
 
 class ContinuousAxis(Axis):

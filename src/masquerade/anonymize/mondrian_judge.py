@@ -46,6 +46,7 @@ class Judge:
         plain = [each for part in parts for each in getattr(part, "members", (part,))]
         self.least = max((int(getattr(part, "k", 1)) for part in plain), default=1)  # fewer never satisfy
         self._parts = tuple(part for part in parts if not isinstance(part, KAnonymity))  # that is `least`
+        self.only_sizes = not self._parts and not self._coded
 
     @property
     def columns(self) -> int:

@@ -1,64 +1,80 @@
-"""What cutting the groups of a batch along one dimension would make of them, and which cuts are allowed.
-
-A cut is allowed when every part satisfies the requirements. Along a taxonomy one child with few records would forbid
-the whole cut; so, unless the cut must be strict, the children that do not satisfy stay together at the parent's
-value, with the smallest satisfying child if they need it, and the others are cut off. Either way equal records stay
-in one group, and no two groups have equal cells: the values of a group are never below a node that was cut off.
-"""
+"""What cutting the groups of a batch would make of them: along one dimension by a pass over the records."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.anonymize.mondrian_axes import Axis, Batch, Flags, Shares, Slots, View
-from masquerade.anonymize.mondrian_judge import Histograms, Judge
+from masquerade.anonymize.mondrian_axes import Axis, Batch, ContinuousAxis, Flags, Shares, Slots
+from masquerade.anonymize.mondrian_groups import Cells
+from masquerade.anonymize.mondrian_judge import Judge
+from masquerade.anonymize.mondrian_parts import Parts, judged
 from masquerade.engine.counts import Counts, look_up, occurring
 
 
 @dataclass(frozen=True, eq=False)
-class Offer:
-    """The cuts along one dimension of the groups that can be cut there."""
+class Offer(ABC):
+    """Some cuts, each of one group along one dimension, in the order of the groups."""
 
-    groups: Counts  # which groups of the whole batch these are
-    batch: Batch  # of just these
-    view: View
-    slots: Slots
-    found: Counts  # the slots that have rows, in order
-    part_of_slot: Counts  # the part of each of those slots
-    parts: Parts
-    allowed: Flags  # of each group
+    axes: Counts  # the dimension of each cut
+    groups: Counts  # which group of the batch it would cut
+    sizes: Counts  # of that group
+    widths: Shares  # of that group along the dimension, from 0 to 1
+    parts: Parts  # `group` is the place of the cut among these
+    allowed: Flags
 
-    def labels(self, groups: Flags) -> Counts:
-        """The part of each row of these groups."""
-        of_row = self.slots.of_row
-        if not groups.all():
-            of_row = of_row[np.repeat(groups, self.batch.sizes)]
-        return look_up(of_row, self.found, self.part_of_slot, int(self.slots.first[-1]))
+    @property
+    def released(self) -> bool:
+        """Whether the parts differ in values that are released."""
+        return True
+
+    @abstractmethod
+    def narrow(self, cells: Cells, cuts: Counts) -> None:
+        """Change the cells of parts, given with the place of each one's cut."""
+
+    @abstractmethod
+    def labels(self, chosen: Flags, cut: Batch, numbers: Counts) -> Counts:
+        """The number of each row's part, for the groups whose cuts are chosen (at most one a group): those of `cut`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """What cuts make: the parts of one group stand together, in the order of the groups."""
+class AxisOffer(Offer):
+    """The cuts along one dimension of the groups that can be cut there."""
 
-    group: Counts  # of each part
-    counts: Histograms
-    widths: Shares  # what each covers along the dimension, from 0 to 1
+    axis: Axis
+    batch: Batch  # of just these
+    slots: Slots
+    found: Counts  # the slots that have rows, in order
+    part_of_slot: Counts  # the part of each of those slots
+    cut_at: Counts  # the node of each group, or the first rank of its upper half
 
     @property
-    def sizes(self) -> Counts:
-        """How many records each part has."""
-        sizes: Counts = self.counts[0][:, 0]
-        return sizes
+    def released(self) -> bool:
+        """As the dimension is."""
+        return self.axis.released
 
-    def starts(self, n_groups: int) -> Counts:
-        """Where each group's parts begin."""
-        return np.searchsorted(self.group, np.arange(n_groups))
+    def narrow(self, cells: Cells, cuts: Counts) -> None:
+        """Where numbers were cut in two; cells along taxonomies are made narrow at the end."""
+        if not isinstance(self.axis, ContinuousAxis):
+            return
+        at = int(self.axes[0])
+        upper = np.diff(cuts, prepend=-1) == 0  # the second part of its group
+        cells[at, 0, upper] = self.cut_at[cuts[upper]]
+        cells[at, 1, ~upper] = self.cut_at[cuts[~upper]]
+
+    def labels(self, chosen: Flags, cut: Batch, numbers: Counts) -> Counts:
+        """By the slot of each row."""
+        of_row = self.slots.of_row
+        if not chosen.all():
+            of_row = of_row[np.repeat(chosen, self.batch.sizes)]
+        return look_up(of_row, self.found, numbers[self.part_of_slot], int(self.slots.first[-1]))
 
 
-def offer(axis: Axis, batch: Batch, view: View, judge: Judge, strict: bool) -> Offer | None:
-    """What cutting along this dimension would make of the groups; None when none can be cut."""
+def offer(at: int, axis: Axis, batch: Batch, judge: Judge, strict: bool) -> AxisOffer | None:
+    """The cuts along the dimension that is the `at`-th; None when no group can be cut there."""
+    view = axis.look(batch)
     groups = np.flatnonzero(view.can_split)
     if not groups.size:
         return None
@@ -66,76 +82,22 @@ def offer(axis: Axis, batch: Batch, view: View, judge: Judge, strict: bool) -> O
     slots = axis.cut(batch, view)
     bound = int(slots.first[-1])
     found, sizes = occurring(slots.of_row, bound)
-    group = np.searchsorted(slots.first, found, "right") - 1
     counts = judge.count(
         lambda: look_up(slots.of_row, found, np.arange(found.size), bound), batch.rows, sizes
     )
-    parts = Parts(group, counts, slots.widths[found])
-    good = judge.holds(counts)
-    bad_parts = np.bincount(group[~good], minlength=groups.size)
-    allowed = bad_parts == 0
-    part_of_slot = np.arange(found.size)
-    if not strict and not allowed.all():
-        parts, part_of_slot, allowed = _keep_small(parts, good, bad_parts, view.widths, judge)
-    return Offer(groups, batch, view, slots, found, part_of_slot, parts, allowed)
-
-
-def _keep_small(
-    parts: Parts, good: Flags, bad_parts: Counts, widths: Shares, judge: Judge
-) -> tuple[Parts, Counts, Flags]:
-    """Leave parts that do not satisfy together: the parts then, the new part of each old one, and what is allowed."""
-    n_groups = bad_parts.size
-    good_parts = np.bincount(parts.group[good], minlength=n_groups)
-    allowed = bad_parts == 0
-    stays = ~good & (good_parts[parts.group] > 0)
-    mixed = np.flatnonzero(~allowed & (good_parts > 0))
-    if not mixed.size:
-        return parts, np.arange(parts.group.size), allowed
-    staying = np.flatnonzero(stays)
-    starts = np.searchsorted(parts.group[staying], mixed)
-    rests: Histograms = tuple(np.add.reduceat(counts[staying], starts, axis=0) for counts in parts.counts)
-    fine = judge.holds(rests)
-    # Where they do not satisfy together either, the smallest satisfying part stays with them.
-    needy = np.flatnonzero(~fine & (good_parts[mixed] > 1))
-    if needy.size:
-        smallest = _smallest_good(parts, good, mixed[needy])
-        joined: Histograms = tuple(
-            rest[needy] + counts[smallest] for rest, counts in zip(rests, parts.counts, strict=True)
-        )
-        enough = judge.holds(joined)
-        fine[needy] = enough
-        stays[smallest[enough]] = True
-        for rest, union in zip(rests, joined, strict=True):
-            rest[needy[enough]] = union[enough]
-    allowed[mixed] = fine
-    stays &= allowed[parts.group]
-    # A rest is where its first part was.
-    staying = np.flatnonzero(stays)
-    first = staying[np.diff(parts.group[staying], prepend=-1) > 0]
-    where = np.arange(parts.group.size)
-    where[staying] = first[np.searchsorted(parts.group[first], parts.group[staying])]
-    represents = where == np.arange(where.size)
-    number = np.cumsum(represents) - 1
-    merged = tuple(counts.copy() for counts in parts.counts)
-    covers = parts.widths.copy()
-    for counts, rest in zip(merged, rests, strict=True):
-        counts[first] = rest[fine]
-    covers[first] = widths[parts.group[first]]
-    united = Parts(
-        parts.group[represents], tuple(counts[represents] for counts in merged), covers[represents]
+    parts = Parts(np.searchsorted(slots.first, found, "right") - 1, counts, slots.widths[found])
+    parts, part_of_slot, allowed = judged(parts, view.widths, judge, strict)
+    return AxisOffer(
+        np.full(groups.size, at),
+        groups,
+        batch.sizes,
+        view.widths,
+        parts,
+        allowed,
+        axis,
+        batch,
+        slots,
+        found,
+        part_of_slot,
+        view.at,
     )
-    return united, number[where], allowed
-
-
-def _smallest_good(parts: Parts, good: Flags, groups: Counts) -> Counts:
-    """The smallest satisfying part of each of these groups; of equals the first."""
-    asked = np.zeros(int(parts.group[-1]) + 1, bool)
-    asked[groups] = True
-    candidates = np.flatnonzero(good & asked[parts.group])
-    sizes = parts.sizes[candidates]
-    starts = np.searchsorted(parts.group[candidates], groups)
-    least = np.minimum.reduceat(sizes, starts)
-    which = np.repeat(least, np.diff(np.append(starts, candidates.size))) == sizes
-    smallest: Counts = candidates[which]
-    first: Counts = smallest[np.diff(parts.group[smallest], prepend=-1) > 0]
-    return first

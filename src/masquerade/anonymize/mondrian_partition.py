@@ -7,151 +7,118 @@ groups or records.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian_axes import Axis, Batch, Shares, TaxonomyAxis
+from masquerade.anonymize.mondrian_groups import Done, Open, Partition
 from masquerade.anonymize.mondrian_judge import Judge
 from masquerade.anonymize.mondrian_offers import Offer, offer
-from masquerade.data.column import Generalised
+from masquerade.anonymize.mondrian_tally import Tally
+from masquerade.anonymize.mondrian_tree_offers import offer_trees
+from masquerade.anonymize.mondrian_trees import Trees
 from masquerade.engine.counts import Counts, rows_by_rank
 
-# How good the cut of each group of an offer is; the best is made, of equals along the first dimension.
-Choice = Callable[[Axis, Offer], Shares]
+# How good each cut of an offer is; of a group's cuts the best is made, of equals along the first dimension.
+Choice = Callable[[Offer], Shares]
 
 _ROWS_AT_A_TIME = 1 << 17  # what a processor keeps close at hand
 _COUNTS_AT_A_TIME = 1 << 22
 
-Cells = NDArray[np.int64]  # dimension × (lo, hi) × group
-
-
-@dataclass(frozen=True, eq=False)
-class Partition:
-    """The finished groups: each row's group, and each group's ranks `[lo, hi)` along each dimension."""
-
-    labels: Counts
-    cells: Cells
-
-    def released(self, axes: Sequence[Axis]) -> tuple[Generalised, ...]:
-        """The released columns."""
-        return tuple(
-            self._column(axis, *cells) for axis, cells in zip(axes, self.cells, strict=True) if axis.released
-        )
-
-    def _column(self, axis: Axis, lo: Counts, hi: Counts) -> Generalised:
-        domain = axis.column.domain
-        keys, codes = np.unique(lo * (domain.size + 1) + hi, return_inverse=True)
-        starts, ends = keys // (domain.size + 1), keys % (domain.size + 1)
-        names = tuple(domain.label(int(lo), int(hi)) for lo, hi in zip(starts, ends, strict=True))
-        return Generalised(axis.name, codes.astype(np.int32)[self.labels], names, starts, ends, domain)
-
 
 def partition(axes: Sequence[Axis], judge: Judge, choice: Choice, n_rows: int, strict: bool) -> Partition:
     """Cut until no cut is allowed."""
-    done = _Done(n_rows)
-    whole = [[[0], [max(axis.column.domain.size, 1)]] for axis in axes]
-    waiting = [(Batch(np.arange(n_rows), np.array([n_rows])), np.array(whole, np.int64))]
+    done = Done(n_rows)
+    everybody = Batch(np.arange(n_rows), np.array([n_rows]))
+    whole = np.array([[[0], [max(axis.column.domain.size, 1)]] for axis in axes], np.int64)
+    waiting = [Open(everybody, whole, _tally_of_all(axes, judge, n_rows))]
     while waiting:
-        batch, cells = waiting.pop()
-        if _too_large(batch, axes, judge):
-            waiting += _halves(batch, cells)
+        groups = waiting.pop()
+        if _too_large(groups.batch, axes, judge):
+            waiting += groups.halves()
             continue
-        small = batch.sizes < 2 * judge.least
-        if small.any():
-            done.add(axes, batch.only(small), cells[:, :, small])
-            batch, cells = batch.only(~small), cells[:, :, ~small]
-        if batch.n_groups:
-            following = _cut(axes, batch, cells, judge, choice, strict, done)
-            waiting += [following] if following is not None else []
-    return done.partition()
+        following = _cut(axes, groups, judge, choice, strict, done)
+        waiting += [following] if following is not None else []
+    return done.partition(axes)
 
 
-class _Done:
-    """Groups that cannot be cut any further."""
-
-    def __init__(self, n_rows: int) -> None:
-        self._labels = np.zeros(n_rows, np.int64)
-        self._cells: list[Cells] = []
-        self._n_groups = 0
-
-    def add(self, axes: Sequence[Axis], batch: Batch, cells: Cells) -> None:
-        """Cells along taxonomies are made as narrow as the group's values allow."""
-        for axis, cell in zip(axes, cells, strict=True):
-            if isinstance(axis, TaxonomyAxis):
-                view = axis.look(batch)
-                cell[:] = view.lo, view.hi
-        self.add_narrow(batch, cells)
-
-    def add_narrow(self, batch: Batch, cells: Cells) -> None:
-        """Cells along taxonomies are so already."""
-        numbers = np.arange(self._n_groups, self._n_groups + batch.n_groups)
-        self._labels[batch.rows] = np.repeat(numbers, batch.sizes)
-        self._n_groups += batch.n_groups
-        self._cells.append(cells)
-
-    def partition(self) -> Partition:
-        """All of them."""
-        return Partition(self._labels, np.concatenate(self._cells, axis=2))
+def _tally_of_all(axes: Sequence[Axis], judge: Judge, n_rows: int) -> Tally | None:
+    """Requirements on more than the number of records are judged from the records."""
+    if not judge.only_sizes or not any(isinstance(axis, TaxonomyAxis) for axis in axes):
+        return None
+    trees = Trees(axes)
+    return Tally.of_all(trees, n_rows) if trees.worth_counting(1, n_rows) else None
 
 
 def _cut(
-    axes: Sequence[Axis],
-    batch: Batch,
-    cells: Cells,
-    judge: Judge,
-    choice: Choice,
-    strict: bool,
-    done: _Done,
-) -> tuple[Batch, Cells] | None:
+    axes: Sequence[Axis], groups: Open, judge: Judge, choice: Choice, strict: bool, done: Done
+) -> Open | None:
     """Cut each group along its best dimension; those that cannot be cut are done."""
-    scores = np.full((len(axes), batch.n_groups), -np.inf)
-    offers: list[Offer | None] = []
-    for at, axis in enumerate(axes):
-        view = axis.look(batch)
-        if isinstance(axis, TaxonomyAxis):
-            cells[at] = view.lo, view.hi
-        offered = offer(axis, batch, view, judge, strict)
-        offers.append(offered)
-        if offered is not None and offered.allowed.any():
-            score = choice(axis, offered)
-            scores[at, offered.groups[offered.allowed]] = score[offered.allowed]
+    n_groups = groups.batch.n_groups
+    scores = np.full((len(axes), n_groups), -np.inf)
+    offers = _offers(axes, groups, judge, strict)
+    for offered in offers:
+        if offered.allowed.any():
+            score = choice(offered)[offered.allowed]
+            scores[offered.axes[offered.allowed], offered.groups[offered.allowed]] = score
     best = scores.argmax(axis=0)  # of equals the first
-    stuck = scores[best, np.arange(batch.n_groups)] == -np.inf
+    stuck = scores[best, np.arange(n_groups)] == -np.inf
     if stuck.any():
         best[stuck] = -1
-        done.add_narrow(batch.only(stuck), cells[:, :, stuck])
-    return None if stuck.all() else _carried_out(axes, offers, best, cells)
+        done.add(groups.only(stuck))
+    return None if stuck.all() else _carried_out(offers, best, groups, 2 * judge.least, done)
 
 
-def _carried_out(
-    axes: Sequence[Axis], offers: Sequence[Offer | None], best: Counts, cells: Cells
-) -> tuple[Batch, Cells]:
-    """The parts of all groups, each cut along its best dimension (-1 where it is not cut)."""
-    rows, labels, sizes, new_cells = [], [], [], []
+def _offers(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) -> list[Offer]:
+    """All cuts that the groups could be given."""
+    tally = groups.tally
+    by_rows = [
+        offer(at, axis, groups.batch, judge, strict)
+        for at, axis in enumerate(axes)
+        if tally is None or not isinstance(axis, TaxonomyAxis)
+    ]
+    by_counts = None if tally is None else offer_trees(groups.batch, tally, judge, strict)
+    return [each for each in (by_counts, *by_rows) if each is not None]
+
+
+def _carried_out(offers: Sequence[Offer], best: Counts, groups: Open, enough: int, done: Done) -> Open | None:
+    """The parts of all groups, each cut along its best dimension (-1 where it is not cut).
+
+    Parts with fewer records than are enough to be cut again are done.
+    """
+    rows, labels, sizes, cells, parents = [], [], [], [], []
     n_parts = 0
-    for at, (axis, offered) in enumerate(zip(axes, offers, strict=True)):
-        if offered is None or not (chosen := best[offered.groups] == at).any():
+    for offered in offers:
+        chosen = best[offered.groups] == offered.axes
+        if not chosen.any():
             continue
-        parts = offered.parts
-        made = np.flatnonzero(chosen[parts.group])  # the parts of the chosen groups, in order
-        number = np.zeros(parts.group.size, np.int64)
-        number[made] = np.arange(n_parts, n_parts + made.size)
+        made = np.flatnonzero(chosen[offered.parts.group])  # the parts of the chosen cuts, in order
+        numbers = np.zeros(offered.parts.group.size, np.int64)
+        numbers[made] = np.arange(n_parts, n_parts + made.size)
         n_parts += made.size
-        labels.append(number[offered.labels(chosen)])
-        rows.append(offered.batch.only(chosen).rows)
-        sizes.append(parts.sizes[made])
-        group = parts.group[made]
-        cell = cells[:, :, offered.groups[group]]
-        if not isinstance(axis, TaxonomyAxis):
-            upper = np.diff(group, prepend=-1) == 0  # the second part of its group
-            cell[at, 0, upper] = offered.view.at[group[upper]]
-            cell[at, 1, ~upper] = offered.view.at[group[~upper]]
-        new_cells.append(cell)
+        is_cut = np.zeros(best.size, bool)
+        is_cut[offered.groups[chosen]] = True
+        cut = groups.batch.only(is_cut)
+        rows.append(cut.rows)
+        labels.append(offered.labels(chosen, cut, numbers))
+        sizes.append(offered.parts.sizes[made])
+        of_cut = offered.parts.group[made]
+        parents.append(offered.groups[of_cut])
+        cells.append(groups.cells[:, :, parents[-1]])
+        offered.narrow(cells[-1], of_cut)
     order = rows_by_rank(np.concatenate(labels), n_parts)
     batch = Batch(np.concatenate(rows)[order], np.concatenate(sizes))
-    return batch, np.concatenate(new_cells, axis=2)
+    parts = Open(batch, np.concatenate(cells, axis=2))
+    large = batch.sizes >= enough
+    if not large.all():
+        done.add(parts.only(~large))
+        if not large.any():
+            return None
+    following, tally = parts.only(large), groups.tally
+    if tally is None or not tally.trees.worth_counting(following.batch.n_groups, following.batch.rows.size):
+        return following
+    return replace(following, tally=tally.of_parts(batch, np.concatenate(parents), large))
 
 
 def _too_large(batch: Batch, axes: Sequence[Axis], judge: Judge) -> bool:
@@ -159,14 +126,3 @@ def _too_large(batch: Batch, axes: Sequence[Axis], judge: Judge) -> bool:
         return False
     n_parts = min(batch.rows.size, batch.n_groups * max(axis.most_parts for axis in axes))
     return batch.rows.size > _ROWS_AT_A_TIME or n_parts * judge.columns > _COUNTS_AT_A_TIME
-
-
-def _halves(batch: Batch, cells: Cells) -> list[tuple[Batch, Cells]]:
-    """Two batches of about as many rows, each with at least one group."""
-    ends = np.cumsum(batch.sizes)
-    middle = int(np.clip(np.searchsorted(ends, batch.rows.size // 2), 1, batch.n_groups - 1))
-    at = int(ends[middle - 1])
-    return [
-        (Batch(batch.rows[:at], batch.sizes[:middle]), cells[:, :, :middle]),
-        (Batch(batch.rows[at:], batch.sizes[middle:]), cells[:, :, middle:]),
-    ]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian import Mondrian, axes_of, by_certainty, judge_of
-from masquerade.anonymize.mondrian_axes import Axis, ContinuousAxis, Shares
+from masquerade.anonymize.mondrian_axes import ContinuousAxis, Shares
 from masquerade.anonymize.mondrian_judge import Histograms, Judge
 from masquerade.anonymize.mondrian_offers import Offer
 from masquerade.anonymize.mondrian_partition import Choice, partition
@@ -117,10 +117,10 @@ def refuse_provider_cuts(parts: Sequence[GroupRequirement]) -> None:
 
 
 def _by_fitness(judge: Judge, alpha: float) -> Choice:
-    def least_fit(_axis: Axis, offered: Offer) -> Shares:
+    def least_fit(offered: Offer) -> Shares:
         """The privacy fitness score of the least fit part, as fixed point so that equals are equal."""
         scores = judge.fitness(offered.parts.counts, alpha)
-        starts = offered.parts.starts(offered.batch.n_groups)
+        starts = offered.parts.starts(offered.sizes.size)
         least: Shares = np.rint(np.minimum.reduceat(scores, starts) * FIXED_ONE)
         return least
 
@@ -128,10 +128,10 @@ def _by_fitness(judge: Judge, alpha: float) -> Choice:
 
 
 def _by_certainty(judge: Judge) -> Choice:
-    def certainty(axis: Axis, offered: Offer) -> Shares:
+    def certainty(offered: Offer) -> Shares:
         """Between providers at once or at last, between values as Mondrian does."""
-        if axis.released:
-            return by_certainty(axis, offered)
+        if offered.released:
+            return by_certainty(offered)
         return np.where(_gets_fitter(judge, offered), _AT_ONCE, _AT_LAST)
 
     return certainty
@@ -143,7 +143,7 @@ def _gets_fitter(judge: Judge, offered: Offer) -> NDArray[np.bool_]:
     What such a coalition leaves is what may still be cut, each time into parts: so it counts by its logarithm, in the
     mean over the records.
     """
-    parts, sizes = offered.parts, offered.batch.sizes
+    parts, sizes = offered.parts, offered.sizes
     starts = parts.starts(sizes.size)
     whole: Histograms = tuple(np.add.reduceat(counts, starts, axis=0) for counts in parts.counts)
     before = np.log2(np.maximum(judge.left(whole), 1))

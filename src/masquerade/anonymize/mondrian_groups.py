@@ -1,0 +1,104 @@
+"""Groups of records with their cells: those that may be cut further, those that are done, and their release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.mondrian_axes import Axis, Batch, Flags, Rows, TaxonomyAxis
+from masquerade.anonymize.mondrian_tally import Tally
+from masquerade.data.column import Generalised
+from masquerade.engine.counts import Counts, look_up, occurring
+
+Cells = NDArray[np.int64]  # dimension × (lo, hi) × group
+
+
+@dataclass(frozen=True, eq=False)
+class Open:
+    """Groups that may be cut further, and their tally while it saves work.
+
+    Cells along taxonomies are left as they were, and made narrow at the end.
+    """
+
+    batch: Batch
+    cells: Cells
+    tally: Tally | None = None
+
+    def only(self, groups: Flags) -> Open:
+        """Some of the groups."""
+        if groups.all():
+            return self
+        tally = None if self.tally is None else self.tally.only(groups)
+        return Open(self.batch.only(groups), self.cells[:, :, groups], tally)
+
+    def halves(self) -> list[Open]:
+        """Two batches of about as many rows, each with at least one group."""
+        batch, tally = self.batch, self.tally
+        ends = np.cumsum(batch.sizes)
+        middle = int(np.clip(np.searchsorted(ends, batch.rows.size // 2), 1, batch.n_groups - 1))
+        return [
+            Open(
+                Batch(batch.rows[rows], batch.sizes[groups]),
+                self.cells[:, :, groups],
+                None if tally is None else tally.only(groups),
+            )
+            for rows, groups in (
+                (slice(int(ends[middle - 1])), slice(middle)),
+                (slice(int(ends[middle - 1]), None), slice(middle, None)),
+            )
+        ]
+
+
+class Done:
+    """Groups that cannot be cut any further."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._n_rows = n_rows
+        self._rows: list[Rows] = []
+        self._sizes: list[Counts] = []
+        self._cells: list[Cells] = []
+
+    def add(self, groups: Open) -> None:
+        """These groups too."""
+        self._rows.append(groups.batch.rows)
+        self._sizes.append(groups.batch.sizes)
+        self._cells.append(groups.cells)
+
+    def partition(self, axes: Sequence[Axis]) -> Partition:
+        """All of them; cells along taxonomies are made as narrow as the groups' values allow."""
+        batch = Batch(np.concatenate(self._rows), np.concatenate(self._sizes))
+        cells = np.concatenate(self._cells, axis=2)
+        for axis, cell in zip(axes, cells, strict=True):
+            if isinstance(axis, TaxonomyAxis):
+                view = axis.look(batch)
+                cell[:] = view.lo, view.hi
+        labels = np.empty(self._n_rows, np.int64)
+        labels[batch.rows] = np.repeat(np.arange(batch.n_groups), batch.sizes)
+        return Partition(labels, cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The finished groups: each row's group, and each group's ranks `[lo, hi)` along each dimension."""
+
+    labels: Counts
+    cells: Cells
+
+    def released(self, axes: Sequence[Axis]) -> tuple[Generalised, ...]:
+        """The released columns."""
+        return tuple(
+            self._column(axis, *cells) for axis, cells in zip(axes, self.cells, strict=True) if axis.released
+        )
+
+    def _column(self, axis: Axis, lo: Counts, hi: Counts) -> Generalised:
+        domain = axis.column.domain
+        width = domain.size + 1
+        keys, bound = lo * width + hi, width * width
+        found, _ = occurring(keys, bound)
+        starts, ends = found // width, found % width
+        names = tuple(domain.label(int(lo), int(hi)) for lo, hi in zip(starts, ends, strict=True))
+        codes = look_up(keys, found, np.arange(found.size), bound).astype(np.int32)
+        return Generalised(axis.name, codes.take(self.labels), names, starts, ends, domain)

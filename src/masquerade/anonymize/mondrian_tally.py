@@ -1,0 +1,102 @@
+"""What a batch's groups look like along all taxonomies at once, from counts alone.
+
+A tally says how many records of each group have each value; its sums from the left make the records under a node one
+subtraction, however many they are. After a cut all parts but the largest are counted; the largest has what these
+leave. So a group of many records costs no more than one of few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from masquerade.anonymize.mondrian_axes import Batch, Flags
+from masquerade.anonymize.mondrian_trees import Trees
+from masquerade.engine.counts import Counts
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """The groups of a batch along all taxonomies."""
+
+    trees: Trees
+    counts: Counts  # group × column: how many of the group's records have the value
+    nodes: Counts  # group × tree: the lowest node that covers the group
+
+    @classmethod
+    def of_all(cls, trees: Trees, n_rows: int) -> Tally:
+        """Of one group with all records."""
+        sizes = np.array([n_rows])
+        counts = trees.count(np.arange(n_rows), np.zeros(1, np.int64), sizes, 1)
+        return cls._of(trees, counts, trees.roots.reshape(1, -1).copy(), sizes)
+
+    @classmethod
+    def _of(cls, trees: Trees, counts: Counts, nodes: Counts, sizes: Counts) -> Tally:
+        """Of groups of these sizes; the nodes cover them, and are changed to the lowest that do."""
+        tally = cls(trees, counts, nodes)
+        flat = nodes.reshape(-1)
+        pairs = np.flatnonzero(trees.n_children[flat])
+        while pairs.size:
+            child, parent = trees.children(flat[pairs])
+            groups = pairs[parent] // trees.n_trees
+            covers = np.flatnonzero(tally.records(groups, child) == sizes[groups])
+            pairs = pairs[parent[covers]]
+            flat[pairs] = child[covers]
+        return tally
+
+    def only(self, groups: Flags | slice) -> Tally:
+        """The tally of some of the groups."""
+        return Tally(self.trees, self.counts[groups], self.nodes[groups])
+
+    @cached_property
+    def _before(self) -> Counts:
+        """How many values of all groups lie before each cell of `counts`."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+    def records(self, groups: Counts, nodes: Counts) -> Counts:
+        """How many records each of these groups has under the node beside it."""
+        first = groups * self.trees.n_columns
+        counts: Counts = self._before.take(first + self.trees.hi[nodes])
+        counts -= self._before.take(first + self.trees.lo[nodes])
+        return counts
+
+    def of_parts(self, batch: Batch, parents: Counts, needed: Flags) -> Tally:
+        """The tally of the needed ones among the parts of a cut; the parts of one parent stand together.
+
+        The largest needed part of each parent is not counted, and parts that nobody needs are counted together.
+        """
+        asked = np.zeros(self.nodes.shape[0], bool)
+        asked[parents[needed]] = True
+        parts = np.flatnonzero(asked[parents])
+        sizes, parents, needed = batch.sizes[parts], parents[parts], needed[parts]
+        starts = np.flatnonzero(np.diff(parents, prepend=-1))
+        largest = _largest(np.where(needed, sizes, 0), starts)
+        counted = np.ones(parts.size, bool)
+        counted[largest] = False
+        rows_of = np.zeros(batch.n_groups, bool)
+        rows_of[parts[counted]] = True
+        # Of the tables that are counted, each needed part has one, and then each parent one for the other parts.
+        alone = needed & counted
+        n_alone = int(alone.sum())
+        family = np.repeat(np.arange(starts.size), np.diff(np.append(starts, parts.size)))
+        table = np.where(alone, np.cumsum(alone) - 1, n_alone + family)
+        counts = self.trees.count(
+            batch.only(rows_of).rows, table[counted], sizes[counted], n_alone + starts.size
+        )
+        left = self.counts[parents[starts]] - counts[n_alone:]
+        n_siblings = np.bincount(family[alone], minlength=starts.size)
+        first = np.cumsum(n_siblings) - n_siblings
+        for nth in range(int(n_siblings.max())):
+            more = np.flatnonzero(n_siblings > nth)
+            left[more] -= counts[first[more] + nth]
+        counts[n_alone:] = left  # where the table of the largest part is, too
+        return Tally._of(self.trees, counts[table[needed]], self.nodes[parents[needed]], sizes[needed])
+
+
+def _largest(numbers: Counts, starts: Counts) -> Counts:
+    """Where the largest number of each stretch is; of equals the first."""
+    lengths = np.diff(np.append(starts, numbers.size))
+    found = np.flatnonzero(numbers == np.repeat(np.maximum.reduceat(numbers, starts), lengths))
+    return found[np.searchsorted(found, starts)]

@@ -1,0 +1,76 @@
+"""What cutting the groups of a batch would make of them along all taxonomies, from a tally and not from the records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from masquerade.anonymize.mondrian_axes import Batch, Flags
+from masquerade.anonymize.mondrian_groups import Cells
+from masquerade.anonymize.mondrian_judge import Judge
+from masquerade.anonymize.mondrian_offers import Offer
+from masquerade.anonymize.mondrian_parts import Parts, judged
+from masquerade.anonymize.mondrian_tally import Tally
+from masquerade.engine.counts import Counts
+
+
+@dataclass(frozen=True, eq=False)
+class TreeOffer(Offer):
+    """The cuts of each group along every taxonomy, into the children of the lowest node that covers it."""
+
+    tally: Tally
+    trees: Counts  # of each cut
+    children: Counts  # those that have records, in order
+    cut_of_child: Counts
+    part_of_child: Counts
+
+    def narrow(self, cells: Cells, cuts: Counts) -> None:
+        """Nothing yet: cells along taxonomies are made narrow at the end."""
+
+    def labels(self, chosen: Flags, cut: Batch, numbers: Counts) -> Counts:
+        """By a table of the parts for each group and column."""
+        known, width = self.tally.trees, self.tally.trees.n_columns
+        made = np.flatnonzero(chosen[self.cut_of_child])
+        lo, hi = known.lo[self.children[made]], known.hi[self.children[made]]
+        lengths = hi - lo
+        group = (np.cumsum(chosen) - 1)[self.cut_of_child[made]]
+        first = group * width + lo - np.cumsum(lengths) + lengths
+        places = np.repeat(first, lengths) + np.arange(lengths.sum())
+        part = np.empty(cut.n_groups * width, np.int64)  # only the places that rows have are filled, and read
+        part[places] = np.repeat(numbers[self.part_of_child[made]], lengths)
+        of_row = cut.rows * known.n_trees
+        of_row += np.repeat(self.trees[chosen], cut.sizes)
+        column = known.columns.ravel().take(of_row)
+        return part.take(np.repeat(np.arange(0, part.size, width), cut.sizes) + column)
+
+
+def offer_trees(batch: Batch, tally: Tally, judge: Judge, strict: bool) -> TreeOffer | None:
+    """The cuts along all taxonomies, where counting records is enough; None when no group can be cut."""
+    known = tally.trees
+    nodes = tally.nodes.ravel()
+    pairs = np.flatnonzero(known.n_children[nodes])
+    if not pairs.size:
+        return None
+    groups, trees = np.divmod(pairs, known.n_trees)
+    nodes = nodes[pairs]
+    children, cut = known.children(nodes)
+    records = tally.records(groups[cut], children)
+    found = np.flatnonzero(records)
+    children, cut, records = children[found], cut[found], records[found]
+    widths = known.widths[nodes]
+    parts = Parts(cut, (records.reshape(-1, 1),), known.widths[children])
+    parts, part_of_child, allowed = judged(parts, widths, judge, strict)
+    return TreeOffer(
+        known.axes[trees],
+        groups,
+        batch.sizes[groups],
+        widths,
+        parts,
+        allowed,
+        tally,
+        trees,
+        children,
+        cut,
+        part_of_child,
+    )
