@@ -52,10 +52,20 @@ def test_which_mondrian_a_job_means(tmp_path: Path, text: str, expected: object)
 
 def test_what_a_union_may_violate_is_refused(tmp_path: Path) -> None:
     entry = '[[privacy]]\nmodel = "entropy-l-diversity"\nqid = ["age", "job"]\nl = 1.2\n'
+    text = PROVIDED + entry + M_ENTRY + '[algorithm]\nname = "mondrian"\n'
     with pytest.raises(
         mq.JobError, match="provider_aware: not possible with m-privacy of entropy-l-diversity"
     ):
-        algorithm(tmp_path, PROVIDED + entry + M_ENTRY + '[algorithm]\nname = "mondrian"\n')
+        algorithm(tmp_path, text + "provider_aware = true\n")
+    assert algorithm(tmp_path, text) == mq.Mondrian("income")  # unless it is asked for, it is not tried
+
+
+def test_the_usual_values_of_other_algorithms_keys_say_nothing(tmp_path: Path) -> None:
+    usual = 'score = "gain-ratio"\nprovider_aware = true\nargmax = "secure"\nverification = "adaptive"\n'
+    without = PROVIDED + '[algorithm]\nname = "mondrian"\n'
+    assert algorithm(tmp_path, without + usual) == mq.Mondrian("income")
+    with pytest.raises(mq.JobError, match="score: belongs to tds"):
+        algorithm(tmp_path, without + 'score = "info-gain"\n')
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -68,5 +78,7 @@ def test_a_release_tells_its_providers_only_where_it_is_asked_to(tmp_path: Path,
     fed = written.summary["groups_by_providers"]
     assert sum(fed.values()) == written.summary["groups"]
     assert written.summary["metrics"]["discernibility"] > 0
+    assert written.summary["query_error"]["queries"] == 2500
+    assert 0 <= written.summary["query_error"]["median"] < 10
     if keep:
         assert mq.verify_job(written.table, job)

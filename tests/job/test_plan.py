@@ -218,10 +218,6 @@ WRONG = {
         JOB + '[algorithm]\nname = "mondrian"\nchoose = "fitness"\n',
         "algorithm.choose: must be \"certainty\" or \"widest\"; got 'fitness'",
     ),
-    "provider-aware without m-privacy": (
-        JOB + '[algorithm]\nname = "mondrian"\nprovider_aware = true\n',
-        "algorithm: provider_aware: there is no m-privacy to reach; use provider_aware = false",
-    ),
     "unknown ending of the table": (
         JOB + '[output]\ntable = "release.xlsx"\n',
         'output.table: must end in .csv or .parquet; got "release.xlsx"',

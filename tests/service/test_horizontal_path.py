@@ -158,11 +158,19 @@ def test_mistakes_are_told_before_anybody_is_asked(
 def test_a_model_that_cannot_be_tested_in_secret_is_refused(
     house: Hospitals, coordinator: Coordinator
 ) -> None:
-    wish = {"model": "t-closeness", "qid": ["age", "ward"], "sensitive": "disease", "t": 0.4}
-    refused = ended(house, coordinator, privacy=[k_of(5), wish])
-    assert refused.status is Status.REFUSED
-    (reason,) = coordinator.reasons(refused)
-    assert reason.startswith("request: t-closeness cannot be tested where nobody sees all counts")
+    wish = {"model": "t-closeness", "qid": ["age", "ward"], "sensitive": "disease", "t": 0.6}
+    with pytest.raises(ParameterError) as told:
+        coordinator.ask(house.user("ana"), house.request(privacy=[k_of(5), wish]))
+    assert told.value.problems == (
+        "request: privacy: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "
+        'l-diversity, p-sensitive-k-anonymity, or third_party = "trusted"',
+    )
+    done = publish(
+        house, coordinator, privacy=[k_of(5), wish], third_party="trusted", parties=["north", "south"]
+    )
+    requirements = coordinator.summary(house.user("ana"), done.id)["requirements"]
+    assert {each["model"] for each in requirements} == {"m-privacy", "k-anonymity", "t-closeness"}
+    assert all(each["holds"] for each in requirements)
 
 
 def test_a_preview_says_who_would_publish_together(house: Hospitals, coordinator: Coordinator) -> None:
@@ -174,8 +182,14 @@ def test_a_preview_says_who_would_publish_together(house: Hospitals, coordinator
 
 
 def test_a_person_sees_what_leaves_before_it_is_signed(house: Hospitals, coordinator: Coordinator) -> None:
-    house.write_node("south", needs_approval=True)
     ana = house.user("ana")
+
+    def purposes() -> tuple[str, ...]:
+        published = coordinator.directory.published("south")
+        return published.datasets[0].purposes if published is not None else ()
+
+    house.write_node("south", needs_approval=True, purposes=["approval"])
+    wait_until(lambda: purposes() == ("approval",), "south publishes its new policy")
     try:
         asked = coordinator.ask(ana, house.request(privacy=[k_of(11)], purpose="approval"))
         wait_until(
@@ -199,6 +213,7 @@ def test_a_person_sees_what_leaves_before_it_is_signed(house: Hospitals, coordin
         assert (done.status, done.cause) == (Status.PUBLISHED, None)
     finally:
         house.write_node("south")
+        wait_until(lambda: purposes() == ("*",), "south publishes its old policy")
 
 
 def publish(house: Hospitals, coordinator: Coordinator, **changes: Any) -> Session:

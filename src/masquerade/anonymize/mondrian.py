@@ -27,7 +27,6 @@ from masquerade.data.column import Column
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError
-from masquerade.privacy.m_privacy import MPrivateGroups
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
@@ -101,15 +100,10 @@ def refuse_not_monotone(parts: Sequence[GroupRequirement]) -> None:
         f"mondrian: {part.model} over {', '.join(part.qid)} is not monotone, so it must be over all attributes "
         f"of the requirements: {', '.join(sorted(attributes))}"
         for part in parts
-        if not (part.monotone and _in_records(part)) and set(part.qid) != attributes
+        if not part.monotone and set(part.qid) != attributes
     ]
     if problems:
         raise ParameterError(*problems)
-
-
-def _in_records(part: GroupRequirement) -> bool:
-    """m-privacy is monotone only where what it wraps gains from more records."""
-    return not isinstance(part, MPrivateGroups) or part.monotone_in_records
 
 
 def by_certainty(offered: Offer) -> Shares:

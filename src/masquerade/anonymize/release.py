@@ -21,8 +21,11 @@ from masquerade.privacy.check import Verdict, verify
 from masquerade.privacy.requirement import Requirement
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.metrics import measure
+from masquerade.utility.queries import QueryError, query_error
 
 Order = Literal["shuffle", "input"]
+
+_FOR_QUERIES = ("mondrian",)  # the m-privacy paper judges its groups by random queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,7 @@ class Release:
     seconds: dict[str, float] = field(default_factory=dict)
     # How many providers feed each group, where the requirement names them; groups are those of `group_sizes`.
     group_providers: Counts | None = None
+    query_error: QueryError | None = None  # where groups are cut for the sake of queries
 
     @property
     def suppressed(self) -> int:
@@ -63,6 +67,7 @@ class Release:
             "requirements": [verdict.summary() for verdict in self.verdicts],
             "steps": [step.summary() for step in self.steps],
             "metrics": dict(self.metrics),
+            **({"query_error": self.query_error.summary()} if self.query_error is not None else {}),
             "seconds": dict(self.seconds),
         }
 
@@ -114,6 +119,7 @@ def publish(
     comparison = _comparison(complete, outcome, algorithm.target)
     metrics = measure(comparison)
     losses = comparison.attribute_losses()
+    queries = query_error(comparison) if algorithm.name in _FOR_QUERIES and outcome.columns else None
     measured = time.perf_counter()
     return Release(
         table=shuffled(cells) if order == "shuffle" else cells,
@@ -133,6 +139,7 @@ def publish(
             "metrics": measured - anonymised,
         },
         group_providers=_providers_of_groups(complete, outcome, comparison, requirement),
+        query_error=queries,
     )
 
 

@@ -153,7 +153,8 @@ def refuse_suppression(parts: Sequence[GroupRequirement]) -> None:
 def refuse_unreachable(
     table: Table, parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded] | None = None
 ) -> None:
-    """When all records in one group violate the requirement, every release does.
+    """When all records in one group violate the requirement, every release does; or where it is not monotone, whatever
+    comes of cutting them.
 
     `sensitive` has columns that are known without being in the table.
     """
@@ -172,9 +173,11 @@ def refuse_unreachable(
         names = coded.labels if coded is not None else ()
         if not part.holds(histogram, histogram, names)[0]:
             figure = float(part.figures(histogram, histogram, names)[0])
+            whole = f"the group of all records {part.complaint(figure, n)}"
             problems.append(
-                f"{table.origin.name}: {part} cannot be reached: even the group of all records "
-                f"{part.complaint(figure, n)}"
+                f"{table.origin.name}: {part} cannot be reached: even {whole}"
+                if part.monotone
+                else f"{table.origin.name}: {part} cannot be reached by cutting: {whole}"
             )
     if problems:
         raise RequirementUnreachable(*problems)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -93,14 +94,23 @@ class Teller:
             shown.stage(f"{data.get('party')}: {data.get('text')}")
         elif event.kind == "quality":
             error, most = data.get("error"), data.get("most_error")
-            self.missed = f"the classification error is {error}, and at most {most} was wished"
+            short = f"{error:.4g}" if isinstance(error, float) else error
+            self.missed = f"the classification error is {short}, and at most {most} was wished"
 
 
 def _doing(party: object) -> str:
     if not isinstance(party, dict):
         return "…"
     stage = str(party.get("stage") or "ready")
-    return f"{stage}, round {party['round']}" if party.get("round") else stage
+    # In a horizontal session cuts are counted; other stages that count say so themselves.
+    return f"{stage}, {party['round']} tried" if stage == "cutting" and party.get("round") else stage
+
+
+def guarded(kind: Mapping[str, Any]) -> str:
+    """What a horizontal release, or the wish for one, withstands: for a person."""
+    m = kind.get("m")
+    whom = f"any {m} colluding provider{'' if m == 1 else 's'}" if m else "outsiders only"
+    return f"against {whom}, third party {kind.get('third_party')}"
 
 
 def insist(session: Session, conf: Path | None, missed: str = "") -> None:
@@ -122,6 +132,12 @@ def lines_of(session: Session) -> list[str]:
         f"  purpose: {session.purpose}",
         f"  asked by {session.client} of {', '.join(session.providers) or '…'}",
     ]
+    if session.horizontal:
+        from masquerade.service.request import USUAL_M
+
+        m = session.request.get("m")
+        wished = {**session.request, "m": USUAL_M if m is None else m}
+        told.append(f"  to be published together, at least {guarded(wished)}")
     if session.attempts:
         told.append(f"  attempt {session.attempts} of {session.attempt_limit}")
     if session.rows is not None:

@@ -22,13 +22,15 @@ _FORMATS: dict[str, Callable[[str, str], Outline]] = {
 _MAX_BYTES = 256 << 20  # a file beyond it is the table, named by mistake
 
 
-def read_taxonomy(path: Path, kind: AttributeKind = "categorical", *, source: str | None = None) -> Taxonomy:
+def read_taxonomy(
+    path: str | Path, kind: AttributeKind = "categorical", *, source: str | None = None
+) -> Taxonomy:
     """The taxonomy in a file, for an attribute of that kind.
 
     Errors call the file `source`: its name as somebody wrote it, by default the path. They name all problems
     of the file at once where one does not hide the others.
     """
-    source = source if source is not None else str(path)
+    path, source = Path(path), source if source is not None else str(path)
     outline_of = _FORMATS.get(path.suffix.lower())
     if outline_of is None:
         allowed = ", ".join(_FORMATS)

@@ -9,6 +9,7 @@ from masquerade.anonymize.mondrian import Mondrian
 from masquerade.errors import hint
 from masquerade.job.plan import Plan
 from masquerade.job.providers import Headers, check_providers, contract_of_providers
+from masquerade.job.requirements import FOR_PROVIDERS
 from masquerade.net.identity import check_name
 from masquerade.protocol.contract import (
     Contract,
@@ -83,11 +84,7 @@ def _check_mashup(plan: Plan) -> None:
     if algorithm.suppression:
         problems.add(("algorithm", "suppression"), "is not available in a mashup")
     if plan.requirement.provider_columns:
-        problems.add(
-            ("privacy",),
-            "m-privacy is for providers of the same columns, not for parties that hold different ones; "
-            f'they publish together with name = "{Mondrian.name}"',
-        )
+        problems.add(("privacy",), FOR_PROVIDERS)
 
 
 def contract_of(plan: Plan, headers: Headers) -> Contract | None:
@@ -152,7 +149,7 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
 def _check_dka(plan: Plan) -> None:
     """What DkA-Datafly does without, and what it needs of the attributes."""
     for key in ("score", "argmax", "adversary", "epsilon"):
-        if key in plan.job.algorithm.model_fields_set:
+        if plan.job.algorithm.asks_for(key):
             plan.problems.add(("algorithm", key), f"belongs to tds; {DKA_DATAFLY} does without it")
     if plan.job.algorithm.whole_columns:
         plan.problems.add(

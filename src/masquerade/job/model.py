@@ -190,6 +190,11 @@ class AlgorithmSection(Section):
         f"a whole number from 0 to {_LARGEST_SEED}", 7
     )
 
+    def asks_for(self, name: str) -> bool:
+        """Whether a key is written down with another value than the usual one, which says nothing."""
+        usual = "gain-ratio" if name == "score" else type(self).model_fields[name].default
+        return name in self.model_fields_set and getattr(self, name) not in (None, usual)
+
 
 class OutputSection(Section):
     """`[output]`: what to write. `report = false` writes no report."""

@@ -24,6 +24,7 @@ from masquerade.job.outputs import Outputs, outputs_of
 from masquerade.job.problems import Problems
 from masquerade.job.requirements import requirement_of
 from masquerade.job.roles import check_roles
+from masquerade.privacy.m_privacy import MPrivateGroups
 from masquerade.privacy.requirement import Requirement, without_redundant
 
 ALGORITHMS = (TopDownSpecialization.name, Datafly.name, Mondrian.name)
@@ -103,13 +104,11 @@ class Plan:
     def _mondrian(self, target: str | None) -> Mondrian | ProviderAwareMondrian:
         section, parts = self.job.algorithm, without_redundant(self.requirement.parts)
         self._refuse_keys_of_tds(Mondrian.name)
-        asked_for = section.provider_aware and "provider_aware" in section.model_fields_set
-        aware = section.provider_aware and bool(self.requirement.provider_columns)
+        aware = self.is_provider_aware
         if parts:
             with self.problems.collecting(("algorithm",)):
                 refuse_not_monotone(parts)
-        # Where m-privacy itself is wrong, that is told already.
-        if aware or (asked_for and parts and not self.problems.about(("privacy",))):
+        if aware:
             with self.problems.collecting(("algorithm",)):
                 refuse_provider_cuts(parts)
         kind = ProviderAwareMondrian if aware else Mondrian
@@ -119,9 +118,19 @@ class Plan:
                 return kind(target, choose, section.strict)
         return kind(target, strict=section.strict)
 
+    @property
+    def is_provider_aware(self) -> bool:
+        """Whether Mondrian cuts between providers: where there are some and, unless written down, where it may."""
+        section, parts = self.job.algorithm, self.requirement.parts
+        private = [part for part in parts if isinstance(part, MPrivateGroups)]
+        if not private or not section.provider_aware:
+            return False
+        may = all(part.monotone_in_records for part in private)
+        return may or "provider_aware" in section.model_fields_set
+
     def _refuse_keys_of_tds(self, name: str) -> None:
         for key in ("score", "suppression"):
-            if key in self.job.algorithm.model_fields_set:
+            if self.job.algorithm.asks_for(key):
                 self.problems.add(("algorithm", key), f"belongs to tds; {name} does without it")
 
     def outputs(self) -> Outputs:

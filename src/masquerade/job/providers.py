@@ -38,7 +38,7 @@ def check_providers(plan: Plan) -> None:
                     "providers of the same columns have nobody in common to find",
                 )
     for key in _OF_A_MASHUP:
-        if key in job.algorithm.model_fields_set:
+        if job.algorithm.asks_for(key):
             problems.add(("algorithm", key), "does not belong to providers of the same columns")
     if job.provider in {*job.attributes, *plan.requirement.qid_attributes}:
         problems.add(
@@ -62,7 +62,7 @@ def check_providers(plan: Plan) -> None:
         parts = without_redundant(plan.requirement.parts)
         with problems.collecting(("algorithm",)):
             refuse_not_monotone(parts)
-            if section.provider_aware:
+            if plan.is_provider_aware:
                 refuse_provider_cuts(parts)
 
 
@@ -94,7 +94,7 @@ def contract_of_providers(plan: Plan, headers: Headers) -> Contract | None:
         collaboration=Collaboration(
             m=_m(plan),
             third_party=section.third_party,
-            provider_aware=section.provider_aware,
+            provider_aware=section.provider_aware if section.choose is None else plan.is_provider_aware,
             strict=section.strict,
             choose=section.choose or "public",
             provider=job.provider or "provider",

@@ -16,6 +16,10 @@ from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requir
 
 LATER_MODELS = ("constrained-k-anonymity",)
 M_PRIVACY = MPrivateGroups.model
+FOR_PROVIDERS = (
+    f"{M_PRIVACY} is for providers of the same columns, not for parties that hold different ones; "
+    'they publish together with name = "mondrian"'
+)
 _AVAILABLE = f"available: {', '.join([*MODELS, M_PRIVACY])}"
 
 
@@ -52,9 +56,12 @@ def _wrapped(job: Job, wrapping: list[int], joined: Conjunction, problems: Probl
         problems.add(("privacy", first), f"{M_PRIVACY} wraps the other entries; give at least one of them")
     provider = job.provider
     if provider is None and not problems.about(("roles", "provider")):
-        problems.add(
-            ("roles", "provider"), f"missing; {M_PRIVACY} needs the column of each record's provider"
-        )
+        if job.parties:
+            problems.add(("privacy", first), FOR_PROVIDERS)
+        else:
+            problems.add(
+                ("roles", "provider"), f"missing; {M_PRIVACY} needs the column of each record's provider"
+            )
     taken = {*joined.qid_attributes, *joined.special_columns}
     if entry.m is None or provider is None or provider in taken or not joined.parts:
         return joined

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,7 @@ def evaluate(
         from masquerade.utility.queries import query_error
 
         on_stage(f"asking {queries} queries")
-        summary["query_error"] = asdict(query_error(comparison, queries, seed))
+        summary["query_error"] = query_error(comparison, queries, seed).summary()
     if target is not None and (train is not None or folds):
         from masquerade.utility.classification import classification_errors
 

@@ -57,7 +57,7 @@ class Verdict:
 
 
 def verify(frame: Any, requirement: Requirement, *, bind: bool = True) -> tuple[Verdict, ...]:
-    """One verdict for each part of the requirement, on any frame or table.
+    """One verdict for each part of the requirement, and for each that it wraps, on any frame or table.
 
     With `bind`, sensitive values that the requirement lists and the table does not have are an error. Do
     without when the requirement was bound to the original table: the release may have lost its rarest values
@@ -67,7 +67,8 @@ def verify(frame: Any, requirement: Requirement, *, bind: bool = True) -> tuple[
     if not requirement.parts:
         raise ParameterError("a requirement must have at least one part; without any, every table would do")
     reading = Reading(table, [*requirement.qid_attributes, *requirement.special_columns])
-    return tuple(_verdict(reading, part, bind) for part in requirement.parts)
+    parts = [each for part in requirement.parts for each in (part, *part.wrapped)]
+    return tuple(_verdict(reading, part, bind) for part in parts)
 
 
 def insist(verdicts: Sequence[Verdict]) -> None:

@@ -108,6 +108,16 @@ class MPrivateGroups(GroupRequirement):
         return self.provider
 
     @property
+    def wrapped(self) -> tuple[GroupRequirement, ...]:
+        """What holds against outsiders."""
+        return self.members
+
+    @property
+    def monotone(self) -> bool:
+        """Not where a coalition can break a union of groups of which each has one provider, and is safe from all."""
+        return self.monotone_in_records
+
+    @property
     def monotone_in_records(self) -> bool:
         """Whether more records never break it (EG-monotone, Definition 2.3)."""
         return all(isinstance(member, EG_MONOTONE) for member in self.members)

@@ -4,10 +4,10 @@ A requirement sees a table only as a histogram: one row a group, one column a se
 for requirements that look at sizes alone). So the same test serves an algorithm that tries a split, the
 independent check of a release, and parties that hold shares of the counts.
 
-All requirements here are **monotone under specialization**: when a group violates, so does at least one part
-of every way to split it. Hence a union of satisfying groups satisfies, a specialization that violates once
-always will, and a requirement over more attributes covers one over fewer. Each file gives its reason in one
-line.
+Requirements are **monotone under specialization**: when a group violates, so does at least one part of every way to
+split it (m-privacy of some models is not, and says so). Hence a union of satisfying groups satisfies, a specialization
+that violates once always will, and a requirement over more attributes covers one over fewer. Each file gives its reason
+in one line.
 """
 
 from __future__ import annotations
@@ -89,12 +89,21 @@ class GroupRequirement(Requirement):
     """
 
     model: ClassVar[str]  # its name in a job file
-    monotone: ClassVar[bool] = True  # under specialization; see above
     hereditary: ClassVar[bool] = False  # when a group violates, so does every part of it, and not just one
     worst: ClassVar[Literal["smallest", "largest"]] = "smallest"  # which figure is the worst group's
 
     qid: tuple[str, ...]
     sensitive: str | None = None  # the sensitive attribute it looks at, if any
+
+    @property
+    def monotone(self) -> bool:
+        """Whether it is so under specialization; see above."""
+        return True
+
+    @property
+    def wrapped(self) -> tuple[GroupRequirement, ...]:
+        """The requirements that it asks for even more of, and that hold wherever it does."""
+        return ()
 
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:

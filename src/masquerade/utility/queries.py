@@ -125,17 +125,34 @@ def _of_groups(codes: Ints, groups: Counts, n_groups: int) -> Ints:
 
 
 def _answers(cells: Sequence[_Cells], sizes: Counts, queries: Sequence[Query]) -> NDArray[np.float64]:
-    """Σ over groups of size · Π over predicates of the share inside; memory for one query at a time."""
-    answers = np.zeros(len(queries))
+    """Σ over groups of size · Π over predicates of the share inside.
+
+    Queries on the same attributes are answered together, from the groups that these attributes alone make: there
+    are far fewer of them.
+    """
+    asked: dict[tuple[int, ...], list[int]] = {}
     for position, query in enumerate(queries):
-        expected = sizes.astype(np.float64)
-        hit: NDArray[np.intp] | None = None  # groups that can still count; None while all can
-        for predicate in query:
-            cell = cells[predicate.attribute]
-            codes = cell.codes if hit is None else cell.codes[hit]
-            expected = expected * cell.inside(predicate)[codes]
-            some = np.flatnonzero(expected)
-            expected = expected[some]
-            hit = some if hit is None else hit[some]
-        answers[position] = expected.sum()
+        asked.setdefault(tuple(sorted({each.attribute for each in query})), []).append(position)
+    answers = np.zeros(len(queries))
+    for attributes, positions in asked.items():
+        merged, totals = _merged([cells[each] for each in attributes], sizes)
+        place = {attribute: number for number, attribute in enumerate(attributes)}
+        for position in positions:
+            expected = totals
+            hit: NDArray[np.intp] | None = None  # groups that can still count; None while all can
+            for predicate in queries[position]:
+                cell = merged[place[predicate.attribute]]
+                codes = cell.codes if hit is None else cell.codes[hit]
+                expected = expected * cell.inside(predicate)[codes]
+                some = np.flatnonzero(expected)
+                expected = expected[some]
+                hit = some if hit is None else hit[some]
+            answers[position] = expected.sum()
     return answers
+
+
+def _merged(cells: Sequence[_Cells], sizes: Counts) -> tuple[list[_Cells], NDArray[np.float64]]:
+    """The groups that some attributes make, and how many records each has."""
+    groups, n_groups = group_rows([(cell.codes, cell.lo.size) for cell in cells], sizes.size)
+    totals = np.bincount(groups, sizes, n_groups).astype(np.float64)
+    return [_Cells(_of_groups(cell.codes, groups, n_groups), cell.lo, cell.hi) for cell in cells], totals

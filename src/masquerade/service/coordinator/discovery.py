@@ -31,9 +31,8 @@ def find(request: Request, offered: Offered) -> Found:
     holders = {name: holders_of(name, offered) for name in request.released}
     problems: list[str] = []
     wanted: dict[str, list[str]] = {}  # by party: what it contributes
-    alike = not find_together(
-        request, offered
-    ).problems  # the same columns, which may be about different people
+    # Several who have all of it may hold different people.
+    alike = not find_together(request, offered).problems
     for name in request.attributes:
         chosen = _chosen(name, holders[name], request, problems, alike=alike)
         if chosen is not None:
