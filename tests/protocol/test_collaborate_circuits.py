@@ -70,7 +70,28 @@ def test_the_criterion_is_the_definition_and_the_circuit_is_the_criterion(
     assert made.good(counts, present).tolist() == right
     found = in_a_circuit(made, counts, present)
     assert found["good"].tolist() == right
-    assert found["empty"].tolist() == (counts.sum(axis=1) == 0).tolist()
+    assert (~found["good"] & found["more"]).tolist() == (counts.sum(axis=1) == 0).tolist()
+    assert (found["good"] & found["more"]).tolist() == (
+        made.good(counts, present) & made.divisible(counts)
+    ).tolist()
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=cases(), data=st.data())
+def test_what_is_not_divisible_is_never_cut_in_two(case: tuple[Criterion, Any], data: st.DataObject) -> None:
+    """However the records of a part are shared between two: not both are private."""
+    made, matrices = case
+    one = np.array(
+        [[[data.draw(st.integers(0, int(n))) for n in row] for row in matrix] for matrix in matrices]
+    )
+    both = made.good(*asked(made, one)) & made.good(*asked(made, matrices - one))
+    assert not (both & ~made.divisible(matrices.sum(axis=2))).any()
+
+
+def test_who_is_left_by_every_coalition_or_alone_may_be_cut() -> None:
+    made = Criterion(4, 1, 5)
+    counts = [[4, 4, 4, 2], [4, 4, 3, 2], [5, 5, 0, 0], [5, 4, 0, 0], [100, 0, 0, 0], [9, 0, 0, 0]]
+    assert made.divisible(np.array(counts)).tolist() == [True, False, True, False, True, False]
 
 
 @settings(max_examples=80, deadline=None)
@@ -122,11 +143,13 @@ def test_the_only_child_with_records_is_found(rows: list[list[bool]], n: int) ->
         assert answer.tolist() == (filled.tolist() if filled.sum() == 1 else [False] * 3)
 
 
-def test_counts_above_k_are_cut_off() -> None:
+def test_counts_above_twice_k_are_cut_off() -> None:
     made = Criterion(2, 1, 5)
     assert (
         circuits.private_input(made, np.array([0, 4, 5, 900]), []).tolist()
-        == np.concatenate([to_bits([0, 4, 5, 5], 3), [[1, 0, 1, 1]], [[0, 1, 1, 1]]]).tolist()
+        == np.concatenate(
+            [to_bits([0, 4, 5, 10], 4), [[0, 0, 1, 1]], [[1, 0, 1, 1]], [[0, 1, 1, 1]]]
+        ).tolist()
     )
 
 
@@ -134,3 +157,4 @@ def test_large_providers_are_set_apart_only_where_that_helps() -> None:
     assert providers_apart([4096] * 10, 3) == ()
     assert providers_apart([64, 8192, 64, 64], 1) == (1,)
     assert providers_apart([64, 8192, 64, 64], 0) == ()
+    assert providers_apart([1 << 14, 64, 8192, 64, 64], 1) == (2, 0)  # the smallest first

@@ -18,7 +18,6 @@ from masquerade.protocol.collaborate.shared_bits import (
     Delivery,
     Hello,
     Masked,
-    MaskedSum,
     Order,
     Setup,
     Share,
@@ -33,12 +32,11 @@ SHORT = [
     *(
         (Axes, "digests"),
         (Hello, "nonce"),
-        (Hello, "key"),
         (Setup, "seed"),
         (Setup, "transfers"),
         (Order, "columns"),
     ),
-    *((Delivery, "corrections"), (Masked, "data"), (Share, "data"), (MaskedSum, "data"), (Rows, "table")),
+    *((Delivery, "corrections"), (Masked, "data"), (Share, "data"), (Rows, "table")),
 ]
 
 

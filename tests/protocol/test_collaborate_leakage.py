@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,9 @@ from masquerade.protocol.collaborate.domains import ranges_of
 from masquerade.protocol.collaborate.messages import Axes, Records, Rows, stacked
 from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.collaborate.secret_counts import Alone
-from masquerade.protocol.collaborate.shared_bits import RING, Masked, MaskedSum, Order, Share
+from masquerade.protocol.collaborate.shared_bits import Masked, Order, Share
 from masquerade.protocol.collaborate.third_party import public_settings, third_party
-from masquerade.protocol.collaborate.tree import partition
+from masquerade.protocol.collaborate.tree import Answers, partition
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.party import ASSEMBLER
@@ -35,10 +37,11 @@ from protocol.test_collaborate import (
     requirement_of,
     table_of,
 )
+from protocol.test_collaborate_circuits import by_definition
 
 AMONG_PROVIDERS = {
     *("shared-hello", "shared-setup", "shared-order", "shared-delivery", "shared-masked"),
-    *("shared-result", "shared-sum", "collaborate-axes", "collaborate-alone", "collaborate-size"),
+    *("shared-result", "collaborate-axes", "collaborate-alone", "collaborate-size"),
 }
 
 
@@ -55,49 +58,74 @@ def dealt(sizes: Sequence[int], seed: int = 3) -> dict[str, mq.Table]:
     }
 
 
-class Remembering:
-    """A judge who writes down its answers: the simulator's knowledge."""
+class Granted:
+    """The simulator: a judge that knows the records by the granted answers alone, each as it is defined."""
 
-    def __init__(self, judge: Any) -> None:
-        self._judge = judge
-        self.bits: list[list[int]] = []  # of each evaluation, in order
-        self.sums: list[list[int]] = []
-        self.alone: list[tuple[list[int], Any, Any]] = []
+    def __init__(self, contract: Contract, joined: mq.Table) -> None:
+        assert contract.collaboration is not None
+        self._m = contract.collaboration.m
+        self._k = next(each.k for each in contract.parts if isinstance(each, mq.KAnonymity))
+        self._l = next((each.l for each in contract.parts if isinstance(each, mq.LDiversity)), 1)
+        providers, ills = joined.arrow["provider"].to_pylist(), joined.arrow["ill"].to_pylist()
+        self._cells = [
+            (contract.parties.index(name), ILLNESSES.index(ill))
+            for name, ill in zip(providers, ills, strict=True)
+        ]
+        self._n = len(contract.parties)
+        self.bits: list[list[int]] = []  # that are opened, of each evaluation in order
+        self.alone: list[
+            tuple[list[int], Any, Any]
+        ] = []  # whose parts they are, which are empty, which satisfy
 
     def verdicts(self, parts: Any) -> Any:
-        empty, good = yield from self._judge.verdicts(parts)
-        self.bits.append([*map(int, empty), *map(int, good)])
-        return empty, good
+        told = self._told(parts)
+        self.bits.append([*told.private, *np.where(told.private, told.divisible, told.empty)])
+        yield from ()
+        return told
 
     def lone_verdicts(self, parts: Any) -> Any:
-        empty, good = yield from self._judge.lone_verdicts(parts)
-        self.alone.append(([owner for owner, _ in parts], empty, good))
-        return empty, good
-
-    def sizes(self, parts: Any) -> Any:
-        sizes = yield from self._judge.sizes(parts)
-        if parts:
-            self.sums.append(sizes.tolist())
-        return sizes
+        told = self._told([rows for _, rows in parts])
+        self.alone.append(([owner for owner, _ in parts], told.empty, told.private))
+        yield from ()
+        return replace(told, divisible=np.zeros(len(parts), bool))
 
     def sole(self, families: Any) -> Any:
-        found = yield from self._judge.sole(families)
+        filled = [[number for number, part in enumerate(parts) if part.size] for parts in families]
+        found = [each[0] if len(each) == 1 else -1 for each in filled]
         for length in sorted({len(parts) for parts in families}):
             chosen = [only for parts, only in zip(families, found, strict=True) if len(parts) == length]
             self.bits.append([int(only == child) for child in range(length) for only in chosen])
+        yield from ()
         return found
 
+    def _told(self, parts: Any) -> Answers:
+        empty, private, divisible = [], [], []
+        for rows in parts:
+            counts = np.zeros((self._n, len(ILLNESSES)), int)
+            for row in rows:
+                counts[self._cells[row]] += 1
+            empty.append(not counts.any())
+            private.append(by_definition(counts, self._m, self._k, self._l))
+            divisible.append(private[-1] and self._may_be_two(counts.sum(axis=1)))
+        return Answers(np.array(empty, bool), np.array(private, bool), np.array(divisible, bool))
 
-def simulated(contract: Contract, tables: dict[str, mq.Table]) -> Remembering:
-    """The answers, from a run by a third party."""
+    def _may_be_two(self, counts: Any) -> bool:
+        """Every coalition leaves 2k records; or somebody has k, and there are 2k."""
+        size = min(self._m, self._n)
+        left = min(sum(counts) - sum(each) for each in combinations(counts, size))
+        return bool(left >= 2 * self._k or (max(counts) >= self._k and sum(counts) >= 2 * self._k))
+
+
+def simulated(contract: Contract, tables: dict[str, mq.Table]) -> Granted:
+    """What is opened, from the granted answers: no count is among them."""
     joined = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
-    settings, judge = public_settings(contract, joined)
-    remembering = Remembering(judge)
+    settings, _ = public_settings(contract, joined)
+    granted, own = Granted(contract, joined), Granted(contract, joined)
     age = ranges_of(joined, ["age"])["age"]
-    remembering.bits.append(age.signals(joined.column("age")).tolist())
-    for _ in partition(settings, remembering, judge, None):
+    granted.bits.append(age.signals(joined.column("age")).tolist())
+    for _ in partition(settings, granted, own, None):
         raise AssertionError("nobody to ask")
-    return remembering
+    return granted
 
 
 def heard_from(wire: Wire, sender: str, kind: type[Any]) -> list[Any]:
@@ -110,7 +138,14 @@ def heard_from(wire: Wire, sender: str, kind: type[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "m", "l"), [((40, 40, 40), 1, 2), ((150, 20, 20, 20), 1, 1), ((60, 60), 1, 1)]
+    ("sizes", "m", "l"),
+    [
+        ((40, 40, 40), 1, 2),
+        ((150, 20, 20, 20), 1, 1),
+        ((60, 60), 1, 1),
+        ((137, 41, 29), 1, 2),
+        ((37, 43), 0, 1),
+    ],
 )
 def test_what_is_opened_is_what_the_page_lists(sizes: tuple[int, ...], m: int, l: int) -> None:  # noqa: E741
     tables = dealt(sizes)
@@ -136,10 +171,6 @@ def test_what_is_opened_is_what_the_page_lists(sizes: tuple[int, ...], m: int, l
     assert len(opened) == len(known.bits)
     for data, bits in zip(opened, known.bits, strict=True):
         assert unpack(data, len(bits)).tolist() == bits
-    summands = [heard_from(wire, name, MaskedSum) for name in tables]
-    for messages, totals in zip(zip(*summands, strict=True), known.sums, strict=True):
-        shown = [RING.decode(each.data, len(totals)) for each in messages]
-        assert reduce(RING.add, shown).tolist() == totals
     for number, name in enumerate(tables):
         for message, (owners, empty, good) in zip(heard_from(wire, name, Alone), known.alone, strict=True):
             mine = [at for at, owner in enumerate(owners) if owner == number]

@@ -55,7 +55,13 @@ def check_providers(plan: Plan) -> None:
         return
     if section.choose is None:
         with problems.collecting(("privacy",)):
-            Criterion.of(max(len(job.parties), 2), _m(plan), _wrapped(plan))
+            Criterion.of(
+                max(len(job.parties), 2),
+                _m(plan),
+                _wrapped(plan),
+                third_party=section.third_party,
+                provider_aware=section.provider_aware and "provider_aware" in section.model_fields_set,
+            )
         if section.third_party == "secure":
             _refuse_flat(plan)
     else:

@@ -1,7 +1,7 @@
 """Dimensions whose cuts are public: where a range is cut follows from the contract alone, never from the records.
 
-A category is cut into the children of its node, a number in two equal halves, the providers in two halves of their
-list. So all that an attempt to cut can show of the records is whether it is allowed.
+A category is cut into the children of its node, a number in two equal halves, the providers each from the others. So
+all that an attempt to cut can show of the records is what the judge answers about its parts.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """The circuits that all providers evaluate together: whether a part is private, and which of its children has records.
 
-Each provider's input is one word a part. A count is cut off at k: a provider with more than k records of a part either
-is among the m largest, where its count does not matter, or is left, and then k records are left. So words are short.
+Each provider's input is one word a part. A count is cut off at 2k: a provider with more records of a part either is
+among the m largest, where its count does not matter, or is left, and then 2k records are left. So words are short.
 
-circuit     input "provider p"                              output            ANDs
-private     count up to k, alone, some; values present      "good", "empty"   n²/2 · log k + 20 n, and n a value
-sole        which children it has records of                "sole"            about (n + 2) a child
-any_of      bits                                            "any"             n − 1 a bit
+circuit     input "provider p"                                  output           ANDs
+private     count up to 2k, k, alone, some; values present      "good", "more"   n²/2 · log 2k + 30 n, and n a value
+sole        which children it has records of                    "sole"           about (n + 2) a child
+any_of      bits                                                "any"            n − 1 a bit
+
+A part is one of four, and so two bits of output. When it is "good", "more" says that it is divisible; otherwise, that
+it is empty.
 """
 
 from __future__ import annotations
@@ -24,15 +27,16 @@ from masquerade.protocol.collaborate.criterion import Criterion, Flags
 
 
 def count_bits(criterion: Criterion) -> int:
-    """Binary digits of a count that is cut off at k."""
-    return criterion.k.bit_length()
+    """Binary digits of a count that is cut off at 2k."""
+    return (2 * criterion.k).bit_length()
 
 
 def private_input(criterion: Criterion, counts: Counts, present: Sequence[Flags]) -> Bits:
     """One provider's input: its counts of the parts, and which values it has there (parts × values)."""
     alone = criterion.alone(counts, present)
     rows = [
-        to_bits(np.minimum(counts, criterion.k), count_bits(criterion)),
+        to_bits(np.minimum(counts, 2 * criterion.k), count_bits(criterion)),
+        (counts >= criterion.k)[None].astype(np.uint8),
         alone[None].astype(np.uint8),
         (counts > 0)[None].astype(np.uint8),
         *(flags.T.astype(np.uint8) for flags in present),
@@ -42,23 +46,29 @@ def private_input(criterion: Criterion, counts: Counts, present: Sequence[Flags]
 
 @lru_cache(maxsize=8)
 def private(criterion: Criterion, n_values: tuple[int, ...]) -> Circuit:
-    """`Criterion.good` of a part, and whether it is empty; `n_values` of each sensitive attribute."""
+    """What a part is by `Criterion.good` and `Criterion.divisible`; `n_values` of each sensitive attribute."""
     build = Builder()
-    width = count_bits(criterion)
+    width, k = count_bits(criterion), criterion.k
     inputs = [
-        build.input(f"provider {each}", width + 2 + sum(n_values)) for each in range(criterion.n_providers)
+        build.input(f"provider {each}", width + 3 + sum(n_values)) for each in range(criterion.n_providers)
     ]
-    empty = build.any_of([word[width + 1] for word in inputs]) ^ 1
-    alone = build.all_of([word[width] for word in inputs])
-    together = [_enough_left(build, [word[:width] for word in inputs], criterion)]
-    first = width + 2
+    counts = [word[:width] for word in inputs]
+    some_k, alone, some = ([word[width + at] for word in inputs] for at in range(3))
+    empty = build.any_of(some) ^ 1
+    left = _left(build, counts, criterion)
+    together = [_at_least(build, left, k)]
+    first = width + 3
     for size, (_, least) in zip(n_values, criterion.diversities, strict=True):
         present = [word[first : first + size] for word in inputs]
         together.append(_values_left(build, present, criterion, least))
         first += size
-    fine = build.either(alone, build.all_of(together))
-    build.output("good", [build.both(fine, empty ^ 1)])
-    build.output("empty", [empty])
+    good = build.both(build.either(build.all_of(alone), build.all_of(together)), empty ^ 1)
+    divisible = _at_least(build, left, 2 * k)
+    if criterion.m:  # otherwise all are left
+        enough = _at_least(build, _total(build, counts), 2 * k)
+        divisible = build.either(divisible, build.both(build.any_of(some_k), enough))
+    build.output("good", [good])
+    build.output("more", [build.xor(empty, build.both(good, build.xor(divisible, empty)))])
     return build.build()
 
 
@@ -92,11 +102,11 @@ def any_of(n_providers: int) -> Circuit:
     return build.build()
 
 
-def _enough_left(build: Builder, counts: list[Word], criterion: Criterion) -> Literal:
-    """Whether the counts without the m largest add up to k."""
+def _left(build: Builder, counts: list[Word], criterion: Criterion) -> Word:
+    """What the counts without the m largest add up to."""
     n, m = criterion.n_providers, criterion.m
     if m >= n:
-        return FALSE
+        return [FALSE]
     if m:
         # Everybody is compared with everybody at once: a place among the largest is a number of victories.
         later_wins = {
@@ -110,7 +120,7 @@ def _enough_left(build: Builder, counts: list[Word], criterion: Criterion) -> Li
             stays = _at_least(build, words.population(build, won), n - m) ^ 1
             kept.append([build.both(bit, stays) for bit in counts[each]])
         counts = kept
-    return _at_least(build, _total(build, counts), criterion.k)
+    return _total(build, counts)
 
 
 def _values_left(build: Builder, present: list[Word], criterion: Criterion, least: int) -> Literal:

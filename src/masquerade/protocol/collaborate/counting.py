@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts, pair_counts
+from masquerade.engine.counts import pair_counts
 from masquerade.net.script import Script
 from masquerade.protocol.collaborate.criterion import Criterion
-from masquerade.protocol.collaborate.tree import Flags, Rows
+from masquerade.protocol.collaborate.tree import Answers, Flags, Rows
 
 Codes = NDArray[np.int64]
 
@@ -36,8 +36,8 @@ class CountingJudge:
         self._criterion, self._providers, self._sensitive = criterion, providers, tuple(sensitive)
         self.asked = 0  # parts whose privacy was asked about
 
-    def verdicts(self, parts: Sequence[Rows]) -> Script[tuple[Flags, Flags]]:
-        """Which parts are empty, and which are private."""
+    def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
+        """What each part is."""
         self.asked += len(parts)
         sizes = np.array([part.size for part in parts], np.int64)
         label = np.repeat(np.arange(len(parts)), sizes)
@@ -53,17 +53,13 @@ class CountingJudge:
             for each in self._sensitive
         ]
         yield from ()  # a script, though it has nobody to ask
-        return sizes == 0, self._criterion.good(counts, present)
+        private = self._criterion.good(counts, present)
+        return Answers(sizes == 0, private, private & self._criterion.divisible(counts))
 
-    def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[tuple[Flags, Flags]]:
-        """The same for parts of one provider each."""
-        verdicts = yield from self.verdicts([rows for _, rows in parts])
-        return verdicts
-
-    def sizes(self, parts: Sequence[Rows]) -> Script[Counts]:
-        """How many records private parts have."""
-        yield from ()
-        return np.array([part.size for part in parts], np.int64)
+    def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
+        """The same for parts of one provider each, but not whether they are divisible."""
+        told = yield from self.verdicts([rows for _, rows in parts])
+        return replace(told, divisible=np.zeros(len(parts), bool))
 
     def sole(self, families: Sequence[Sequence[Rows]]) -> Script[list[int]]:
         """Of each family of parts, the number of the only one that is not empty; −1 when several are not."""

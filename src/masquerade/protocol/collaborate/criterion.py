@@ -27,6 +27,7 @@ from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy.m_privacy import MPrivateGroups
 from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 
@@ -46,18 +47,23 @@ class Criterion:
     diversities: tuple[tuple[str, int], ...] = ()  # sensitive attribute, l
 
     @classmethod
-    def of(cls, n_providers: int, m: int, parts: Sequence[GroupRequirement]) -> Criterion:
-        """The strictest of all requirements; those of another kind are refused."""
-        refused = [part.model for part in parts if not isinstance(part, _KNOWN)]
+    def of(
+        cls,
+        n_providers: int,
+        m: int,
+        parts: Sequence[GroupRequirement],
+        *,
+        third_party: str = "secure",
+        provider_aware: bool = False,
+    ) -> Criterion:
+        """The strictest of all requirements; those of another kind are refused, with what would take them.
+
+        That depends on who the third party is, and on whether cuts between providers are insisted on.
+        """
+        refused = [part for part in parts if not isinstance(part, _KNOWN)]
         if refused:
-            allowed = ", ".join(model.model for model in _KNOWN)
-            raise ParameterError(
-                *(
-                    f"collaborate: {model} cannot be tested where nobody sees all counts; use one of {allowed}, "
-                    'or third_party = "trusted" with choose = "certainty"'
-                    for model in dict.fromkeys(refused)
-                )
-            )
+            problems = (_refusal(part, m, third_party == "trusted", provider_aware) for part in refused)
+            raise ParameterError(*dict.fromkeys(problems))
         least = [int(getattr(part, "k", 1)) for part in parts]
         diversities: dict[str, int] = {}
         for part in parts:
@@ -89,16 +95,27 @@ class Criterion:
         `counts` has a row a part and a column a provider; `present`, for each sensitive attribute, says whether the
         provider has a record with the value: parts × providers × values.
         """
-        together = self._enough_left(counts)
+        together = self._left(counts) >= self.k
         for flags, (_, least) in zip(present, self.diversities, strict=True):
             together &= self._values_left(flags) >= least
         good: Flags = (together | self.alone(counts, present).all(axis=1)) & counts.any(axis=1)
         return good
 
-    def _enough_left(self, counts: Counts) -> Flags:
-        left = np.sort(counts, axis=1)[:, : max(self.n_providers - self.m, 0)].sum(axis=1)
-        enough: Flags = left >= self.k
-        return enough
+    def divisible(self, counts: Counts) -> Flags:
+        """Of which parts two disjoint parts may be private; of the others they never are, whatever the values.
+
+        Two parts of which no coalition leaves fewer than k records are together one of which none leaves fewer than
+        2k. Otherwise the providers of one of the two have k records each.
+        """
+        doubled = 2 * self.k
+        alone = (counts >= self.k).any(axis=1) & (counts.sum(axis=1) >= doubled)
+        may: Flags = alone | (self._left(counts) >= doubled)
+        return may
+
+    def _left(self, counts: Counts) -> Counts:
+        """How many records are left of each part without its m largest contributions."""
+        left: Counts = np.sort(counts, axis=1)[:, : max(self.n_providers - self.m, 0)].sum(axis=1)
+        return left
 
     def _values_left(self, present: Flags) -> Counts:
         """How many values every coalition of m leaves; or how many of them no coalition can take away."""
@@ -113,3 +130,15 @@ class Criterion:
         ]
         fewest: Counts = np.min(left, axis=0)
         return fewest
+
+
+def _refusal(part: GroupRequirement, m: int, is_trusted: bool, provider_aware: bool) -> str:
+    why = "where nobody sees all counts"
+    instead = 'third_party = "trusted" with choose = "certainty"'
+    if is_trusted:
+        why = 'by the cuts at public places that third_party = "trusted" makes without choose'
+        instead = 'choose = "certainty"'
+    if provider_aware and not MPrivateGroups(m, "provider", (part,)).monotone_in_records:
+        instead += " and provider_aware = false"
+    allowed = ", ".join(model.model for model in _KNOWN)
+    return f"collaborate: {part.model} cannot be tested {why}; use one of {allowed}, or {instead}"

@@ -1,4 +1,4 @@
-"""The judge where nobody sees another's records: answers come from circuits on shares and from masked sums.
+"""The judge where nobody sees another's records: answers come from circuits on shares.
 
 Who learns what: every provider the answers that `tree` lists, and nothing else; see `shared_bits` for against whom.
 """
@@ -17,7 +17,7 @@ from masquerade.protocol.collaborate import circuits
 from masquerade.protocol.collaborate.counting import SensitiveCodes
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.collaborate.shared_bits import SharedBits
-from masquerade.protocol.collaborate.tree import Flags, Rows
+from masquerade.protocol.collaborate.tree import Answers, Flags, Rows
 
 
 class Alone(Message, tag="collaborate-alone", frozen=True):
@@ -33,13 +33,14 @@ class SecretJudge:
         self._criterion, self._shared, self._sensitive = criterion, shared, tuple(sensitive)
         self._private = circuits.private(criterion, tuple(each.n_values for each in sensitive))
 
-    def verdicts(self, parts: Sequence[Rows]) -> Script[tuple[Flags, Flags]]:
-        """Which parts are empty, and which are private."""
+    def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
+        """What each part is: one of four, so two bits are opened."""
         own = circuits.private_input(self._criterion, *self._counted(parts))
-        found = yield from self._shared.evaluate(self._private, own, "empty", "good")
-        return found[0] > 0, found[1] > 0
+        found = yield from self._shared.evaluate(self._private, own, "good", "more")
+        good, more = found[0] > 0, found[1] > 0
+        return Answers(~good & more, good, good & more)
 
-    def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[tuple[Flags, Flags]]:
+    def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
         """The same for parts of one provider each: that provider tells it."""
         owners = np.array([owner for owner, _ in parts])
         me, parties = self._shared.me, self._shared.parties
@@ -61,15 +62,7 @@ class SecretJudge:
             if (bits[0] & bits[1]).any():
                 raise PeerBrokeProtocol(name, "says that a group without records satisfies")
             verdicts[:, theirs] = bits
-        return verdicts[0] > 0, verdicts[1] > 0
-
-    def sizes(self, parts: Sequence[Rows]) -> Script[Counts]:
-        """How many records private parts have."""
-        own = np.array([part.size for part in parts], np.int64)
-        if not parts:
-            return own
-        total = yield from self._shared.sums(own)
-        return total
+        return Answers(verdicts[0] > 0, verdicts[1] > 0, np.zeros(len(parts), bool))
 
     def sole(self, families: Sequence[Sequence[Rows]]) -> Script[list[int]]:
         """Of each family of parts, the number of the only one that is not empty; −1 when several are not."""

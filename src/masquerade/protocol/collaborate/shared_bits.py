@@ -1,8 +1,8 @@
-"""Circuits that all providers of a session evaluate together on shares, and sums of which nobody learns a summand.
+"""Circuits that all providers of a session evaluate together on shares.
 
 Each provider's inputs are shared among all (crypto/gmw.py), with triples made ahead by oblivious transfer between each
-two; sums go under masks that cancel (crypto/secure_sum.py). Private against any n − 1 curious providers that follow the
-protocol: they learn the opened results, and what these tell together with their own inputs.
+two. Private against any n − 1 curious providers that follow the protocol: they learn the opened results, and what these
+tell together with their own inputs.
 
 Cost: 128 base transfers a pair and session. An AND of n providers takes n(n − 1)/2 · 32 bytes of transfers ahead and
 n(n − 1)/4 bytes when it is evaluated; an evaluation as many rounds as the circuit is deep, and one to open. How many
@@ -21,25 +21,20 @@ from numpy.typing import NDArray
 from masquerade.crypto.circuit import Bits, Circuit
 from masquerade.crypto.gmw import InputMasks, SharedEvaluation, opened, share_message
 from masquerade.crypto.hashing import BLOCK_BYTES
-from masquerade.crypto.rings import PowerOfTwo
-from masquerade.crypto.secure_sum import MaskKey, PairwiseMasks, unmask_sum
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.crypto.triples import TripleMaking, Triples
-from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 
-RING = PowerOfTwo(40)  # sums of counts stay below
 LEAST_TRIPLES = 1 << 12  # made at a time, so that small evaluations share the effort
 MOST_TRIPLES = 1 << 18  # made at a time, so that messages stay small
 _NONCE_BYTES = 32
 
 
 class Hello(Message, tag="shared-hello", frozen=True):
-    """Makes the session's setups differ from all others, and a public key for masks."""
+    """Makes the session's setups differ from all others."""
 
     nonce: bytes
-    key: bytes
 
 
 class Setup(Message, tag="shared-setup", frozen=True):
@@ -73,19 +68,11 @@ class Share(Message, tag="shared-result", frozen=True):
     data: bytes
 
 
-class MaskedSum(Message, tag="shared-sum", frozen=True):
-    """Summands under masks."""
-
-    data: bytes
-
-
 def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBits]:
     """Set up the session; `session` names it, the same for all."""
     peers = {number: name for number, name in enumerate(parties) if number != me}
-    key = MaskKey()
     nonces = {me: os.urandom(_NONCE_BYTES)}
-    yield Send(tuple(peers.values()), Hello(nonces[me], key.public))
-    seeds = {}
+    yield Send(tuple(peers.values()), Hello(nonces[me]))
     for number, name in peers.items():
         hello = yield Receive(name, Hello)
         if len(hello.nonce) != _NONCE_BYTES:
@@ -93,8 +80,6 @@ def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBit
                 name, f"sent a nonce of {len(hello.nonce)} bytes instead of {_NONCE_BYTES}"
             )
         nonces[number] = hello.nonce
-        with _blaming(name):
-            seeds[number] = key.seed(hello.key, session)
     senders: dict[int, TransferSender] = {}
     receivers: dict[int, TransferReceiver] = {}
     sent = {number: os.urandom(BLOCK_BYTES) for number in peers}
@@ -117,8 +102,7 @@ def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBit
         heard[number] = setup.seed
         with _blaming(name):
             (senders.get(number) or receivers[number]).finish_setup(setup.transfers)
-    masks = PairwiseMasks(me, seeds, RING)
-    return SharedBits(me, tuple(parties), InputMasks(me, sent, heard), masks, senders, receivers)
+    return SharedBits(me, tuple(parties), InputMasks(me, sent, heard), senders, receivers)
 
 
 class SharedBits:
@@ -129,16 +113,14 @@ class SharedBits:
         me: int,
         parties: tuple[str, ...],
         inputs: InputMasks,
-        masks: PairwiseMasks,
         senders: dict[int, TransferSender],
         receivers: dict[int, TransferReceiver],
     ) -> None:
         self.me, self.parties = me, parties
         self.peers = tuple(name for number, name in enumerate(parties) if number != me)
-        self._inputs, self._masks = inputs, masks
+        self._inputs = inputs
         self._senders, self._receivers = senders, receivers
         self._triples: Triples | None = None
-        self._sums = 0
 
     def evaluate(self, circuit: Circuit, own: Bits, *outputs: str) -> Script[Bits]:
         """The outputs of a circuit whose input "provider p" is that of party p; a column an instance.
@@ -151,18 +133,6 @@ class SharedBits:
             part = yield from self._evaluate(circuit, own[:, first : first + at_a_time], outputs)
             parts.append(part)
         return np.concatenate(parts, axis=1)
-
-    def sums(self, own: Counts) -> Script[Counts]:
-        """The sums over all providers of counts."""
-        masked = self._masks.mask(own, self._sums)
-        self._sums += 1
-        yield Send(self.peers, MaskedSum(RING.encode(masked)))
-        shown = [masked]
-        for name in self.peers:
-            message = yield Receive(name, MaskedSum)
-            with _blaming(name):
-                shown.append(RING.decode(message.data, own.size))
-        return unmask_sum(shown, RING).astype(np.int64)
 
     def _evaluate(self, circuit: Circuit, own: Bits, outputs: Sequence[str]) -> Script[Bits]:
         shares = {

@@ -35,7 +35,14 @@ def collaboration_of(contract: Contract) -> Collaboration:
 
 def criterion_of(contract: Contract) -> Criterion:
     """What parts are tested for."""
-    return Criterion.of(len(contract.parties), collaboration_of(contract).m, contract.requirement.parts)
+    terms = collaboration_of(contract)
+    return Criterion.of(
+        len(contract.parties),
+        terms.m,
+        contract.requirement.parts,
+        third_party=terms.third_party,
+        provider_aware=terms.provider_aware,
+    )
 
 
 def requirement_of(contract: Contract) -> MPrivacy:

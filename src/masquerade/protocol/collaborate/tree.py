@@ -2,13 +2,15 @@
 
 Groups are cut along public axes (`axes`), the widest first. A part is asked about through a `Judge`, which either
 counts records (a trusted third party has them) or evaluates circuits on shares (nobody has them). What it answers
-is all that is used: of each part whether it is empty and whether it is private, the sizes of private parts, and at
-the end which values a cell may be narrowed to. So the two modes give the same groups, and who plays along in the
-second learns these answers and nothing else.
+is all that is used: of each part whether it is empty, refused, private, or private and large enough that two private
+parts of it are not out of the question; and at the end which values a cell may be narrowed to. So the two modes give
+the same groups, and who plays along in the second learns these answers and nothing else. No count is ever asked for:
+the difference of two would be somebody's own.
 
 A cut is allowed when every part is empty or private. Unless cuts must be strict, children that are not private stay
-together at the parent's value, with the smallest private child if they need it. An axis that is refused for a group is
-not tried again for what comes from that group.
+together at the parent's value, with the rarest private child if they need it. How rare a child is, is what the answers
+about it in all groups so far add up to. An axis that is refused for a group is not tried again for what comes from
+that group.
 
 A group may be cut between its providers, too, each on its own and the others together: with fewer of them a part
 withstands more easily, and all axes may be tried again. First those are set apart whose size alone says so
@@ -18,6 +20,7 @@ withstands more easily, and all axes may be tried again. First those are set apa
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -25,7 +28,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
 from masquerade.errors import RequirementUnreachable
 from masquerade.net.script import Script
 from masquerade.protocol.collaborate.axes import PublicAxis, Range, Ranks
@@ -35,17 +37,26 @@ Flags = NDArray[np.bool_]
 OnRound = Callable[[int, int], None]  # how many attempts there were so far, how many groups are being cut
 
 
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """About parts, in order: one of four, for what is neither empty nor private is refused."""
+
+    empty: Flags
+    private: Flags
+    divisible: Flags  # private, and two private parts of it are not out of the question
+
+
 class Judge(Protocol):
     """Answers questions about parts; each part is given as the rows that this holder has of it."""
 
-    def verdicts(self, parts: Sequence[Rows]) -> Script[tuple[Flags, Flags]]:
-        """Which parts are empty, and which are private."""
+    def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
+        """What each part is."""
 
-    def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[tuple[Flags, Flags]]:
-        """The same for parts of one provider each, who is named first: it can tell without the others."""
+    def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
+        """The same for parts of one provider each, who is named first: it can tell without the others.
 
-    def sizes(self, parts: Sequence[Rows]) -> Script[Counts]:
-        """How many records private parts have."""
+        Whether such a part is divisible is its provider's own business, and not told.
+        """
 
     def sole(self, families: Sequence[Sequence[Rows]]) -> Script[list[int]]:
         """Of each family of parts, the number of the only one that is not empty; −1 when several are not."""
@@ -57,13 +68,13 @@ class Group:
 
     cells: tuple[Range, ...]
     rows: Rows
-    size: int
+    divisible: bool  # of a group of one provider not known: its holder counts the rows
     live: frozenset[int]  # the axes that may be tried
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How cuts are made: `least` records are needed in any case; the last axis is that of the providers.
+    """How cuts are made: a private part has `least` records or more; the last axis is that of the providers.
 
     `apart` are the providers to set apart first, by their places on that axis.
     """
@@ -85,6 +96,12 @@ class Settings:
         lo, hi = group.cells[-1]
         return lo if hi - lo == 1 else None
 
+    def is_divisible(self, group: Group) -> bool:
+        """Whether two private parts of a group are not out of the question."""
+        if self.provider_of(group) is None:
+            return group.divisible
+        return group.rows.size >= 2 * self.least
+
 
 def partition(
     settings: Settings,
@@ -101,30 +118,31 @@ def partition(
     all.
     """
     everything = np.arange(settings.ranks[0].size, dtype=np.intp)
-    _, good = yield from judge.verdicts([everything])
-    if not good[0]:
+    told = yield from judge.verdicts([everything])
+    if not told.private[0]:
         raise RequirementUnreachable(
             "collaborate: the requirement cannot be reached: even the group of all records of all providers "
             "does not withstand the coalitions"
         )
-    sizes = yield from judge.sizes([everything])
     axes = frozenset(range(len(settings.axes)))
-    whole = Group(tuple(axis.root for axis in settings.axes), everything, int(sizes[0]), axes)
+    whole = Group(tuple(axis.root for axis in settings.axes), everything, bool(told.divisible[0]), axes)
     waiting = [whole]
+    heard = _Heard()
     if settings.providers_last and settings.apart:
         first = _Attempt(settings, whole, len(axes) - 1, settings.apart)
-        yield from _decide([first], judge, strict=False)
+        yield from _decide([first], judge, heard, strict=False)
         waiting = first.outcome() if first.allowed else waiting
-    done, alone = yield from _cut(settings, judge, waiting, on_round)
+    done, alone = yield from _cut(settings, judge, heard, waiting, on_round)
     done = yield from _narrow(settings, judge, done)
     mine = [group for group in alone if me is None or settings.provider_of(group) == me]
-    finished, _ = yield from _cut(replace(settings, providers_last=False), own, mine, on_own_round)
+    by_themselves = replace(settings, providers_last=False)
+    finished, _ = yield from _cut(by_themselves, own, _Heard(), mine, on_own_round)
     finished = yield from _narrow(settings, own, finished)
     return [*done, *finished]
 
 
 def _cut(
-    settings: Settings, judge: Judge, waiting: Sequence[Group], on_round: OnRound | None
+    settings: Settings, judge: Judge, heard: _Heard, waiting: Sequence[Group], on_round: OnRound | None
 ) -> Script[tuple[list[Group], list[Group]]]:
     """Cut until no cut is allowed: the finished groups, and those that belong to one provider."""
     done: list[Group] = []
@@ -136,13 +154,13 @@ def _cut(
             at = _next_axis(settings, group)
             if settings.providers_last and settings.provider_of(group) is not None:
                 alone.append(group)
-            elif at is None or group.size < 2 * settings.least:
+            elif at is None or not settings.is_divisible(group):
                 done.append(group)
             else:
                 attempts.append(_Attempt(settings, group, at))
         waiting = []
         if attempts:
-            yield from _decide(attempts, judge, settings.strict)
+            yield from _decide(attempts, judge, heard, settings.strict)
             waiting = [group for attempt in attempts for group in attempt.outcome()]
             attempted += len(attempts)
             if on_round is not None:
@@ -151,7 +169,7 @@ def _cut(
 
 
 def providers_apart(sizes: Sequence[int], m: int) -> tuple[int, ...]:
-    """The largest providers that had better stay alone, given about how many records each has.
+    """The largest providers that had better stay alone, the smallest first, given about how many records each has.
 
     What a coalition of m leaves of a part is what can be cut further, each time into parts: so it counts by its
     logarithm, in the mean over the records. A part of one provider is left whole.
@@ -165,7 +183,7 @@ def providers_apart(sizes: Sequence[int], m: int) -> tuple[int, ...]:
         return round(total + sum(others) * math.log2(max(left, 1)), 6)
 
     best = max(range(len(sizes)), key=fitness)  # of equals the fewest
-    return tuple(sorted(order[:best]))
+    return tuple(reversed(order[:best]))
 
 
 def _next_axis(settings: Settings, group: Group) -> int | None:
@@ -181,6 +199,21 @@ def _next_axis(settings: Settings, group: Group) -> int | None:
     return best
 
 
+class _Heard:
+    """How common each range of each axis is, by the answers so far; public, as they are."""
+
+    def __init__(self) -> None:
+        self._common: Counter[tuple[int, Range]] = Counter()
+
+    def note(self, at: int, part: Range, answer: int) -> None:
+        """An answer: 0 for empty, then 1 for refused, up to 3 for divisible."""
+        self._common[at, part] += answer
+
+    def common(self, at: int, part: Range) -> int:
+        """The answers added up. Children of one range are asked about together, so their sums compare."""
+        return self._common[at, part]
+
+
 @dataclass
 class _Attempt:
     """One group, cut along one axis; `only` some of the children are cut off, the others stay."""
@@ -191,16 +224,16 @@ class _Attempt:
     only: tuple[int, ...] | None = None
     ranges: tuple[Range, ...] = ()
     parts: list[Rows] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)  # of the private parts; 0 for others
-    good: list[int] = field(default_factory=list)
+    good: list[int] = field(default_factory=list)  # the private parts
     bad: list[int] = field(default_factory=list)
+    divisible: set[int] = field(default_factory=set)
     asked: Sequence[int] = ()
     allowed: bool = False
+    rest_divisible: bool = False
 
     def __post_init__(self) -> None:
         self.ranges = self.settings.axes[self.at].children(self.group.cells[self.at])
         self.parts = split(self.settings.ranks[self.at], self.group.rows, self.ranges)
-        self.sizes = [0] * len(self.parts)
         self.asked = range(len(self.parts)) if self.only is None else self.only
         self.bad = [each for each in range(len(self.parts)) if each not in self.asked]
 
@@ -212,11 +245,18 @@ class _Attempt:
         """The rows that would stay at the parent's value."""
         return np.concatenate([self.parts[each] for each in self.bad])
 
-    def join_smallest(self) -> None:
-        """The smallest private part, of equals the first, stays with the rest."""
-        smallest = min(self.good, key=lambda each: self.sizes[each])
-        self.good.remove(smallest)
-        self.bad.append(smallest)
+    def join_rarest(self, heard: _Heard) -> None:
+        """The rarest private part, of equals the narrowest, stays with the rest."""
+        is_own = self.settings.provider_of(self.group) is not None  # its holder has all rows, and counts them
+
+        def rarity(each: int) -> tuple[int, int]:
+            lo, hi = self.ranges[each]
+            common = self.parts[each].size if is_own else heard.common(self.at, self.ranges[each])
+            return common, hi - lo
+
+        rarest = min(self.good, key=rarity)  # of equals the first that was asked about
+        self.good.remove(rarest)
+        self.bad.append(rarest)
 
     def outcome(self) -> list[Group]:
         """The groups that this makes of the one."""
@@ -228,55 +268,53 @@ class _Attempt:
         made = []
         for each in self.good:
             cells = (*group.cells[: self.at], self.ranges[each], *group.cells[self.at + 1 :])
-            made.append(Group(cells, self.parts[each], self.sizes[each], live))
+            made.append(Group(cells, self.parts[each], each in self.divisible, live))
         if self.bad:
-            left = group.size - sum(self.sizes[each] for each in self.good)
-            made.append(Group(group.cells, self.rest(), left, live - {self.at}))
+            made.append(Group(group.cells, self.rest(), self.rest_divisible, live - {self.at}))
         return made
 
 
-def _decide(attempts: Sequence[_Attempt], judge: Judge, strict: bool) -> Script[None]:
+def _decide(attempts: Sequence[_Attempt], judge: Judge, heard: _Heard, strict: bool) -> Script[None]:
     """Find out which attempts are allowed, and what stays together."""
     asked = [(attempt, each) for attempt in attempts for each in attempt.asked]
     between = [(attempt, each) for attempt, each in asked if attempt.cuts_providers]
     within = [(attempt, each) for attempt, each in asked if not attempt.cuts_providers]
     if between:
         told = yield from judge.lone_verdicts([(each, attempt.parts[each]) for attempt, each in between])
-        _note(between, *told)
+        _note(between, told, heard)
     if within:
         told = yield from judge.verdicts([attempt.parts[each] for attempt, each in within])
-        _note(within, *told)
+        _note(within, told, heard)
     for attempt in attempts:
         attempt.allowed = not attempt.bad
-    sizes = yield from judge.sizes([attempt.parts[each] for attempt in attempts for each in attempt.good])
-    of_part = iter(sizes)
-    for attempt in attempts:
-        for each in attempt.good:
-            attempt.sizes[each] = int(next(of_part))
     if strict:
         return
     mixed = [attempt for attempt in attempts if attempt.bad and attempt.good]
     yield from _allow(mixed, judge)
     needy = [attempt for attempt in mixed if not attempt.allowed and len(attempt.good) > 1]
     for attempt in needy:
-        attempt.join_smallest()
+        attempt.join_rarest(heard)
     yield from _allow(needy, judge)
 
 
-def _note(asked: Sequence[tuple[_Attempt, int]], empty: Flags, good: Flags) -> None:
-    for (attempt, each), is_empty, is_good in zip(asked, empty, good, strict=True):
-        if is_good:
+def _note(asked: Sequence[tuple[_Attempt, int]], told: Answers, heard: _Heard) -> None:
+    flags = zip(told.empty.tolist(), told.private.tolist(), told.divisible.tolist(), strict=True)
+    for (attempt, each), (is_empty, is_private, is_divisible) in zip(asked, flags, strict=True):
+        if is_private:
             attempt.good.append(each)
         elif not is_empty:
             attempt.bad.append(each)
+        if is_divisible:
+            attempt.divisible.add(each)
+        heard.note(attempt.at, attempt.ranges[each], (not is_empty) + is_private + is_divisible)
 
 
 def _allow(attempts: Sequence[_Attempt], judge: Judge) -> Script[None]:
     """Allow the attempts whose rest is private."""
     if attempts:
-        _, fine = yield from judge.verdicts([attempt.rest() for attempt in attempts])
-        for attempt, allowed in zip(attempts, fine, strict=True):
-            attempt.allowed = bool(allowed)
+        told = yield from judge.verdicts([attempt.rest() for attempt in attempts])
+        for attempt, fine, divisible in zip(attempts, told.private, told.divisible, strict=True):
+            attempt.allowed, attempt.rest_divisible = bool(fine), bool(divisible)
 
 
 def _narrow(settings: Settings, judge: Judge, groups: Sequence[Group]) -> Script[list[Group]]:

@@ -91,7 +91,7 @@ def _peers_learn(
         yield f"coordinator: everything that {party} hands in, with its name, and how its attributes are generalised"
         return
     yield f"{others}: which cuts of groups were tried, and of each part whether it is empty and whether it may stand"
-    yield f"{others}: how many records of all parties are in a part that may stand, not how many of them are {party}'s"
+    yield f"{others}: whether a part that may stand is large enough to be divided; never how many records it has"
     if terms.provider_aware:
         yield f"{others}: the number of {party}'s records as a power of two, and groups in which it can stand alone"
     sensitive = sorted({part.sensitive for part in contract.parts if part.sensitive is not None})
