@@ -53,6 +53,7 @@ def test_two_processes_give_the_release_of_plain_rounds(job: Path) -> None:
     assert done.report is not None
     assert done.report.exists()
     assert done.rounds == sides[0].round
+    assert done.summary["joint_histogram"] == "transfers"
     assert "argmax" not in done.summary  # nobody's scores were compared
     assert "argmax" not in done.report.read_text()
     for party in ("anna", "berta"):

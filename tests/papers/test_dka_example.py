@@ -17,6 +17,7 @@ from masquerade.protocol.dka.anonymizers import ByRecords
 from masquerade.protocol.dka.datafly import dka_datafly
 from masquerade.protocol.dka.datafly_side import DataflySide
 from masquerade.protocol.dka.framework import dka
+from masquerade.protocol.dka.mondrian_levels import ByMondrian
 from masquerade.protocol.joint_histogram import Bounds, group_bits
 from masquerade.protocol.joint_histogram_pair import prepare_pair
 from masquerade.protocol.ssi import new_key, ssi_by_circuit, ssi_first, ssi_second
@@ -151,3 +152,28 @@ def test_the_framework_on_the_example() -> None:
 
     assert run_together({name: part(me) for me, name in enumerate(PARTIES)}) == {"p1": 2, "p2": 2}
     assert tuple(map(gamma, own)) == GAMMA_2
+
+
+def test_the_framework_with_mondrian_on_the_example() -> None:
+    """Mondrian cuts out the same γ1; doubled, P1's Databases and Systems and P2's ends of the salaries go together."""
+    own = [ByMondrian(each, 12, K) for each in columns()]
+    for each in own:
+        each.start()
+    assert tuple(map(gamma, own)) == GAMMA_1
+
+    def part(me: int) -> Script[int]:
+        pair = yield from prepare_pair(me, PARTIES, b"example")
+        return (yield from dka(pair, own[me], 12, K))
+
+    assert run_together({name: part(me) for me, name in enumerate(PARTIES)}) == {"p1": 2, "p2": 2}
+    assert tuple(map(gamma, own)) == (
+        [{1, 3, 6, 7, 8, 9}, {2, 4, 5, 10, 11, 12}],
+        [{1, 2, 3, 4, 9, 10}, {5, 6, 7, 8, 11, 12}],
+    )
+    columns_now = (column.to_arrow().to_pylist() for each in own for column in each.released(np.arange(12)))
+    rows = list(zip(*columns_now, strict=True))
+    assert rows[0] == ("Computer science", "Staff", "[61k, 120k]")  # with 3 and 9
+    assert rows[1] == ("Information security", "Professors", "[61k, 120k]")  # with 4 and 10
+    assert rows[4] == ("Information security", "Professors", "[11k, 180k]")  # with 11 and 12
+    assert rows[5] == ("Computer science", "Staff", "[11k, 180k]")  # with 7 and 8
+    assert {rows.count(row) for row in rows} == {K}

@@ -81,6 +81,31 @@ def test_hidden_scores_and_hidden_values_go_together() -> None:
     assert Counter(heard.kind for heard in wire.heard)["offer"] == 0
 
 
+@pytest.mark.parametrize("way", ["transfers", "encryption"])
+def test_the_way_to_the_histogram_is_told_and_changes_nothing(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "encryption":  # which the model would choose for a million records
+        monkeypatch.setattr("masquerade.protocol.joint_histogram_back_ends.cheaper", lambda _: way)
+    table, requirement = sick_loans(), MODELS[1]
+    holders = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
+    contract = contract_of(requirement, holders, sensitive={"Disease": "clinic"}, argmax="plain")
+    wire = Wire()
+    release = run_mashup(table, contract, wire=wire)
+    is_that_of_one_table(release, table, requirement)
+    assert release.settings["joint_histogram"] == way
+    kinds = {heard.kind for heard in wire.heard}
+    assert ("histogram-labels" in kinds, "histogram-trees" in kinds) == (
+        way == "encryption",
+        way == "transfers",
+    )
+
+
+def test_without_distant_values_no_histogram_is_told() -> None:
+    contract = contract_of(mq.KAnonymity(["Job"], k=4), {"Job": "bank", "Sex": "loans"}, argmax="plain")
+    assert "joint_histogram" not in run_mashup(sick_loans(), contract).settings
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     records=people.filter(lambda rows: len(rows) >= 6),

@@ -28,6 +28,7 @@ from masquerade.protocol.dka.datafly import ChiShare, dka_datafly
 from masquerade.protocol.dka.datafly_side import DataflySide
 from masquerade.protocol.dka.framework import dka, dka_top_down
 from masquerade.protocol.dka.groups import Grouped, all_large
+from masquerade.protocol.dka.mondrian_levels import ByMondrian, MondrianDescent
 from masquerade.protocol.dka.party import dka_party
 from masquerade.protocol.dka.plain import plain_dka_datafly
 from masquerade.protocol.joint_histogram import Bounds, group_bits
@@ -152,13 +153,20 @@ def joint_sizes(own: Any, n: int) -> list[int]:
     return sorted(Counter(pairs).values())
 
 
-@pytest.mark.parametrize("kind", [ByRecords, ByColumns, FullDomain])
+def released_sizes(own: Any, n: int) -> list[int]:
+    """How often each row of the join occurs, by its written cells alone."""
+    cells = [column.to_arrow().to_pylist() for each in own for column in each.released(np.arange(n))]
+    return sorted(Counter(zip(*cells, strict=True)).values())
+
+
+@pytest.mark.parametrize("kind", [ByRecords, ByColumns, FullDomain, ByMondrian])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_framework_stops_at_the_first_anonymized_round(kind: Any, seed: int) -> None:
     table, n, k = people(50, seed), 50, 4
     own = [kind(columns_of(table, me), n, k) for me in (0, 1)]
     rounds = rounds_of(own, n, k)
     assert min(joint_sizes(own, n)) >= k
+    assert min(released_sizes(own, n)) >= k
     again = [kind(columns_of(table, me), n, k) for me in (0, 1)]
     for each in again:
         each.start()
@@ -172,12 +180,13 @@ def test_the_framework_stops_at_the_first_anonymized_round(kind: Any, seed: int)
     assert joint_sizes(again, n) == joint_sizes(own, n)
 
 
+@pytest.mark.parametrize("kind", [Descent, MondrianDescent])
 @pytest.mark.parametrize(("seed", "k"), [(1, 4), (2, 3), (3, 25), (5, 2)])
-def test_top_down_ends_before_the_first_round_that_fails(seed: int, k: int) -> None:
+def test_top_down_ends_before_the_first_round_that_fails(kind: Any, seed: int, k: int) -> None:
     table, n = people(50, seed), 50
-    own = [Descent(columns_of(table, me), n, k) for me in (0, 1)]
+    own = [kind(columns_of(table, me), n, k) for me in (0, 1)]
     rounds = rounds_of(own, n, k, dka_top_down)
-    again = [Descent(columns_of(table, me), n, k) for me in (0, 1)]
+    again = [kind(columns_of(table, me), n, k) for me in (0, 1)]
     for each in again:
         each.start()
     sizes, plain_rounds = joint_sizes(again, n), 1
@@ -190,6 +199,7 @@ def test_top_down_ends_before_the_first_round_that_fails(seed: int, k: int) -> N
     assert rounds == (plain_rounds, plain_rounds)
     assert joint_sizes(own, n) == sizes
     assert min(sizes) >= k
+    assert min(released_sizes(own, n)) >= k
 
 
 def test_full_domain_has_one_level_for_all_values_of_an_attribute() -> None:
@@ -266,14 +276,15 @@ def test_algorithm_7_simulates_a_view_from_own_data_and_chi(me: int) -> None:
     assert all(np.array_equal(one, two) for one, two in zip(simulated, labels, strict=True))
 
 
+@pytest.mark.parametrize("kind", [ByColumns, ByMondrian])
 @pytest.mark.parametrize("me", [0, 1])
-def test_algorithm_5_simulates_the_rounds_from_own_data_and_the_release(me: int) -> None:
+def test_algorithm_5_simulates_the_rounds_from_own_data_and_the_release(kind: Any, me: int) -> None:
     """How many rounds there were follows from the own columns of the release: nothing else was heard."""
     table, n, k = people(60, 12), 60, 4
-    own = [ByColumns(columns_of(table, number), n, k) for number in (0, 1)]
+    own = [kind(columns_of(table, number), n, k) for number in (0, 1)]
     rounds = rounds_of(own, n, k)[me]
     released = [column.to_arrow().to_pylist() for column in own[me].released(np.arange(n))]
-    simulator = ByColumns(columns_of(table, me), n, k)
+    simulator = kind(columns_of(table, me), n, k)
     simulator.start()
     simulated = 1
     while [column.to_arrow().to_pylist() for column in simulator.released(np.arange(n))] != released:

@@ -8,7 +8,8 @@ all_equal          "bits 0", "bits 1"            "holds"      n − 1
 both               "bit 0", "bit 1"              "both"       1
 row_…              "row 0", "row 1"              "good"       of the row's cells: see each
 
-Shares are additive modulo 2^w. A row is its cells' words, one after the other, the lowest bits first.
+Shares are additive modulo 2^w. A row is its cells' words, one after the other, the lowest bits first. With `together`,
+so many neighbouring cells are shared as one number, modulo 2^(w · together): its sums carry from cell to cell.
 """
 
 from __future__ import annotations
@@ -75,9 +76,9 @@ def both() -> Circuit:
 
 
 @lru_cache(maxsize=64)
-def row_at_least(columns: int, width: int, k: int) -> Circuit:
+def row_at_least(columns: int, width: int, k: int, together: int = 1) -> Circuit:
     """k-anonymity over a row's cells: each is 0 or at least k. About 3·w ANDs a cell."""
-    build, cells = _row(columns, width)
+    build, cells = _row(columns, width, together)
     good = [words.is_zero(build, cell) ^ 1 for cell in cells]  # not empty …
     few = [_below(build, cell, k) for cell in cells]
     build.output("good", [build.all_of([build.both(a, b) ^ 1 for a, b in zip(good, few, strict=True)])])
@@ -85,9 +86,9 @@ def row_at_least(columns: int, width: int, k: int) -> Circuit:
 
 
 @lru_cache(maxsize=64)
-def row_distinct(columns: int, width: int, least: int) -> Circuit:
+def row_distinct(columns: int, width: int, least: int, together: int = 1) -> Circuit:
     """Distinct ℓ-diversity: at least so many cells are not empty, or all are. About 2·w ANDs a cell."""
-    build, cells = _row(columns, width)
+    build, cells = _row(columns, width, together)
     present = [words.is_zero(build, cell) ^ 1 for cell in cells]
     different = words.population(build, present)
     nobody = build.all_of([bit ^ 1 for bit in present])
@@ -97,7 +98,12 @@ def row_distinct(columns: int, width: int, least: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def row_bounded(
-    columns: int, width: int, most: tuple[int, int], bounded: tuple[int, ...] | None = None, k: int = 1
+    columns: int,
+    width: int,
+    most: tuple[int, int],
+    bounded: tuple[int, ...] | None = None,
+    k: int = 1,
+    together: int = 1,
 ) -> Circuit:
     """(α,k) and confidence bounding: no bounded cell is more than most[0] / most[1] of the row, and the row has k.
 
@@ -106,7 +112,7 @@ def row_bounded(
     numerator, denominator = most
     if not 0 <= numerator <= denominator or not denominator:
         raise ParameterError(f"a bound must be a fraction between 0 and 1. Got {numerator}/{denominator}.")
-    build, narrow = _row(columns, width)
+    build, narrow = _row(columns, width, together)
     total = narrow[0]
     for cell in narrow[1:]:
         total = words.add(build, total, cell)
@@ -120,14 +126,14 @@ def row_bounded(
     return build.build()
 
 
-def _row(columns: int, width: int) -> tuple[Builder, list[Word]]:
+def _row(columns: int, width: int, together: int) -> tuple[Builder, list[Word]]:
     """A builder, and the cells of a row whose shares are its two inputs."""
     build = Builder()
     shares = [build.input(f"row {party}", columns * width) for party in range(2)]
-    cells = [
-        words.add(build, *(share[at : at + width] for share in shares))
-        for at in range(0, columns * width, width)
-    ]
+    cells: list[Word] = []
+    for at in range(0, columns * width, together * width):
+        number = words.add(build, *(share[at : at + together * width] for share in shares))
+        cells += [number[start : start + width] for start in range(0, len(number), width)]
     return build, cells
 
 

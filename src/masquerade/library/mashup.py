@@ -76,7 +76,7 @@ class Mashup:
             **{
                 name: each
                 for name, each in self.release.settings.items()
-                if name in ("argmax", "third_party")
+                if name in ("argmax", "joint_histogram", "third_party")
             },
             "bytes_sent": dict(self.bytes_sent),
             "messages": dict(self.messages),

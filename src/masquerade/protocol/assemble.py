@@ -59,6 +59,7 @@ def assemble(contract: Contract, weights: dict[str, float] | None = None) -> Scr
             "parties": list(contract.parties),
             "contract": contract.hash.hex(),
             **({"argmax": contract.argmax} if contract.algorithm == "tds" else {}),
+            **({"joint_histogram": " and ".join(ways)} if (ways := _histograms_by(handed)) else {}),
         },
         seconds={
             part: max(columns.seconds.get(part, 0.0) for columns in handed.values())
@@ -108,6 +109,11 @@ def _suppressed(handed: dict[str, Columns]) -> int:
                 party, f"told {number} suppressed records where {first[0]} told {first[1]}"
             )
     return first[1]
+
+
+def _histograms_by(handed: dict[str, Columns]) -> list[str]:
+    """How parties counted together what none of them may know; transfers first."""
+    return sorted({way for columns in handed.values() for way in columns.histograms_by}, reverse=True)
 
 
 def _check_losses(contract: Contract, handed: dict[str, Columns]) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message
+from masquerade.protocol.joint_histogram_pair import BackEnd
 from masquerade.utility.losses import AttributeLoss
 
 
@@ -31,6 +32,7 @@ class Columns(Message, tag="columns", frozen=True):
     left_out: tuple[str, ...]
     seconds: dict[str, float]
     suppressed: int = 0  # common records that are not in the table
+    histograms_by: tuple[BackEnd, ...] = ()  # the ways to a joint histogram that it went with others
 
 
 class Received(Message, tag="received", frozen=True):

@@ -14,8 +14,8 @@ The winner asks whenever it holds any attribute of the requirement's QID, also w
 then no record counts. Rows are padded to ⌊n / s⌋, with s the size that every group has anyway. So the holder cannot
 tell from what travels which attribute, how many children or how many carriers a refused candidate has.
 
-Cost of a check, for n records, P = ⌊n / s⌋ and Q sensitive values: n·P·Q words of AES on each side, and a circuit of
-some 3·w·P·Q ANDs.
+Cost of a check, for n records, P = ⌊n / s⌋ and Q sensitive values: n·P·Q words of AES on each side (or n·Q / 30
+encryptions, where that is cheaper: joint_histogram_back_ends), and a circuit of some 3·w·P·Q ANDs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +43,9 @@ from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
 from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.distant_parts import distant_from, least_size
-from masquerade.protocol.joint_histogram import Bounds, joint_histogram
-from masquerade.protocol.joint_histogram_pair import Pair, prepare_pair
-from masquerade.protocol.joint_histogram_verdict import every_group_satisfies
+from masquerade.protocol.joint_histogram import Bounds
+from masquerade.protocol.joint_histogram_back_ends import rows_satisfy
+from masquerade.protocol.joint_histogram_pair import BackEnd, Pair, prepare_pair
 
 Labels = NDArray[np.uint64]
 
@@ -73,17 +74,18 @@ class Check:
     n_values: int
     n_bounded: int
 
-    def circuit(self, n_records: int, width: int) -> Circuit:
-        """Judges one group."""
+    def circuit(self, n_records: int, width: int, together: int = 1) -> Circuit:
+        """Judges one group, whose counts have `width` binary digits and are shared so many together."""
         part = self.part
         if isinstance(part, LDiversity):
-            return row_distinct(self.n_values, width, part.l)
+            return row_distinct(self.n_values, width, part.l, together)
         if isinstance(part, PSensitiveKAnonymity):  # its k is everybody's to check
-            return row_distinct(self.n_values, width, part.p)
+            return row_distinct(self.n_values, width, part.p, together)
         if isinstance(part, AlphaKAnonymity | ConfidenceBounding):
             share = part.alpha if isinstance(part, AlphaKAnonymity) else part.confidence
             most = largest_share(share, n_records)
-            return row_bounded(self.n_values, width, most, tuple(range(self.n_bounded)))
+            bounded = tuple(range(self.n_bounded))
+            return row_bounded(self.n_values, width, most, bounded, together=together)
         raise Bug(f"nobody knows how to check {part.model}")
 
 
@@ -133,6 +135,11 @@ class DistantChecks:
     pairs: dict[int, Pair]
     n_records: int
 
+    @property
+    def histograms_by(self) -> tuple[BackEnd, ...]:
+        """The ways to a joint histogram that our checks went."""
+        return tuple(sorted(set[BackEnd]().union(*(pair.histograms_by for pair in self.pairs.values()))))
+
     def ask(self, instruction: Instruction, state: PublicState) -> Script[bool]:
         """Whether our instruction, which satisfies all that we can see, satisfies the rest."""
         valid = True
@@ -166,10 +173,15 @@ class DistantChecks:
         first = winner < check.holder  # of the pair
         sides = (check.n_groups, check.n_values) if first else (check.n_values, check.n_groups)
         bounds = Bounds(self.n_records, sides)
-        pair = self.pairs[peer]
-        table = yield from joint_histogram(pair, labels, bounds)
-        circuit = check.circuit(self.n_records, bounds.width)
-        return (yield from every_group_satisfies(pair, table, circuit, bounds, grouped_by=0 if first else 1))
+        return (
+            yield from rows_satisfy(
+                self.pairs[peer],
+                labels,
+                partial(check.circuit, self.n_records),
+                bounds,
+                grouped_by=0 if first else 1,
+            )
+        )
 
 
 def largest_share(bound: float, n_records: int) -> tuple[int, int]:

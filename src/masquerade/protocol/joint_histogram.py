@@ -103,16 +103,30 @@ class EntriesOffered(Message, tag="look-up-tables", frozen=True):
     tables: bytes
 
 
+def checked_labels(labels: Labels, me: int, bounds: Bounds) -> Labels:
+    """This party's labels, when there is one a record and none beyond the bound."""
+    own = as_indices(labels, bounds.labels[me] + 1)
+    if len(own) != bounds.records:
+        raise ParameterError(
+            f"a joint histogram of {bounds.records} records takes as many labels. Got {len(own)}."
+        )
+    return own
+
+
+def checked_threshold(at_least: int, bounds: Bounds) -> int:
+    """The threshold, when a count may reach it."""
+    if not 0 <= at_least <= bounds.records:
+        raise ParameterError(f"a threshold must lie between 0 and the number of records. Got {at_least}.")
+    return at_least
+
+
 def joint_histogram(pair: Pair, labels: Labels, bounds: Bounds) -> Script[Words]:
     """This party's share of the table of joint counts, [labels of party 0 + 1, labels of party 1 + 1].
 
     The last row and the last column are of the label that is counted nowhere, and zero.
     """
-    own = as_indices(labels, bounds.labels[pair.me] + 1)
-    if len(own) != bounds.records:
-        raise ParameterError(
-            f"a joint histogram of {bounds.records} records takes as many labels. Got {len(own)}."
-        )
+    own = checked_labels(labels, pair.me, bounds)
+    pair.histograms_by.add("transfers")
     picker = bounds.picker
     rows, columns = bounds.labels[picker] + 1, bounds.labels[1 - picker]
     session = pair.fresh(b"histogram")
@@ -143,7 +157,7 @@ def joint_histogram(pair: Pair, labels: Labels, bounds: Bounds) -> Script[Words]
 
 def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Script[Words]:
     """This party's additive share of the count in each record's cell."""
-    own = as_indices(labels, bounds.labels[pair.me] + 1)
+    own = checked_labels(labels, pair.me, bounds)
     mine = table if pair.me == 0 else table.T  # row by own label
     entries = mine.shape[1]  # the peer chooses among its labels
     choices = bounds.labels[pair.me] + 1
@@ -169,9 +183,7 @@ def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Scrip
 
 def reached_shares(pair: Pair, shares: Words, at_least: int, bounds: Bounds) -> Script[Bits]:
     """This party's XOR share of "the shared count is at least so much", one bit a count."""
-    if not 0 <= at_least <= bounds.records:
-        raise ParameterError(f"a threshold must lie between 0 and the number of records. Got {at_least}.")
-    offset = np.array(at_least if pair.me == 1 else 0, bounds.word)
+    offset = np.array(checked_threshold(at_least, bounds) if pair.me == 1 else 0, bounds.word)
     numbers = (shares - offset).astype(np.uint64)
     places = np.arange(bounds.width, dtype=np.uint64)[:, None]
     bits = ((numbers >> places) & np.uint64(1)).astype(np.uint8)

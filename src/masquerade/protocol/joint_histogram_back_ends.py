@@ -1,51 +1,53 @@
-"""Which way to a joint histogram is the cheaper: a model of both, in seconds, from public figures alone.
+"""Which way to a joint histogram is the cheaper, and to go it: transfers or encryption.
 
-Both parties come to the same choice. The model's constants are from one core of the machine of `docs/crypto.md`; what
-matters is their ratio. With as many groups on either side as k-anonymity allows, transfers win by far, at n/k = 600
-about 40 to 1; encryption comes ahead only where one party has few labels and the other tens of thousands.
+Both parties come to the same choice, from public figures (`joint_histogram_costs.py`). With as many groups on either
+side as k-anonymity allows, transfers win by far, at n/k = 600 about 30 to 1. Encryption comes ahead where one party has
+some tens of labels, the other some ten thousand or more, and there are enough records to make up for what is sent back
+for each label: a hundred thousand and more.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
 
 from masquerade.crypto.bits import Bits
+from masquerade.crypto.circuit import Circuit
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram import Bounds, Labels, OnPhase, group_bits
-from masquerade.protocol.joint_histogram_homomorphic import homomorphic_group_bits, slots_for
-from masquerade.protocol.joint_histogram_pair import Pair
+from masquerade.protocol.joint_histogram import Bounds, Labels, OnPhase, group_bits, joint_histogram
+from masquerade.protocol.joint_histogram_costs import (
+    Packing,
+    encrypted_count_seconds,
+    encrypted_seconds,
+    packing_for,
+    transferred_count_seconds,
+    transferred_seconds,
+)
+from masquerade.protocol.joint_histogram_homomorphic import homomorphic_group_bits, homomorphic_rows
+from masquerade.protocol.joint_histogram_pair import BackEnd, Pair
+from masquerade.protocol.joint_histogram_verdict import every_group_satisfies, every_row_satisfies
 
-BackEnd = Literal["transfers", "encryption"]
-
-_BLOCK = 6e-9  # stretching and adding one block of 16 bytes
-_LEAF = 80e-9  # growing one leaf
-_ENTRY = 15e-9  # one entry of a look-up table
-_AND = 0.3e-6  # one AND, garbled and evaluated
-_ENCRYPT, _MULTIPLY, _RETURN = 0.7e-3, 10e-6, 5e-3  # a ciphertext; _RETURN: re-randomised and decrypted
+# Judges one row of cells of so many binary digits, of which so many together are shared as one number.
+RowCircuit = Callable[[int, int], Circuit]
 
 
 def expected_seconds(bounds: Bounds) -> dict[BackEnd, float]:
-    """What either way would take, roughly."""
-    n, (p, q) = bounds.records, bounds.labels
-    rows, columns = (p, q) if bounds.picker == 0 else (q, p)
-    lanes = 16 // bounds.word.itemsize
-    look_up = n * (p + q) * _ENTRY
-    per_slots, pieces = slots_for(bounds)
-    cells = q * pieces * per_slots
+    """What a bit a record would take either way, roughly."""
     return {
-        "transfers": n * (rows + 1) * (-(-columns // lanes) * _BLOCK + 2 * _LEAF)
-        + look_up
-        + n * bounds.width * _AND,
-        "encryption": n * pieces * (_ENCRYPT + _MULTIPLY)
-        + q * pieces * _RETURN
-        + 2 * cells * bounds.width * _AND
-        + look_up,
+        "transfers": transferred_seconds(bounds),
+        "encryption": encrypted_seconds(bounds, packing_for(bounds)),
     }
 
 
-def cheaper(bounds: Bounds) -> BackEnd:
-    """The way that the model prefers."""
-    seconds = expected_seconds(bounds)
+def expected_seconds_of_rows(bounds: Bounds, grouped_by: int) -> dict[BackEnd, float]:
+    """What it would take to judge rows; the circuits, which are alike, left out."""
+    return {
+        "transfers": transferred_count_seconds(bounds),
+        "encryption": encrypted_count_seconds(bounds, Packing.of(bounds, 1 - grouped_by)),
+    }
+
+
+def cheaper(seconds: dict[BackEnd, float]) -> BackEnd:
+    """The way that takes less."""
     return "encryption" if seconds["encryption"] < seconds["transfers"] else "transfers"
 
 
@@ -61,8 +63,29 @@ def shared_tests(
 
     `back_end` insists on one; both parties then do.
     """
-    if (back_end or cheaper(bounds)) == "transfers":
+    if (back_end or cheaper(expected_seconds(bounds))) == "transfers":
         return (yield from group_bits(pair, labels, at_least, bounds, on_phase))
     if on_phase is not None:
         on_phase("counting by encryption")
     return (yield from homomorphic_group_bits(pair, labels, at_least, bounds))
+
+
+def rows_satisfy(
+    pair: Pair,
+    labels: Labels,
+    circuit: RowCircuit,
+    bounds: Bounds,
+    *,
+    grouped_by: int,
+    back_end: BackEnd | None = None,
+) -> Script[bool]:
+    """Whether a circuit of `count_circuits.row_…` holds of every group of one party's, the cheaper way.
+
+    It must accept an empty row, since padded groups have no records.
+    """
+    if (back_end or cheaper(expected_seconds_of_rows(bounds, grouped_by))) == "transfers":
+        table = yield from joint_histogram(pair, labels, bounds)
+        judge = circuit(bounds.width, 1)
+        return (yield from every_group_satisfies(pair, table, judge, bounds, grouped_by=grouped_by))
+    rows, width, together = yield from homomorphic_rows(pair, labels, bounds, grouped_by)
+    return (yield from every_row_satisfies(pair, rows, circuit(width, together)))

@@ -5,12 +5,12 @@
                                          packed number, 40 binary digits longer, re-randomises with a full-length
                                          exponent, and sends them back: all groups up to the bound, empty or not
     both                                 subtract the mask inside a garbled circuit, since sums carry from slot to slot,
-                                         and compare: shares of "this cell has at least k records"
+                                         and compare: shares of "this cell has at least k records"; or judge whole rows
     both                                 look each record's bit up, by one-of-N transfers both ways
 
 From the DkA paper's SSI_t (§3), with each record's label encrypted once instead of one vector a record and test.
-Okamoto and Uchiyama's scheme, 2,048 bits. Party 0 encrypts. Cost: n·⌈P/slots⌉ encryptions and products, Q·⌈P/slots⌉
-decryptions, about 2·w ANDs a cell, n·(P + Q) bits of table.
+Okamoto and Uchiyama's scheme, 2,048 bits. Whose labels make it cheaper encrypts, as a rule who has fewer. Cost:
+n·⌈P/slots⌉ encryptions and products, Q·⌈P/slots⌉ decryptions, about 2·w ANDs a cell, n·(P + Q) bits of table.
 """
 
 from __future__ import annotations
@@ -25,13 +25,18 @@ from masquerade.crypto.circuit import to_bits
 from masquerade.crypto.circuits_library import masked_threshold
 from masquerade.crypto.homomorphic import Slots
 from masquerade.crypto.okamoto_uchiyama import OkamotoUchiyamaPublic, generate
-from masquerade.crypto.one_of_n import as_indices
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.joint_histogram import Bounds, EntriesOffered, EntriesWanted, Labels
+from masquerade.protocol.joint_histogram import (
+    Bounds,
+    EntriesOffered,
+    EntriesWanted,
+    Labels,
+    checked_labels,
+    checked_threshold,
+)
+from masquerade.protocol.joint_histogram_costs import KEY_BITS, PLAINTEXT_BITS, Packing, packing_for
 from masquerade.protocol.joint_histogram_pair import Pair, blaming, shared_outputs
 
-KEY_BITS = 2048
-PLAINTEXT_BITS = KEY_BITS // 3 - 1
 _BATCH = 4096  # ciphertexts, or records, in one message
 
 
@@ -53,46 +58,66 @@ class EncryptedGroups(Message, tag="histogram-groups", frozen=True):
     ciphertexts: bytes
 
 
-def slots_for(bounds: Bounds) -> tuple[int, int]:
-    """(slots of a ciphertext, ciphertexts of a record)."""
-    most = Slots.most(bounds.records.bit_length(), PLAINTEXT_BITS)
-    pieces = -(-bounds.labels[0] // most)
-    return -(-bounds.labels[0] // pieces), pieces  # as even as possible: fewer empty slots in the circuits
-
-
 def homomorphic_group_bits(pair: Pair, labels: Labels, at_least: int, bounds: Bounds) -> Script[Bits]:
     """This party's XOR share, for each record, of "its joint group has at least so many records"."""
-    own = as_indices(labels, bounds.labels[pair.me] + 1)
-    count, pieces = slots_for(bounds)
-    slots = Slots(count, bounds.records.bit_length(), PLAINTEXT_BITS)
-    run = _encryptor if pair.me == 0 else _adder
-    numbers = yield from run(pair, own, bounds, slots, pieces)
+    own, at_least = checked_labels(labels, pair.me, bounds), checked_threshold(at_least, bounds)
+    packing = packing_for(bounds)
+    numbers, slots = yield from _masked_sums(pair, own, bounds, packing)
     circuit = masked_threshold(slots.bits, at_least, slots.count)
-    name = "masked" if pair.me == 0 else "mask"
+    name = "masked" if pair.me == packing.encryptor else "mask"
     bits = to_bits(numbers, slots.bits * slots.count)
     shared = yield from shared_outputs(pair, circuit, len(numbers), {name: bits})
-    # One instance a group and piece; its slots are labels of party 0.
-    cells = shared["reached"].reshape(slots.count, bounds.labels[1], pieces).transpose(2, 0, 1)
-    table = np.zeros((bounds.labels[0] + 1, bounds.labels[1] + 1), np.uint8)
-    table[:-1, :-1] = cells.reshape(-1, bounds.labels[1])[: bounds.labels[0]]
-    return (yield from looked_up_bits(pair, table, own, bounds))
+    # One instance a group and piece; its slots are labels of the encryptor.
+    n_labels, n_groups = bounds.labels[packing.encryptor], bounds.labels[1 - packing.encryptor]
+    cells = shared["reached"].reshape(slots.count, n_groups, packing.pieces).transpose(2, 0, 1)
+    # Who is counted nowhere has the count 0, which reaches 0 and no more; one party's share says so.
+    table = np.full((n_labels + 1, n_groups + 1), at_least == 0 and pair.me == 0, np.uint8)
+    table[:-1, :-1] = cells.reshape(-1, n_groups)[:n_labels]
+    return (yield from looked_up_bits(pair, table if packing.encryptor == 0 else table.T, own, bounds))
+
+
+def homomorphic_rows(
+    pair: Pair, labels: Labels, bounds: Bounds, grouped_by: int
+) -> Script[tuple[Bits, int, int]]:
+    """This party's additive shares of all rows of the table, one row a group of `grouped_by`, as a circuit's input.
+
+    Also how many binary digits a cell has, and how many cells together are shared as one number. The other party
+    encrypts: the cells of a row are slots.
+    """
+    own = checked_labels(labels, pair.me, bounds)
+    packing = Packing.of(bounds, 1 - grouped_by)
+    numbers, slots = yield from _masked_sums(pair, own, bounds, packing)
+    digits = slots.bits * slots.count
+    shares = numbers if pair.me == packing.encryptor else [-number for number in numbers]
+    bits = to_bits(shares, digits).reshape(digits, bounds.labels[grouped_by], packing.pieces)
+    rows = bits.transpose(2, 0, 1).reshape(packing.pieces * digits, -1)
+    return rows[: slots.bits * bounds.labels[packing.encryptor]], slots.bits, slots.count
+
+
+def _masked_sums(
+    pair: Pair, own: Labels, bounds: Bounds, packing: Packing
+) -> Script[tuple[list[int], Slots]]:
+    """For each group and piece, the masked packed counts for the encryptor, the mask for the adder."""
+    pair.histograms_by.add("encryption")
+    slots = Slots(packing.slots, bounds.records.bit_length(), PLAINTEXT_BITS)
+    run = _encryptor if pair.me == packing.encryptor else _adder
+    return (yield from run(pair, own, bounds, slots, packing.pieces)), slots
 
 
 def _encryptor(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: int) -> Script[list[int]]:
     key = generate(KEY_BITS)
     yield Send((pair.peer,), EncryptionKey(key.public.to_bytes()))
+    nowhere = bounds.labels[pair.me]
     for part in _batches(bounds.records, max(1, _BATCH // pieces)):
         messages = [
-            slots.unit(label % slots.count)
-            if piece == label // slots.count and label < bounds.labels[0]
-            else 0
+            slots.unit(label % slots.count) if piece == label // slots.count and label < nowhere else 0
             for label in own[part].tolist()
             for piece in range(pieces)
         ]
         ciphertexts = key.public.encode([key.encrypt(message) for message in messages])
         yield Send((pair.peer,), EncryptedLabels(ciphertexts))
     numbers: list[int] = []
-    for part in _batches(bounds.labels[1] * pieces, _BATCH):
+    for part in _batches(bounds.labels[1 - pair.me] * pieces, _BATCH):
         heard = yield Receive(pair.peer, EncryptedGroups)
         with blaming(pair.peer):
             sums = key.public.decode(heard.ciphertexts, part.stop - part.start)
@@ -104,7 +129,8 @@ def _adder(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: int) -
     told = yield Receive(pair.peer, EncryptionKey)
     with blaming(pair.peer):
         public = OkamotoUchiyamaPublic.from_bytes(told.key)
-    sums = [1] * ((bounds.labels[1] + 1) * pieces)  # the last group's are of records that are counted nowhere
+    n_groups = bounds.labels[pair.me]
+    sums = [1] * ((n_groups + 1) * pieces)  # the last group's are of records that are counted nowhere
     for part in _batches(bounds.records, max(1, _BATCH // pieces)):
         heard = yield Receive(pair.peer, EncryptedLabels)
         with blaming(pair.peer):
@@ -112,7 +138,7 @@ def _adder(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: int) -
         for at, ciphertext in enumerate(ciphertexts):
             group = int(own[part.start + at // pieces]) * pieces + at % pieces
             sums[group] = public.add(sums[group], ciphertext)
-    masks = [slots.mask() for _ in range(bounds.labels[1] * pieces)]
+    masks = [slots.mask() for _ in range(n_groups * pieces)]
     for part in _batches(len(masks), _BATCH):
         masked = [
             public.rerandomise(public.add_plain(total, mask))

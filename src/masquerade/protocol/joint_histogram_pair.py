@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from masquerade.crypto.transfer_batches import ReceivedBatch
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
+
+BackEnd = Literal["transfers", "encryption"]  # ways to a joint histogram
 
 _NONCE_BYTES = 32
 _PART_BYTES = 1 << 25  # of garbled circuits in one message
@@ -67,6 +70,7 @@ class Pair:
     def __init__(self, me: int, parties: Sequence[str], session: bytes) -> None:
         self.me, self.name, self.peer = me, parties[me], parties[1 - me]
         self.session = session
+        self.histograms_by: set[BackEnd] = set()  # the ways that were gone, for the summary
         self._uses = 0
         ways = [session + b"/%d to %d" % (way, 1 - way) for way in (0, 1)]
         self.sender, self.receiver = TransferSender(ways[me]), TransferReceiver(ways[1 - me])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import all_equal
 from masquerade.crypto.stretched_rows import Words
@@ -34,7 +35,13 @@ def every_group_satisfies(
     places = np.arange(bounds.width, dtype=np.uint64)
     bits = (rows[:, :, None] >> places) & np.uint64(1)
     words = np.ascontiguousarray(bits.reshape(n_groups, -1).T.astype(np.uint8))
-    shared = yield from shared_outputs(pair, circuit, n_groups, {f"row {pair.me}": words})
+    return (yield from every_row_satisfies(pair, words, circuit))
+
+
+def every_row_satisfies(pair: Pair, rows: Bits, circuit: Circuit) -> Script[bool]:
+    """The same of rows that are shared already: this party's bits of each, [bits of a row, rows]."""
+    n_groups = rows.shape[1]
+    shared = yield from shared_outputs(pair, circuit, n_groups, {f"row {pair.me}": rows})
     verdicts = shared["good"][0]
     # All are good when the two shares differ everywhere: one of them inverted, they are equal.
     flipped = verdicts ^ np.uint8(pair.me)

@@ -129,6 +129,7 @@ def party(
             losses=losses_of(_comparison(own, tuple(released.values()))),
             left_out=tuple(left_out),
             seconds=seconds,
+            histograms_by=checks.histograms_by if checks is not None else (),
         ),
     )
     yield Receive(ASSEMBLER, Received)

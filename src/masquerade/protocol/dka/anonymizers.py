@@ -6,8 +6,11 @@
 | `ByColumns` | Sweeney's Datafly: everybody climbs until all groups have k | the same |
 | `FullDomain` | of all combinations of levels, one with the fewest steps in all | the widest attribute one level up |
 | `Descent` | everything at the top | one step back down the way of `ByColumns`, while groups have k |
+| `ByMondrian` | Mondrian for k (`mondrian_levels.py`) | small groups join others: all are twice as large |
+| `MondrianDescent` | one group | the same, backwards |
 
-Attributes need taxonomies. The last is for the top-down variant (§7 of the paper).
+Attributes need taxonomies, but Mondrian takes numbers as they are. `Descent` and `MondrianDescent` are for the top-down
+variant (§7 of the paper).
 """
 
 from __future__ import annotations
@@ -41,11 +44,18 @@ class LocalAnonymizer(Protocol):
         """The columns of these records, as they are now."""
 
 
+class TopDownAnonymizer(LocalAnonymizer, Protocol):
+    """What the top-down variant asks besides."""
+
+    def back(self) -> None:
+        """Undo the last step."""
+
+
 class _OnLadder:
     """Common to those that climb one ladder."""
 
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
-        _refuse_few(n_records, k)
+        refuse_few(n_records, k)
         self._k, self._everybody = k, np.arange(n_records)
         self._ladder = Ladder(columns)
 
@@ -91,7 +101,7 @@ class FullDomain:
     """Every value of an attribute on one level; the least general combination of levels comes first."""
 
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
-        _refuse_few(n_records, k)
+        refuse_few(n_records, k)
         self._k, self._everybody = k, np.arange(n_records)
         self._ladders = [list(_levels(column, self._everybody)) for column in columns]
         self._level = [0] * len(columns)
@@ -129,7 +139,7 @@ class Descent:
     """From the top down: the steps of `ByColumns` in reverse, as far as every group has k."""
 
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
-        _refuse_few(n_records, k)
+        refuse_few(n_records, k)
         self._columns, self._everybody = columns, np.arange(n_records)
         ladder, self._lowest, steps = Ladder(columns), -1, 0
         while True:
@@ -181,7 +191,8 @@ def _levels(column: Column, everybody: Rows) -> Iterator[Ladder]:
         steps += 1
 
 
-def _refuse_few(n_records: int, k: int) -> None:
+def refuse_few(n_records: int, k: int) -> None:
+    """There is no k-anonymous table of fewer than k records."""
     if n_records < k:
         raise RequirementUnreachable(
             f"k-anonymity with k = {k} needs at least {k} common records; there are {n_records}"

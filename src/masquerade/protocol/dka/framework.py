@@ -1,8 +1,8 @@
 """The DkA framework (Algorithm 4): generalise locally, test the join, generalise further, until it is k-anonymous.
 
-For any local anonymizer (`protocol/dka/anonymizers.py`). Each round both parties obtain shares of "record j's joint
-group has at least k records" through the joint histogram, and open one bit: whether all of them have. So, unlike
-DkA-Datafly, not even which records fail comes out.
+For any local anonymizer (`protocol/dka/anonymizers.py`, `mondrian_levels.py`). Each round both parties obtain shares of
+"record j's joint group has at least k records" through the joint histogram, and open one bit: whether all of them have.
+So, unlike DkA-Datafly, not even which records fail comes out.
 
 Who learns what: both parties how many rounds it took, which each could tell from the release and its own table
 (Algorithm 5's simulator does), and nothing else. Top-down (§7), also whether it ended because both had no finer step.
@@ -15,7 +15,7 @@ import numpy as np
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.count_circuits import all_equal, both
 from masquerade.net.script import Script
-from masquerade.protocol.dka.anonymizers import Descent, LocalAnonymizer
+from masquerade.protocol.dka.anonymizers import LocalAnonymizer, TopDownAnonymizer
 from masquerade.protocol.dka.groups import labels_of, most_groups
 from masquerade.protocol.joint_histogram import Bounds, OnPhase
 from masquerade.protocol.joint_histogram_back_ends import shared_tests
@@ -38,7 +38,7 @@ def dka(
 
 
 def dka_top_down(
-    pair: Pair, own: Descent, n_records: int, k: int, on_phase: OnPhase | None = None
+    pair: Pair, own: TopDownAnonymizer, n_records: int, k: int, on_phase: OnPhase | None = None
 ) -> Script[int]:
     """The same from the top: the round before the first that fails, or the last when both have no finer step."""
     own.start()

@@ -117,6 +117,7 @@ def dka_party(
             left_out=tuple(left_out),
             seconds={"align": aligned - started, "protocol": finished - aligned},
             suppressed=len(own) - passed.size,
+            histograms_by=tuple(sorted(pair.histograms_by)),
         ),
     )
     yield Receive(ASSEMBLER, Received)

@@ -1,6 +1,6 @@
-"""DkA-Datafly as a trusted third party would play it: the same rounds, with plain counting in place of cryptography.
+"""DkA as a trusted third party would play it: the same rounds, with plain counting in place of cryptography.
 
-For experiments on its precision, and to hold the protocol against: both must give the same release.
+For experiments on its precision, and to hold the protocols against: both must give the same release.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from masquerade.data.column import Column
 from masquerade.errors import ParameterError
+from masquerade.protocol.dka.anonymizers import LocalAnonymizer, TopDownAnonymizer
 from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.dka.groups import Labels
+from masquerade.protocol.dka.groups import Labels, labels_of, most_groups
 
 
 def plain_dka_datafly(
@@ -30,6 +31,41 @@ def plain_dka_datafly(
         for side in sides:
             side.hear(passes)
     return sides
+
+
+def plain_dka(left: LocalAnonymizer, right: LocalAnonymizer, n_records: int, k: int) -> int:
+    """The framework (Algorithm 4): how many rounds it took; both are then as general as the release."""
+    sides = left, right
+    for side in sides:
+        side.start()
+    rounds = 1
+    while not _anonymized(sides, n_records, k):
+        for side in sides:
+            side.further()
+        rounds += 1
+    return rounds
+
+
+def plain_dka_top_down(left: TopDownAnonymizer, right: TopDownAnonymizer, n_records: int, k: int) -> int:
+    """The same from the top (§7): the last round before the first that fails."""
+    sides = left, right
+    for side in sides:
+        side.start()
+    rounds = 1
+    while any(moved := [side.further() for side in sides]):
+        if not _anonymized(sides, n_records, k):
+            for side, did in zip(sides, moved, strict=True):
+                if did:
+                    side.back()
+            break
+        rounds += 1
+    return rounds
+
+
+def _anonymized(sides: Sequence[LocalAnonymizer], n_records: int, k: int) -> bool:
+    bound = most_groups(n_records, k)
+    left, right = (labels_of(side, np.arange(n_records), k, bound) for side in sides)
+    return bool(joint_passes(left, right, bound, k).all())
 
 
 def joint_passes(left: Labels, right: Labels, bound: int, k: int) -> NDArray[np.bool_]:
