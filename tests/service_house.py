@@ -210,7 +210,9 @@ id = "ssn"
             f'[parties.{party}]\naddress = "127.0.0.1:{self.ports[party]}"' for party in self.parties
         )
         more = keys or self.coordinator_keys
-        timings = "" if "[timings]" in more else "[timings]\nretry = 0.2\nrefresh = 1\nsilence = 20\n"
+        timings = (
+            "" if "[timings]" in more else "[timings]\nretry = 0.2\ncomeback = 3\nrefresh = 1\nsilence = 20\n"
+        )
         text = f"""
 name = "coordinator"
 address = "127.0.0.1:0"

@@ -56,7 +56,12 @@ class RequirementViolated(AnswerIsNo):
 
 
 class RequirementUnreachable(AnswerIsNo):
-    """Even the most general release of this data would not satisfy the requirement."""
+    """Even the most general release of this data would not satisfy the requirement.
+
+    `violated` names the parts of it that are violated, without a figure, where it is known which.
+    """
+
+    violated: tuple[str, ...] = ()
 
 
 class NoCommonRecords(AnswerIsNo):

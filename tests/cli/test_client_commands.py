@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import threading
@@ -47,6 +48,9 @@ def conf(api: LiveApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+LINES = ["party bank: vanished", "party bank: and stays away"]
+
+
 class Playing:
     """Plays the parties' part for the next session that is asked for."""
 
@@ -66,7 +70,11 @@ class Playing:
             reasons = ["bank: least k is 5", "bank: only for audits", "shop: no more today"]
             store.sessions.advance(session, Status.REFUSED, "; ".join(reasons), {"reasons": reasons})
         elif self._ending == "failed":
-            self._api.move(self.session, Status.FAILED, cause="party bank: vanished")
+            self._api.move(self.session, Status.FAILED, cause="party bank: its table is empty")
+        elif self._ending == "failed by bank":
+            self._api.move(
+                self.session, Status.FAILED, cause="party bank: vanished", reasons=LINES, failed_by="bank"
+            )
         elif self._ending == "held":
             self._api.hold(self.session)
         else:
@@ -121,8 +129,22 @@ def test_a_failure_names_its_cause(api: LiveApi, conf: Path, capsys: Capture) ->
     with Playing(api, "failed"):
         answer = here(capsys, "request", conf)
     assert answer.code == 1
-    (problem,) = answer.problems
-    assert "party bank: vanished" in problem
+    assert answer.problems == ["party bank: its table is empty"]
+
+
+@pytest.mark.parametrize("json_too", [False, True])
+def test_a_failure_of_a_party_has_an_exit_code_of_its_own(
+    api: LiveApi, conf: Path, capsys: Capture, json_too: bool
+) -> None:
+    words = ["--json"] if json_too else []
+    with Playing(api, "failed by bank") as played:
+        answer = here(capsys, "request", conf, "--output", "release.csv", *words)
+    assert (answer.code, answer.problems) == (3, LINES)
+    assert answer.json["failed_by"] == "bank" if json_too else answer.out == ""
+    assert not Path("release.csv").exists()
+    watched = here(capsys, "sessions", played.session, "--watch", *words)
+    assert (watched.code, watched.problems) == (3, LINES)
+    assert here(capsys, "sessions", played.session).code == 0  # a look is no failure
 
 
 def test_what_misses_the_quality_waits_for_a_word(api: LiveApi, conf: Path, capsys: Capture) -> None:
@@ -131,7 +153,10 @@ def test_what_misses_the_quality_waits_for_a_word(api: LiveApi, conf: Path, caps
             answer = here(capsys, "request", conf, "--output", "release.csv")
         assert answer.code == 1
         (problem,) = answer.problems
-        assert f"masquerade decide {played.session} --conf {conf}" in problem
+        assert [part.split(": ")[1] for part in problem.split("; ") if ": masquerade " in part] == [
+            f"masquerade decide {played.session} {word} --conf {conf}"
+            for word in ("accept", "relax --most-error 0.4", "withdraw")
+        ]
         assert "0.4" in problem
         assert "0.1" in problem
         assert not Path("release.csv").exists()
@@ -155,6 +180,66 @@ def test_what_misses_the_quality_waits_for_a_word(api: LiveApi, conf: Path, caps
     answer = here(capsys, "decide", session, "accept")
     assert answer.code == 1  # it waits no longer
     assert here(capsys, "decide", session, "perhaps").code == 2
+
+
+def test_what_is_waited_for_is_shown(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    session = here(capsys, "request", conf, "--no-wait", "--json").json["id"]
+    api.move(session, Status.NEGOTIATING)
+    assert "approval" not in here(capsys, "sessions", session).out
+    api.tell(session, "approval", {"party": "bank", "reason": "more than 1,000 records"})
+    shown = here(capsys, "sessions", session).out
+    assert "  waits for the approval of a person at bank\n" in shown
+    api.hold(session)
+    shown = here(capsys, "sessions", session, "--conf", conf).out
+    assert "approval" not in shown
+    assert "the classification error is 0.4, and at most 0.1 was wished" in shown
+    (accept,) = (line.split(": ")[1] for line in shown.splitlines() if "take it as it is: " in line)
+    assert here(capsys, *shlex.split(accept)[1:], "--json").json["status"] == "published"
+
+
+def test_the_coordinators_word_names_the_file(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    conf.write_text(conf.read_text().replace("[request]", '[request]\nrecipients = ["eve"]'))
+    answer = here(capsys, "request", conf)
+    assert (answer.code, answer.problems) == (
+        2,
+        [f'{conf}: request.recipients: there is no user "eve"'],
+    )
+    conf.write_text(
+        conf.read_text().replace('recipients = ["eve"]', "").replace('"age", "job"]\n', '"wealth"]\n', 1)
+    )
+    (problem, *_) = here(capsys, "request", conf.name).problems
+    assert problem.startswith("client.toml: request.")
+    conf.write_text(f'coordinator = "{api.url}"\ntoken_file = "token"\n{REQUEST}')
+    session = here(capsys, "request", conf, "--no-wait", "--json").json["id"]
+    api.hold(session)
+    Path("ch.toml").write_text("k = 3\n")
+    answer = here(capsys, "decide", session, "relax", "--request", "ch.toml")
+    assert answer.code == 2
+    assert answer.problems[0].startswith("ch.toml: k: unknown key")
+    answer = here(capsys, "decide", session, "relax", "--most-error", "7")
+    assert answer.code == 2
+    assert answer.problems[0].startswith("--most-error: must be ")
+    Path("ch.toml").write_text("[request]\nattempts = 0\n")
+    answer = here(capsys, "decide", session, "relax", "--request", "ch.toml", "--most-error", "7")
+    assert sorted(line.split(": ")[0] for line in answer.problems) == ["--most-error", "ch.toml"]
+    assert any(line.startswith("ch.toml: request.attempts: must be ") for line in answer.problems)
+
+
+@pytest.mark.parametrize("session", ["deadbeef", "../../etc", "5F" * 16])
+@pytest.mark.parametrize("command", ["download", "cancel", "sessions"])
+def test_what_is_no_session_is_told_at_once(conf: Path, capsys: Capture, command: str, session: str) -> None:
+    answer = here(capsys, command, session)
+    assert (answer.code, answer.out) == (2, "")
+    (problem,) = answer.problems
+    assert problem.startswith(f'"{session}" is no session\'s identifier: ')
+    assert files(conf.parent) == {"client.toml", "token"}
+
+
+def test_rows_are_in_the_list(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    with Playing(api, "published") as played:
+        assert here(capsys, "request", conf).code == 0
+    (newest,) = here(capsys, "sessions", "--limit", "1", "--json").json["sessions"]
+    assert (newest["id"], newest["rows"]) == (played.session, 4)
 
 
 def test_begin_look_and_end(api: LiveApi, conf: Path, capsys: Capture) -> None:
@@ -253,9 +338,9 @@ def test_nobody_there(conf: Path, api: LiveApi, capsys: Capture) -> None:
     for words in (
         ["sessions"],
         ["request", conf],
-        ["download", "5e"],
-        ["cancel", "5e"],
-        ["decide", "5e", "accept"],
+        ["download", "5e" * 16],
+        ["cancel", "5e" * 16],
+        ["decide", "5e" * 16, "accept"],
     ):
         answer = here(capsys, *words)
         assert answer.code == 3, words

@@ -12,6 +12,7 @@ import pytest
 
 import masquerade as mq
 from cli.command import Answer, here
+from masquerade.net.identity import self_signed
 from masquerade.service.accounts import Accounts
 from service_house import House, wait_until
 
@@ -81,6 +82,42 @@ def test_a_refusal_has_every_partys_reason(conf: Path, capsys: Capture) -> None:
     assert answer.code == 1
     assert [problem.count("marketing") for problem in problems(answer)] == [1, 1]
     assert {"bank", "clinic"} == {party for party in ("bank", "clinic") if party in answer.err}
+
+
+def test_a_party_that_fails_ends_it_with_its_own_exit_code(
+    house: tuple[House, str, str], conf: Path, capsys: Capture
+) -> None:
+    built, url, token = house
+    bank, file = built.nodes["bank"], built.folder / "bank" / "identity.pem"
+    own = {path: path.read_bytes() for path in (file, file.with_name("key.pem"))}
+    try:
+        bank.stop()
+        away = here(capsys, "request", conf, "--json")
+        assert away.code == 3, away.err
+        assert away.json["failed_by"] == "bank"
+        assert problems(away)[0].startswith("party bank: nobody answers")
+        with mq.Client(url, token) as client:
+            with pytest.raises(mq.PeerError) as caught:
+                client.wait(away.json["id"])
+            assert caught.value.peer == "bank"
+        doctor = here(capsys, "doctor", conf)
+        assert doctor.code == 3
+        assert "away now: bank; a request that needs one of them fails while it is away" in doctor.out
+        (problem,) = problems(doctor)
+        assert problem.startswith("request: needs bank, which does not answer the coordinator now")
+        stranger = self_signed("bank")
+        for path, pem in zip(own, (stranger.certificate, stranger.key), strict=True):
+            path.write_bytes(pem)
+        built.start_node("bank")
+        wrong = here(capsys, "request", conf, "--json")
+        assert wrong.code == 3, wrong.err
+        assert wrong.json["failed_by"] == "bank"
+        assert "certificate" in problems(wrong)[0]
+    finally:
+        built.nodes["bank"].stop()
+        for path, pem in own.items():
+            path.write_bytes(pem)
+        built.start_node("bank")
 
 
 def problems(answer: Answer) -> list[str]:

@@ -231,7 +231,24 @@ WORDS = {
     "too many words": (["anonymize", "a", "b"], "b"),
     "verify without a job": (["verify", "release.csv"], "--job"),
     "text for a number": (["evaluate", "a", "b", "--job", "c", "--folds", "many"], "--folds"),
-    "below the least": (["demo", "--people", "-5"], "--people"),
+    "below the least": (["demo", "--people", "-5"], '--people: must be at least 100; got "-5"'),
+    "above the most": (["demo", "--people", "99999999999"], "--people: must be at most 100000000; got"),
+    "no day": (
+        ["coordinator", "token", "c.toml", "ana", "--days", "0"],
+        '--days: must be at least 1; got "0"',
+    ),
+    "text for days": (
+        ["identity", "init", "x", "--days", "some"],
+        '--days: must be a whole number; got "some"',
+    ),
+    "text for a share": (
+        ["decide", "5e", "relax", "--most-error", "x"],
+        '--most-error: must be a number; got "x"',
+    ),
+    "none of a few": (
+        ["decide", "5e", "maybe"],
+        "DECISION: 'maybe' is not one of 'accept', 'relax', 'withdraw'",
+    ),
     "unknown experiment": (["bench", "zzzz"], "zzzz"),
 }
 
@@ -243,6 +260,7 @@ def test_wrong_words_are_one_line(case: str, capsys: Capture) -> None:
     assert (answer.code, answer.out) == (2, "")
     (line,) = answer.problems
     assert named in line
+    assert "Input should" not in line
 
 
 # --- progress ---

@@ -103,6 +103,21 @@ def test_sessions_are_listed_straight_from_the_store(conf: Path) -> None:
     ]
 
 
+def test_a_database_that_is_none_names_file_and_key(conf: Path) -> None:
+    other = conf.with_name("other.toml")
+    for url, said in (
+        ("mysql://root:hush@localhost/x", "mysql://…: not a database for the service"),
+        ("sqlite:///no/such/folder/x.db", "cannot be opened as a database"),
+    ):
+        other.write_text(f'database = "{url}"\n' + conf.read_text())
+        for words in (["user", "list", other], ["serve", other]):
+            run = masquerade(*words)
+            assert (run.returncode, run.stdout) == (2, "")
+            assert run.stderr.splitlines()[-1].startswith(f"error: {other}: database: ")
+            assert said in run.stderr
+            assert "hush" not in run.stderr
+
+
 def test_serve_refuses_a_configuration_that_would_show_passwords_to_the_net(conf: Path) -> None:
     open_conf = conf.with_name("open.toml")
     open_conf.write_text('address = "0.0.0.0:0"\n' + conf.read_text())

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import MASQUERADE, here, process
+from masquerade.service.audit_verify import verify as verify_log
 
 Capture = pytest.CaptureFixture[str]
 NAMES = ["bank", "clinic", "coordinator", "insurer"]
@@ -82,12 +83,19 @@ def test_one_request_goes_the_whole_way(once: tuple[Path, dict[str, object], str
     assert {*sent} == {*messages} >= {"bank", "insurer", "clinic"}
     assert all(sent[name] > messages[name] > 0 for name in ("bank", "insurer", "clinic"))
     assert isinstance(seconds := summary["seconds"], dict)
-    assert {"align", "protocol"} <= {*seconds}
+    assert {"align", "protocol", "write"} <= {*seconds}
+    assert summary["argmax"] == "secure"
     assert isinstance(steps := summary["steps"], list)
     assert len({step["party"] for step in steps}) > 1
     assert isinstance(metrics := summary["metrics"], dict)
     assert 0 < metrics["ncp"] < 1
     assert summary["table"] == str(folder / "analyst" / "release.csv")
+    transcripts = Path(str(summary["transcripts"]))
+    for name in ("bank", "insurer", "clinic", "coordinator"):
+        log, certificate = transcripts / f"{name}.audit.jsonl", transcripts / f"{name}.pem"
+        assert verify_log(log, certificates=[certificate.read_bytes()]).whole
+        assert log.stat().st_mode & 0o077 == 0
+        assert '"contract"' in log.read_text()
     assert (folder / "analyst" / "report.html").read_text().rstrip().endswith("</html>")
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/console", str(summary["console"]))
 

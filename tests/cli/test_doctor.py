@@ -24,10 +24,11 @@ from cli.command import Answer, here
 from conftest import PASSWORD
 from library.live_api import REQUEST, live_api
 from masquerade import __version__
+from masquerade.library.doctor import examine
 from masquerade.library.doctor_peers import clock_check
 from masquerade.library.doctor_state import database_checks
 from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.net.identity import Identity, self_signed
+from masquerade.net.identity import Identity, fingerprint, self_signed
 from masquerade.net.trust import TrustStore
 from masquerade.service.audit import AuditLog
 from masquerade.service.control import Health
@@ -119,10 +120,55 @@ def test_a_whole_house_is_well(house: House, capsys: Capture) -> None:
             for check in ("configuration", "identity", "trust", "state", "audit", "key"):
                 assert worst(found[check]) == "ok", check
         assert worst(found["dataset people"]) == "ok"
+        assert worst(found["peer clinic"]) == "ok"  # the coordinator knows the same certificate
+        assert "1 dataset" in found["configuration"][0]["detail"].split(", ")
+        for owner in ("bank", "clinic", "coordinator"):  # a fresh trial is nothing to be warned of
+            assert worst(found[f"certificate of {owner}"]) == "ok"
         assert "180 records" in found["dataset people"][0]["detail"]
         lines = here(capsys, "doctor", house.folder / "coordinator.toml").out.splitlines()
         assert "ok       peer bank: answers at" in "\n".join(lines)
         assert any(line.startswith("ok       database: ") for line in lines)
+        _other_certificates(house, capsys)
+
+
+def _other_certificates(house: House, capsys: Capture) -> None:
+    """What a party pinned for its peers is compared with what the coordinator knows."""
+    pinned = house.folder / "bank" / "trust" / "clinic.pem"
+    right = pinned.read_bytes()
+    stranger = self_signed("clinic", 300)
+    pinned.write_bytes(stranger.certificate)
+    answer, found = visit(capsys, house.folder / "bank.toml")
+    assert answer.code == 1
+    (clinic,) = found["peer clinic"]
+    assert clinic["status"] == "error"
+    for part in (str(pinned), stranger.fingerprint, fingerprint(right), "no contract with it"):
+        assert part in clinic["detail"]
+    assert "ask the steward of clinic" in clinic["advice"]
+    pinned.unlink()
+    answer, found = visit(capsys, house.folder / "bank.toml")
+    assert answer.code == 0  # it may never compute with it
+    (clinic,) = found["peer clinic"]
+    assert clinic["status"] == "warning"
+    assert fingerprint(right) in clinic["advice"]
+    assert str(pinned) in clinic["advice"]
+    assert not pinned.exists()  # nothing is taken over
+
+
+def test_a_coordinator_that_does_not_know_the_question(house: House, capsys: Capture) -> None:
+    house.ports["coordinator"] = house.party_port
+    with answering(house, "coordinator"):
+        answer, found = visit(capsys, house.folder / "bank.toml")
+    assert answer.code == 0, answer.err
+    assert found["peers"][0]["status"] == "warning"
+    assert "stewards by hand" in found["peers"][0]["advice"]
+
+
+def test_nobody_is_asked_where_nobody_is_named(house: House) -> None:
+    path = house.folder / "coordinator.toml"
+    path.write_text(path.read_text().partition("[parties.")[0] + "[parties]\n")
+    stages: list[str] = []
+    assert not examine(path, stages.append).ok
+    assert stages == ["reading the audit log", "asking the database"]
 
 
 def test_nobody_runs(house: House, capsys: Capture) -> None:
@@ -196,7 +242,7 @@ def test_keys_and_certificates(house: House, capsys: Capture) -> None:
 
 def test_certificates_that_end(house: House, capsys: Capture) -> None:
     trust = house.folder / "coordinator" / "trust"
-    for days, status in ((20, "warning"), (300, "ok")):
+    for days, status in ((10, "warning"), (30, "ok"), (300, "ok")):
         (trust / "bank.pem").write_bytes(self_signed("bank", days).certificate)
         _, found = visit(capsys, house.folder / "coordinator.toml")
         assert worst(found["certificate of bank"]) == status
@@ -349,7 +395,7 @@ def test_a_password_of_the_database_is_never_shown(postgres: Postgres) -> None:
 
 
 def test_https(house: House, capsys: Capture) -> None:
-    web, other = self_signed("web", 300), self_signed("web", 20)
+    web, other = self_signed("web", 300), self_signed("web", 10)
     web.save(house.folder / "web")
     other.save(house.folder / "other")
 

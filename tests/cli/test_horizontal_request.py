@@ -139,7 +139,7 @@ def test_the_doctor_says_whether_it_could_be_asked(served: Served, capsys: Captu
     assert "request: can be asked of north, south, west" in well.out
     ill = here(capsys, "doctor", written(served, parties=["north", "nord"]))
     assert ill.code != 0
-    assert 'request: parties: there is no provider "nord" (did you mean "north"?)' in ill.out
+    assert 'client.toml: request.parties: there is no provider "nord" (did you mean "north"?)' in ill.out
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,14 @@ def test_the_doctor_says_whether_it_could_be_asked(served: Served, capsys: Captu
         (
             {"kind": "vertical", "m": None, "attributes": ["age"], "class": None, "privacy": [k_of(5, "age")]},
             [
-                'request: attributes: "age" is held by north and south and west; name one of them in providers, '
-                'or ask for the people of all with kind = "horizontal"'
+                'client.toml: request.attributes: "age" is held by north and south and west; name one of them in '
+                'providers, or ask for the people of all with kind = "horizontal"'
             ],
         ),
         (
             {"privacy": [{"model": "t-closeness", "qid": ["age", "ward"], "sensitive": "disease", "t": 0.3}]},
             [
-                "request: privacy: t-closeness cannot be tested where nobody sees all counts; use one of "
+                "client.toml: request.privacy: t-closeness cannot be tested where nobody sees all counts; use one of "
                 'k-anonymity, l-diversity, p-sensitive-k-anonymity, or third_party = "trusted"'
             ],
         ),

@@ -58,6 +58,11 @@ def test_the_card(folder: Folder, capsys: Capture) -> None:
     wrong = party(capsys, folder, "card", "clinic")
     assert wrong.code == 2
     assert "the same identifier as row" in wrong.problems[0]
+    table.unlink()
+    gone = party(capsys, folder, "card", "clinic")
+    assert (gone.code, gone.out) == (2, "")  # the error is all that is said
+    (problem,) = gone.problems
+    assert problem.startswith(f"{table}: there is no such file")
 
 
 def test_a_bad_configuration(folder: Folder, capsys: Capture) -> None:
@@ -182,7 +187,7 @@ def test_a_person_decides(folder: Folder, capsys: Capture) -> None:
     approved = party(capsys, folder, "approve", "bank", deal[:10])
     assert (approved.code, approved.out) == (0, f"approved: {deal}\n")
     refused = party(capsys, folder, "refuse", "clinic", deal, "--reason", "ask me first", "--json")
-    assert refused.json == {"deal": deal, "approved": False}
+    assert refused.json == {"deal": deal, "approved": False, "before": None}
     assert party(capsys, folder, "preview", "bank").out == "nothing waits for approval\n"
     assert party(capsys, folder, "approve", "bank", "0" * 8).code == 1
 
@@ -191,14 +196,19 @@ def test_a_person_decides(folder: Folder, capsys: Capture) -> None:
             assert isinstance(await both.coordinator.ask_signature("bank", contract), Signature)
             answer = await both.coordinator.ask_signature("clinic", contract)
             assert "a person has refused it: ask me first" in str(answer)
-            assert party(capsys, folder, "approve", "clinic", deal[:6]).code == 0  # on second thoughts
+            thought_again = party(capsys, folder, "approve", "clinic", deal[:6])
+            assert thought_again.code == 0
+            assert thought_again.out == f"was refused before; approved now: {deal}\n"
             assert isinstance(await both.coordinator.ask_signature("clinic", contract), Signature)
 
     run(part())
-    for name, event in (("bank", "approval"), ("clinic", "disapproval")):
+    assert party(capsys, folder, "approve", "clinic", deal).out == f"approved again: {deal}\n"
+    withdrawn = party(capsys, folder, "refuse", "clinic", deal, "--json")
+    assert withdrawn.json == {"deal": deal, "approved": False, "before": "approved"}
+    for name, event, times in (("bank", "approval", 1), ("clinic", "disapproval", 2)):
         log = folder.state(name) / "audit.jsonl"
         events = [json.loads(line) for line in log.read_text().splitlines()]
-        assert [line["fields"]["deal"] for line in events if line["event"] == event] == [deal]
+        assert [line["fields"]["deal"] for line in events if line["event"] == event] == [deal] * times
         verify(log, certificates=[PEOPLE[name].certificate]).insist()
 
 

@@ -48,6 +48,18 @@ def test_only_what_changed_is_drawn_anew() -> None:
     assert "status" in course.take(events(moved("agreed")))
 
 
+def test_quality_is_told_as_far_as_there_is_something_to_tell() -> None:
+    told = {
+        (0.5125, 0.25): "classification error 0.512; at most 0.25 was wished",
+        (0.5125, None): "classification error 0.512",
+        (None, 0.25): "classification error could not be measured; at most 0.25 was wished",
+    }
+    for (error, most), words in told.items():
+        course = Course()
+        course.take(events(("quality", {"error": error, "most_error": most})))
+        assert course.lines[-1][1] == words
+
+
 def test_waiting_for_a_person_ends_with_the_contract() -> None:
     course = Course()
     course.take(

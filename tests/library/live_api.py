@@ -107,7 +107,7 @@ class LiveApi:
 
     # --- a session's course, by hand ---
 
-    def move(self, session_id: str, *states: Status, cause: str | None = None) -> Session:
+    def move(self, session_id: str, *states: Status, cause: str | None = None, **details: Any) -> Session:
         store = self.coordinator.store
         session = store.sessions.get(session_id)
         for state in states:
@@ -116,7 +116,7 @@ class LiveApi:
                 hashes = (signed.deal.terms.hash.hex(), signed.hash.hex())
                 session = store.sessions.agree(session, *hashes, msgspec.to_builtins(signed))
             else:
-                session = store.sessions.advance(session, state, cause)
+                session = store.sessions.advance(session, state, cause, details)
         return session
 
     def tell(self, session_id: str, kind: str, data: dict[str, Any]) -> None:

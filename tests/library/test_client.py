@@ -12,13 +12,14 @@ from pathlib import Path
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+import sqlalchemy.event
 
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, TABLE, LiveApi, eventually, live_api
-from masquerade.library.client_results import Event
+from masquerade.library.client_results import Event, Session
 from masquerade.net.identity import self_signed
 from masquerade.service.request import read_request
-from masquerade.service.store import Status
+from masquerade.service.store import Role, Status
 
 RUN = (Status.NEGOTIATING, Status.AGREED, Status.QUEUED, Status.RUNNING)
 
@@ -227,6 +228,127 @@ def test_the_clients_word(client: mq.Client, api: LiveApi) -> None:
     waiting.join()
 
 
+def test_what_a_session_waits_for_is_told(client: mq.Client, api: LiveApi) -> None:
+    session = client.request(REQUEST).id
+    api.tell(session, "approval", {"party": "shop", "reason": "of another time"})
+    api.move(session, Status.NEGOTIATING)
+    assert client.session(session).approvals == ()
+    for party in ("bank", "shop", "bank"):
+        api.tell(session, "approval", {"party": party, "reason": "a person has to look"})
+    assert client.session(session).approvals == ("bank", "shop")
+    api.hold(session)
+    held = client.session(session)
+    assert held.approvals == ()
+    assert held.missed is not None
+    assert (held.missed.error, held.missed.most_error) == (0.4, 0.1)
+    assert client.accept(session).missed is None
+
+
+@pytest.mark.parametrize("party", ["bank", ""])
+def test_a_party_that_failed_the_session_is_an_error_of_its_own(
+    client: mq.Client, api: LiveApi, party: str
+) -> None:
+    session = client.request(REQUEST).id
+    cause = f"party {party or '?'}: nobody answers"
+    api.move(session, Status.NEGOTIATING, Status.FAILED, cause=cause, reasons=[cause], failed_by=party)
+    heard: list[Event] = []
+    with pytest.raises(mq.PeerError) as caught:
+        client.wait(session, heard.append)
+    assert heard[-1].status == "failed"
+    assert (caught.value.peer, caught.value.exit_code, caught.value.problems) == (party, 3, (cause,))
+    assert str(caught.value) == cause
+    assert getattr(caught.value, "session").id == session  # noqa: B009 # of a class that is not public
+
+    async def awaited() -> None:
+        async with mq.AsyncClient(api.url, api.token) as other:
+            with pytest.raises(mq.PeerError) as caught:
+                await other.wait(session)
+            assert caught.value.peer == party
+
+    asyncio.run(awaited())
+    (listed,) = (each for each in client.sessions(limit=1000) if each.id == session)
+    assert (listed.failed_by, listed.reasons) == (party, (cause,))
+
+
+def test_other_ends_are_answers(client: mq.Client, api: LiveApi) -> None:
+    session = client.request(REQUEST).id
+    # An attempt failed because of a party, and the one after it for another reason.
+    api.move(session, Status.NEGOTIATING, Status.AGREED, Status.QUEUED, Status.RUNNING)
+    api.move(session, Status.QUEUED, cause="party bank: fell silent", failed_by="bank")
+    api.move(session, Status.RUNNING, Status.FAILED, cause="the requirement cannot be reached")
+    ended = client.wait(session)
+    assert (ended.status, ended.failed_by) == ("failed", None)
+    assert ended.problems == ("the requirement cannot be reached",)
+
+
+def test_a_list_tells_as_much_as_each_session_and_costs_no_more(client: mq.Client, api: LiveApi) -> None:
+    asked: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        asked.append(statement)
+
+    def listed(count: int) -> tuple[list[Session], int]:
+        asked.clear()
+        sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", note)
+        try:
+            return client.sessions(limit=count), len(asked)
+        finally:
+            sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", note)
+
+    def some() -> None:
+        one, two, three, four = (client.request(REQUEST).id for _ in range(4))
+        api.publish(one)
+        api.move(two, Status.NEGOTIATING, Status.FAILED, cause="party bank: gone", failed_by="bank")
+        api.hold(three)
+        api.move(four, Status.NEGOTIATING)
+        api.tell(four, "approval", {"party": "bank"})
+
+    some()
+    found, few = listed(4)
+    assert [(each.status, each.rows) for each in found] == [
+        ("negotiating", None),
+        ("awaiting_client", None),
+        ("failed", None),
+        ("published", 4),
+    ]
+    assert found == [client.session(each.id) for each in found]
+    for _ in range(3):
+        some()
+    found, many = listed(16)
+    assert [each.rows for each in found] == [None, None, None, 4] * 4
+    assert many == few
+
+
+def test_rows_are_for_those_who_may_have_the_table(client: mq.Client, api: LiveApi) -> None:
+    session = client.request(REQUEST).id
+    api.publish(session)
+    api.coordinator.accounts.create("root", PASSWORD, Role.ADMIN)
+    with mq.Client(api.url, user="root", password=PASSWORD) as admin:
+        (seen,) = (each for each in admin.sessions(everyone=True, limit=1000) if each.id == session)
+        assert (seen.status, seen.rows) == ("published", None)
+        assert admin.session(session).rows is None
+
+
+def test_the_coordinators_word_on_a_file_names_file_and_key(client: mq.Client, tmp_path: Path) -> None:
+    conf = tmp_path / "client.toml"
+    conf.write_text(
+        '[request]\npurpose = "research"\nattributes = ["age", "job"]\nrecipients = ["eve", "adam"]\n'
+    )
+    with pytest.raises(mq.ParameterError) as caught:
+        client.request(conf)
+    assert set(caught.value.problems) == {
+        f'{conf}: request.recipients: there is no user "{name}"' for name in ("adam", "eve")
+    }
+    conf.write_text('[request]\npurpose = "research"\nattributes = ["age", "wealth"]\n')
+    with pytest.raises(mq.ParameterError) as caught:
+        client.request(str(conf))
+    assert caught.value.problems[0].startswith(f'{conf}: request.attributes: no party offers "wealth"')
+    assert client.preview(conf).problems == caught.value.problems
+    conf.write_text('purpose = "research"\nattributes = ["age"]\n')  # a request alone, without its table
+    (problem,) = client.preview(conf).problems
+    assert problem.startswith(f"{conf}: attributes: all are bank's")
+
+
 def test_signing_in_and_out(api: LiveApi) -> None:
     with mq.Client(api.url, user="ana", password=PASSWORD) as client:
         assert client.me().name == "ana"
@@ -309,7 +431,10 @@ def test_https_and_pins(tmp_path: Path) -> None:
                 pytest.raises(mq.PeerRefused, match="not trusted"),
             ):
                 client.me()
-        with mq.Client(api.url.replace("https", "http"), api.token) as client, pytest.raises(mq.PeerError):
+        with (
+            mq.Client(api.url.replace("https", "http"), api.token) as client,
+            pytest.raises(mq.PeerUnreachable, match=r"hangs up without an answer; .* begins with https://"),
+        ):
             client.me()
         with pytest.raises(mq.ParameterError, match="cannot be read"):
             mq.Client(api.url, api.token, ca=tmp_path / "nothing.pem")

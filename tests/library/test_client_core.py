@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from email.utils import formatdate
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -233,13 +236,49 @@ def test_the_token_is_sent_and_shown_nowhere(caplog: pytest.LogCaptureFixture) -
     assert TOKEN not in caplog.text
 
 
-@pytest.mark.parametrize("session", ["", ".", ".."])
-def test_what_is_no_session(session: str) -> None:
-    with mq.Client("https://coordinator.example", TOKEN) as client, pytest.raises(mq.ParameterError):
-        client.session(session)
-
-
-def test_a_session_cannot_lead_elsewhere() -> None:
+@pytest.mark.parametrize(
+    "session",
+    ["", ".", "..", "deadbeef", "../users?x=1#y", f"{ID}/", ID.upper(), f"{ID}\n", 3, None, b"5e" * 16],
+)
+def test_what_is_no_session_is_asked_of_nobody(session: Any) -> None:
     with scripted(SESSION) as server, mq.Client(server.url, TOKEN) as client:
-        client.session("../users?x=1#y")
-        assert server.asked[0][1] == "/api/v1/sessions/..%2Fusers%3Fx%3D1%23y"
+        calls: list[Callable[[], object]] = [
+            lambda: client.session(session),
+            lambda: client.table(session),
+            lambda: client.cancel(session),
+            lambda: client.accept(session),
+            lambda: client.wait(session),
+            lambda: next(client.watch(session)),
+        ]
+        for call in calls:
+            with pytest.raises(mq.ParameterError, match="is no session's identifier: that has 32 signs"):
+                call()
+        assert server.asked == []
+        assert client.session(ID).id == ID
+
+
+def test_a_closed_client_says_so() -> None:
+    with scripted(SESSION) as server:
+        with mq.Client(server.url, TOKEN) as client:
+            client.session(ID)
+        client.close()  # once more is no failure
+        for call in (client.me, lambda: client.session(ID), lambda: next(client.watch(ID))):
+            with pytest.raises(mq.ParameterError, match="this client is closed"):
+                call()
+
+        async def course() -> None:
+            async with mq.AsyncClient(server.url, TOKEN) as other:
+                await other.session(ID)
+            with pytest.raises(mq.ParameterError, match="this client is closed"):
+                await other.session(ID)
+
+        asyncio.run(course())
+
+
+@pytest.mark.parametrize("limit", [0, -1, "ten", 1.5, None])
+def test_how_many_sessions_are_listed(limit: Any) -> None:
+    with (
+        mq.Client("https://coordinator.example", TOKEN) as client,
+        pytest.raises(mq.ParameterError, match="limit: must be a whole number of at least 1; got"),
+    ):
+        client.sessions(limit=limit)

@@ -125,6 +125,15 @@ def test_a_library_that_is_missing_is_named_before_anything_is_written(
     assert contents(tmp_path) == set()
 
 
+@pytest.mark.parametrize("people", [99, 10**8 + 1])
+def test_too_few_and_too_many_people_are_told_before_anything_is_written(tmp_path: Path, people: int) -> None:
+    with pytest.raises(
+        ParameterError, match=r"--people: must be a whole number from 100 to 100,000,000; got"
+    ):
+        demo.run_demo(tmp_path / "demo", people)
+    assert contents(tmp_path) == set()
+
+
 def test_passwords_are_not_shown_by_accident(tmp_path: Path) -> None:
     with demo_folder(tmp_path) as folder:
         assert not any(password in repr(folder) for password in folder.passwords.values())
@@ -136,7 +145,9 @@ def test_passwords_are_not_shown_by_accident(tmp_path: Path) -> None:
 def test_the_parties_agree_on_what_the_trusted_job_says(scene: Path) -> None:
     """With the real configurations and the real negotiation; the table that nobody has needs the same requirement."""
     cards, policies = [], {}
-    for party in HOLDINGS:
+    for party, holding in HOLDINGS.items():
+        if holding.file.endswith(".db"):  # a snapshot is of its rows' order, too
+            assert " ORDER BY ssn" in (scene / party / "party.toml").read_text()
         settings = read_settings(scene / party / "party.toml")
         (dataset,) = settings.datasets.values()
         policies[party] = dataset.policy

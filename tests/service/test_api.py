@@ -63,6 +63,14 @@ def test_signing_in_and_out(place: Room) -> None:
         problem(nobody.get("/me", headers=bearer), 401)
 
 
+@pytest.mark.parametrize(
+    ("days", "said"), [(0, "days: must be at least 1"), ("2", "days: must be a whole number")]
+)
+def test_what_is_wrong_is_told_in_our_words(ana: httpx.Client, days: object, said: str) -> None:
+    answer = ana.post("/tokens", json={"name": "notebook", "days": days})
+    assert problem(answer, 422)["problems"] == [said]
+
+
 def test_a_token_for_a_program(place: Room, ana: httpx.Client) -> None:
     made = ana.post("/tokens", json={"name": "notebook", "days": 2})
     assert made.status_code == 201
@@ -406,7 +414,10 @@ def test_a_database_that_does_not_answer(tmp_path: Any) -> None:
         assert answer.headers["retry-after"] == "5"
         for word in ("sqlite", "SELECT", str(tmp_path)):
             assert word not in answer.text
-        assert httpx.get(f"{place.url}/health/ready").status_code == 503
+        ready = httpx.get(f"{place.url}/health/ready")
+        assert ready.status_code == 503
+        assert (ready.json()["database"], ready.json()["parties"]) == ("does not answer", 3)
+        assert ready.json()["running"] is None
         assert httpx.get(f"{place.url}/health/live").status_code == 200
         database.rmdir()
 

@@ -106,7 +106,11 @@ def test_more_events_than_a_page(place: Room) -> None:
         assert first["next"] == events.MOST_EVENTS
         rest = ana.get(f"/sessions/{session.id}/events", params={"after": first["next"]}).json()
         assert [each["number"] for each in rest["items"]] == [events.MOST_EVENTS + 1, events.MOST_EVENTS + 2]
-        streamed = read(ana.get(f"/sessions/{session.id}/events", headers=STREAM).text)
+        few = ana.get(f"/sessions/{session.id}/events", params={"after": 2, "limit": 3}).json()
+        assert ([each["number"] for each in few["items"]], few["next"]) == ([3, 4, 5], 5)
+        for wrong in (0, events.MOST_EVENTS + 1):
+            assert ana.get(f"/sessions/{session.id}/events", params={"limit": wrong}).status_code == 422
+        streamed = read(ana.get(f"/sessions/{session.id}/events", headers=STREAM, params={"limit": 3}).text)
     assert [each["number"] for each in streamed] == list(range(1, events.MOST_EVENTS + 3))
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.applications import Starlette
 
 from masquerade.errors import (
     BadInput,
@@ -39,7 +42,9 @@ from masquerade.service.coordinator.blame import first_cause
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.discovery import find
 from masquerade.service.coordinator.files import Files
+from masquerade.service.coordinator.party_server import party_app
 from masquerade.service.coordinator.quality import classification_error
+from masquerade.service.coordinator.serving import serving
 from masquerade.service.coordinator.settings import Settings, is_loopback
 from masquerade.service.coordinator.wake import Wake
 from masquerade.service.request import read_request
@@ -95,6 +100,11 @@ def test_settings_have_defaults_and_paths_relative_to_the_file(trial: Path) -> N
         ("keep_releases = 0\nmost_wait = 'x'\n" + PARTIES, ["keep_releases: must be", "most_wait: must be"]),
         ('address = "0.0.0.0:80"\n' + PARTIES, ["plain HTTP is for loopback addresses only"]),
         ('address = "here"\n' + PARTIES, ["address: must be an address host:port"]),
+        (
+            'address = "127.0.0.1:8080"\nparty_address = "127.0.0.1:8080"\n' + PARTIES,
+            ["party_address: 127.0.0.1:8080 is the address already; give each a port of its own"],
+        ),
+        ("[timings]\ncomeback = -1\n" + PARTIES, ["timings.comeback: must be a number of seconds above 0"]),
         (
             '[parties.shop]\naddress = "127.0.0.1:1"\n',
             ["parties.shop: its certificate is not in the trust store"],
@@ -481,6 +491,47 @@ def test_whoever_is_cancelled_when_the_bell_rings_ends() -> None:
         return waiting.cancelled()
 
     assert asyncio.run(both_at_once())
+
+
+# --- where it listens ---
+
+
+@pytest.mark.parametrize("key", ["address", "party_address"])
+def test_an_address_that_is_taken_is_named_with_its_key(trial: Path, tmp_path: Path, key: str) -> None:
+    async def served(made: Coordinator) -> None:
+        async with serving(made, Starlette()):
+            raise AssertionError("it listens")
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        own = {"address": "127.0.0.1:0", "party_address": "127.0.0.1:0"}
+        own[key] = f"127.0.0.1:{taken.getsockname()[1]}"
+        lines = "".join(f'{name} = "{address}"\n' for name, address in own.items())
+        found = read(trial, lines + PARTIES, head=f'{HEAD}state = "{tmp_path / "state"}"\n')
+        with Coordinator(found) as made, pytest.raises(ParameterError) as caught:
+            asyncio.run(served(made))
+    told = f"{found.path}: {key}: {own[key]}: cannot listen here; is the port taken"
+    assert str(caught.value).startswith(told)
+
+
+def test_what_the_party_server_has_not_is_told_as_a_problem(trial: Path, tmp_path: Path) -> None:
+    found = read(trial, PARTIES, head=f'{HEAD}state = "{tmp_path / "state"}"\n')
+    with Coordinator(found) as made:
+        app = party_app(found, made.directory, made.wake)
+        asked = httpx.ASGITransport(app)
+
+        async def answers() -> list[httpx.Response]:
+            async with httpx.AsyncClient(transport=asked, base_url="http://coordinator") as caller:
+                return [await caller.get("/v1/nothing"), await caller.get("/v1/datasets")]
+
+        missing, wrong = asyncio.run(answers())
+    assert (missing.status_code, wrong.status_code) == (404, 405)
+    for answer in (missing, wrong):
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["status"] == answer.status_code
+    assert missing.json()["problems"] == ["GET /v1/nothing: there is no such address"]
+    assert wrong.headers["allow"] == "POST"
 
 
 # --- files and the log's end ---

@@ -38,6 +38,27 @@ class Recorded:
         return getattr(self._channel, name)
 
 
+def listened(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, bytes]], list[bytes]]:
+    """What the coordinator hears from now on: messages of sessions with their senders, and answers of nodes."""
+    heard: list[tuple[str, bytes]] = []
+    answers: list[bytes] = []
+    real_run, real_read = attempt.run_script, PeerHttp._read
+
+    async def recorded_run(script: Any, channels: Any, **more: Any) -> Any:
+        return await real_run(
+            script, {name: Recorded(each, heard) for name, each in channels.items()}, **more
+        )
+
+    async def recorded_read(self: PeerHttp, response: Any) -> bytes:
+        data = await real_read(self, response)
+        answers.append(data)
+        return data
+
+    monkeypatch.setattr(attempt, "run_script", recorded_run)
+    monkeypatch.setattr(PeerHttp, "_read", recorded_read)
+    return heard, answers
+
+
 def got(coordinator: Coordinator, path: str, headers: dict[str, str]) -> httpx.Response:
     """What the API answers."""
 
@@ -57,23 +78,8 @@ def bounds(rows: list[dict[str, str]]) -> set[str]:
 def test_the_coordinator_sees_the_release_and_nothing_finer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    heard: list[tuple[str, bytes]] = []
-    answers: list[bytes] = []
+    heard, answers = listened(monkeypatch)
     told: dict[str, bytes] = {}  # all that the coordinator keeps, logs and answers, and the nodes' own logs
-    real_run, real_read = attempt.run_script, PeerHttp._read
-
-    async def recorded_run(script: Any, channels: Any, **more: Any) -> Any:
-        return await real_run(
-            script, {name: Recorded(each, heard) for name, each in channels.items()}, **more
-        )
-
-    async def recorded_read(self: PeerHttp, response: Any) -> bytes:
-        data = await real_read(self, response)
-        answers.append(data)
-        return data
-
-    monkeypatch.setattr(attempt, "run_script", recorded_run)
-    monkeypatch.setattr(PeerHttp, "_read", recorded_read)
     with House(tmp_path, prefix="person-") as house:
         house.start_nodes()
         ana = house.user("ana")

@@ -68,6 +68,9 @@ def test_a_request_becomes_a_verified_release(house: House, coordinator: Coordin
     assert all(sent > 0 for sent in [*summary["bytes_sent"].values(), *summary["messages"].values()])
     assert 0 <= summary["quality"]["error"] < 0.5
     assert summary["steps"]
+    assert {"align", "protocol", "write", "report"} <= set(summary["seconds"])
+    assert summary["seconds"]["write"] > 0
+    assert summary["argmax"] == "secure"
     # 100 a column and 2 a record at the bank; 7 for age, 10 for town and 10 for the class at the clinic.
     charges = {"bank": 2 * 100 + 2 * 160, "clinic": 7 + 10 + 10}
     assert summary["cost"] == {"total": sum(charges.values()), "parties": charges}
@@ -219,11 +222,21 @@ def test_what_no_data_can_satisfy_fails_at_once_and_is_not_tried_again(
     house: House, coordinator: Coordinator
 ) -> None:
     ana = house.user("ana")
-    wish = house.request(privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": 5000}])
-    done = house.finished(coordinator, coordinator.ask(ana, wish).id)
+
+    def wish(k: int) -> dict[str, Any]:
+        return house.request(privacy=[{"model": "k-anonymity", "qid": ["age", "job"], "k": k}])
+
+    done = house.finished(coordinator, coordinator.ask(ana, wish(200)).id)
     assert (done.status, done.attempts) == (Status.FAILED, 1)
-    assert done.cause is not None
-    assert "5000" in done.cause
+    part = "k-anonymity (k = 200) over age, job"
+    assert done.cause == f"{part} cannot be reached: even the group of all common records violates it"
+    # What the parties' numbers of records show is not even tried.
+    done = house.finished(coordinator, coordinator.ask(ana, wish(201)).id)
+    assert (done.status, done.attempts) == (Status.REFUSED, 0)
+    assert done.cause == (
+        "request: k-anonymity (k = 201) over age, job cannot be reached: "
+        "bank has at most 200 records, and no more can be common"
+    )
 
 
 def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordinator) -> None:

@@ -123,6 +123,23 @@ def test_the_strictest_of_all_and_the_largest_coalition() -> None:
     )
 
 
+def test_a_k_above_all_records_together_is_refused() -> None:
+    def of(k: int) -> Request:
+        return wish(privacy=[{"model": "k-anonymity", "qid": QID, "k": k}])
+
+    assert agreed(of(3000)).terms.parts == (KAnonymity(QID, 3000),)
+    ended, _ = carried(of(3001), {name: hospital() for name in NAMES})
+    assert isinstance(ended, Refused)
+    (line,) = ended.lines
+    assert line.startswith("request: k-anonymity (k = 3001) over ")
+    assert line.endswith(" cannot be reached: the parties have at most 3000 records together")
+    # Who does not tell, or does not offer, may have as many as are lacking.
+    assert agreed(of(3001), west=hospital(publish_records=False)).records is None
+    ended, _ = carried(of(2500), {name: hospital() for name in NAMES} | {"west": hospital(purposes=["x"])})
+    assert isinstance(ended, Refused)
+    assert set(ended.reasons) == {"west"}
+
+
 def test_without_a_word_one_provider_may_be_curious() -> None:
     assert agreed(wish(), west=hospital(least_m=0)).terms.m == 1
     ended, earlier = carried(wish(m=0), {name: hospital(least_m=0) for name in NAMES})

@@ -8,18 +8,15 @@ import sqlite3
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from masquerade.net.script import decode
 from masquerade.protocol.collaborate.messages import Rows, Values
 from masquerade.protocol.columns import Columns, read_columns
-from masquerade.service.coordinator import attempt
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.mutual_tls import PeerHttp
 from masquerade.service.store import Status
-from service.test_coordinator_leakage import Recorded, bounds, got
+from service.test_coordinator_leakage import bounds, got, listened
 from service_hospitals import Hospitals
 
 COLUMNS = ("age", "ward", "cost", "survived", "disease")
@@ -30,22 +27,8 @@ K, L, M = 4, 2, 2
 def test_the_coordinator_sees_rows_of_the_release_and_nothing_finer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    heard: list[tuple[str, bytes]] = []
+    heard, answers = listened(monkeypatch)
     told: dict[str, bytes] = {}
-    real_run, real_read = attempt.run_script, PeerHttp._read
-
-    async def recorded_run(script: Any, channels: Any, **more: Any) -> Any:
-        return await real_run(
-            script, {name: Recorded(each, heard) for name, each in channels.items()}, **more
-        )
-
-    async def recorded_read(self: PeerHttp, response: Any) -> bytes:
-        data = await real_read(self, response)
-        told[f"control answer {len(told)}"] = data
-        return data
-
-    monkeypatch.setattr(attempt, "run_script", recorded_run)
-    monkeypatch.setattr(PeerHttp, "_read", recorded_read)
     with Hospitals(tmp_path, prefix="person-") as house:
         house.start_nodes()
         with house.coordinator() as coordinator:
@@ -55,6 +38,7 @@ def test_the_coordinator_sees_rows_of_the_release_and_nothing_finer(
             told[f"log of {party}"] = (tmp_path / f"{party}.log").read_bytes()
             told[f"audit of {party}"] = (tmp_path / f"{party}-state" / "audit.jsonl").read_bytes()
         records = {party: house.records(party) for party in house.parties}
+    told |= {f"control answer {number}": data for number, data in enumerate(answers)}
     said = capfd.readouterr()
     told["log of the coordinator"] = (said.out + said.err).encode()
     assert b"published" in told["log of the coordinator"]

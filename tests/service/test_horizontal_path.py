@@ -110,12 +110,17 @@ def test_a_trusted_third_party_is_given_the_records_where_all_allow_it(
 
 
 def test_what_nobody_can_withstand_fails_at_once(house: Hospitals, coordinator: Coordinator) -> None:
-    failed = ended(house, coordinator, privacy=[k_of(1000)])
+    failed = ended(house, coordinator, privacy=[k_of(500)])
     assert failed.status is Status.FAILED
     assert failed.attempts == 1
     assert failed.cause is not None
     assert "cannot be reached: even the group of all providers' records violates it" in failed.cause
     assert "against any 2 colluding providers" in failed.cause
+    refused = ended(house, coordinator, privacy=[k_of(501)])  # 120, 120 and 60, each rounded up to hundreds
+    assert refused.status is Status.REFUSED
+    (reason,) = coordinator.reasons(refused)
+    assert reason.startswith("request: k-anonymity (k = 501) over ")
+    assert reason.endswith(" cannot be reached: the parties have at most 500 records together")
 
 
 OTHER_KIND = 'belongs to a vertical request; this one has kind = "horizontal"'

@@ -430,3 +430,45 @@ def test_rounds_are_bounded() -> None:
     assert len(earlier) == MOST_ROUNDS
     assert list(ended.reasons) == ["bank"]
     assert ended.lines[0].startswith("bank: still asks for more after 8 rounds: k-anonymity (k = 18)")
+
+
+# What the parties' numbers of records show.
+
+
+def _k(k: int) -> Request:
+    return request(privacy=[{"model": K, "qid": ["age", "job"], "k": k}])
+
+
+def test_a_k_above_the_smallest_partys_records_is_refused() -> None:
+    assert KAnonymity(["age", "job"], 5_000) in _deal(_k(5_000)).terms.parts  # the clinic may have so many
+    assert _refused(_k(5_001)) == {
+        "request": (
+            "k-anonymity (k = 5001) over age, job cannot be reached: "
+            "clinic has at most 5000 records, and no more can be common",
+        )
+    }
+
+
+def test_who_insists_on_such_a_k_is_named() -> None:
+    told = _refused(request(), bank=policy(least_k=6_000))
+    assert set(told) == {"bank"}
+    assert all("(k = 6000)" in each and "clinic has at most 5000 records" in each for each in told["bank"])
+
+
+def test_other_models_with_a_k_need_as_many_records() -> None:
+    model = {"model": "alpha-k-anonymity", "qid": ["age"], "alpha": 0.9, "k": 5_001, "sensitive": "disease"}
+    (reason,) = _refused(request(privacy=[model]))["request"]
+    assert "k = 5001" in reason
+    assert reason.endswith(" cannot be reached: clinic has at most 5000 records, and no more can be common")
+
+
+def test_a_number_of_records_that_is_not_told_refuses_nothing() -> None:
+    silent = policy(publish_records=False)
+    assert KAnonymity(["age", "job"], 20_000) in _deal(_k(20_000), clinic=silent).terms.parts
+    assert "bank has at most 31000 records" in _refused(_k(31_001), clinic=silent)["request"][0]
+    assert _deal(_k(10**9), clinic=silent, bank=silent).records is None
+
+
+def test_a_refusal_does_not_hide_a_k_that_is_too_large() -> None:
+    told = _refused(_k(5_001), bank=policy(purposes=["care"]))
+    assert set(told) == {"bank", "request"}

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
-from masquerade.service.store import EntryKind, Role, Session, Status, Store
+from masquerade.service.store import EntryKind, Role, Session, Status, Store, is_outage
 from service.stores import (
     SNAPSHOTS,
     START,
@@ -194,6 +194,32 @@ def test_attempts_are_counted_and_limited(store: Store) -> None:
         store.sessions.advance(session, Status.QUEUED)
     session = store.sessions.retry(session, "party bank: vanished")
     assert (session.status, session.attempts, session.cause) == (Status.FAILED, 2, "party bank: vanished")
+
+
+def test_one_at_a_time_has_the_right_to_work_on_a_store(database_url: str) -> None:
+    with Store.open(database_url) as first, Store.open(database_url) as second:
+        assert first.lock.hold()
+        assert first.lock.hold()  # still ours
+        assert not second.lock.hold()
+        first.users.add("ann", "no hash", Role.ANALYST)
+        assert second.users.get("ann").name == "ann"  # who only looks or keeps accounts needs no right
+        second.probe()
+        first.lock.release()
+        assert second.lock.hold()
+        assert not first.lock.hold()
+        second.lock.release()
+
+
+def test_an_outage_is_told_from_a_mistake(store: Store) -> None:
+    with pytest.raises(DBAPIError) as caught, store._database.writing() as transaction:
+        transaction.execute(text("INSERT INTO users (name) VALUES (NULL)"))
+    assert not is_outage(caught.value)  # it would fail again
+    assert not is_outage(Conflict("somebody was faster"))
+    assert is_outage(OperationalError("COMMIT", {}, Exception("gone")))
+    secret = "postgresql://a:Zw3iHerzen@127.0.0.1:1/x"
+    with pytest.raises(ParameterError) as refused:
+        Store.open(secret)
+    assert "Zw3iHerzen" not in str(refused.value)
 
 
 def test_after_a_restart_the_interrupted_are_known(store: Store, database_url: str, clock: HandClock) -> None:

@@ -162,6 +162,7 @@ def refuse_unreachable(
     if n == 0:
         raise RequirementUnreachable(f"{table.origin.name}: no records are left to release")
     problems = []
+    violated = []
     for part in parts:
         name = part.sensitive
         coded = None if name is None else known[name] if name in known else table.coded(name)
@@ -174,10 +175,13 @@ def refuse_unreachable(
         if not part.holds(histogram, histogram, names)[0]:
             figure = float(part.figures(histogram, histogram, names)[0])
             whole = f"the group of all records {part.complaint(figure, n)}"
+            violated.append(str(part))
             problems.append(
                 f"{table.origin.name}: {part} cannot be reached: even {whole}"
                 if part.monotone
                 else f"{table.origin.name}: {part} cannot be reached by cutting: {whole}"
             )
     if problems:
-        raise RequirementUnreachable(*problems)
+        unreachable = RequirementUnreachable(*problems)
+        unreachable.violated = tuple(violated)
+        raise unreachable

@@ -16,4 +16,4 @@ def cancel(session: SessionId, conf: Conf = None, json: Json = False) -> None:
     if json:
         print_json(ended.content())
     else:
-        say(*lines_of(ended))
+        say(*lines_of(ended, conf))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,14 +52,17 @@ def again(command: str, session: str, conf: Path | None) -> str:
     return f"masquerade {command.replace('SESSION', shlex.quote(session))}{option}"
 
 
-def wait_for(client: Client, session: str, shown: Progress, conf: Path | None) -> tuple[Session, str]:
-    """Wait for the end of a session; the session then, and by how much it missed the wished quality, if it did.
+def wait_for(client: Client, session: str, shown: Progress, conf: Path | None) -> Session:
+    """Wait for the end of a session, whatever it is; `insist` tells it.
 
     Whoever stops waiting is told how to go on: the session runs without us.
     """
-    teller = Teller(shown)
+    from masquerade.library.client_results import SessionFailed
+
     try:
-        return client.wait(session, teller), teller.missed
+        return client.wait(session, Teller(shown))
+    except SessionFailed as failed:
+        return failed.session
     except KeyboardInterrupt:
         watch = again("sessions SESSION --watch", session, conf)
         cancel = again("cancel SESSION", session, conf)
@@ -71,7 +75,6 @@ class Teller:
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
-        self.missed = ""
 
     def __call__(self, event: Event) -> None:
         """Tell of an event."""
@@ -92,10 +95,6 @@ class Teller:
             shown.stage(f"negotiating: a person at {data.get('party')} has to approve it")
         elif event.kind == "problem":
             shown.stage(f"{data.get('party')}: {data.get('text')}")
-        elif event.kind == "quality":
-            error, most = data.get("error"), data.get("most_error")
-            short = f"{error:.4g}" if isinstance(error, float) else error
-            self.missed = f"the classification error is {short}, and at most {most} was wished"
 
 
 def _doing(party: object) -> str:
@@ -113,20 +112,45 @@ def guarded(kind: Mapping[str, Any]) -> str:
     return f"against {whom}, third party {kind.get('third_party')}"
 
 
-def insist(session: Session, conf: Path | None, missed: str = "") -> None:
-    """AnswerIsNo with every reason when a session ended without a release, or waits for its client's word."""
+def insist(session: Session, conf: Path | None) -> None:
+    """AnswerIsNo with every reason when a session ended without a release, or waits for its client's word.
+
+    SessionFailed, a PeerError, when a party is the reason.
+    """
+    from masquerade.library.client_results import unless_failed
+
     if session.status == "awaiting_client":
-        cause = missed or session.cause or "the release misses the wished quality"
-        decide = again("decide SESSION", session.id, conf)
+        words = "; ".join(f"{what}: {command}" for what, command in _decisions(session, conf))
         raise AnswerIsNo(
-            f"session {session.id}: {cause}; decide: {decide} accept, relax or withdraw; nothing is published before"
+            f"session {session.id}: {_missed(session)}; nothing is published before you decide; {words}"
         )
+    unless_failed(session)
     if session.problems:
         raise AnswerIsNo(*map(one_line, session.problems))
 
 
-def lines_of(session: Session) -> list[str]:
-    """A few lines about a session, for a person."""
+def _missed(session: Session) -> str:
+    """By how much a session missed the wished quality."""
+    missed = session.missed
+    if missed is None:
+        return session.cause or "the release misses the wished quality"
+    wished = f"at most {missed.most_error} was wished"
+    if missed.error is None:
+        return f"the classification error could not be measured, and {wished}"
+    return f"the classification error is {missed.error:.4g}, and {wished}"
+
+
+def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
+    """What can be decided, each with its command, to be typed as it stands."""
+    choices = [("take it as it is", "accept"), ("do without it", "withdraw")]
+    if session.missed is not None and session.missed.error is not None:
+        enough = math.ceil(session.missed.error * 100) / 100
+        choices.insert(1, ("ask again for less", f"relax --most-error {enough:g}"))
+    return [(what, again(f"decide SESSION {word}", session.id, conf)) for what, word in choices]
+
+
+def lines_of(session: Session, conf: Path | None = None) -> list[str]:
+    """A few lines about a session, for a person: how it stands, and what it waits for."""
     told = [f"session {session.id}: {session.status}"]
     told += [
         f"  purpose: {session.purpose}",
@@ -142,5 +166,10 @@ def lines_of(session: Session) -> list[str]:
         told.append(f"  attempt {session.attempts} of {session.attempt_limit}")
     if session.rows is not None:
         told.append(f"  {session.rows:,} rows")
+    if session.approvals:
+        told.append(f"  waits for the approval of a person at {', '.join(session.approvals)}")
+    if session.status == "awaiting_client":
+        told.append(f"  {_missed(session)}; nothing is published before you decide")
+        told += [f"  {what}: {command}" for what, command in _decisions(session, conf)]
     reasons = session.reasons or ((session.cause,) if session.cause else ())
     return [one_line(line) for line in (*told, *(f"  {reason}" for reason in reasons))]

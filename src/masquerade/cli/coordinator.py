@@ -242,12 +242,11 @@ def role(
 def _accounts(conf: Path) -> Iterator[tuple[Store, Accounts]]:
     """The store of a coordinator, which may be running meanwhile."""
     from masquerade.service.accounts import Accounts
-    from masquerade.service.coordinator.settings import Settings
-    from masquerade.service.store import Store
+    from masquerade.service.coordinator.settings import Settings, open_store
 
     settings = Settings.load(conf)
     settings.make_state()
-    with Store.open(settings.database, base=settings.state) as store:
+    with open_store(settings) as store:
         yield store, Accounts(store)
 
 

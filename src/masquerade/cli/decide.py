@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,7 +66,8 @@ def decide(
         raise ParameterError(wrong if not changes else f"{decision}: nothing can change; that is for relax")
     with client_of(conf) as client:
         if decision is Decision.RELAX:
-            decided = client.relax(session, changes)
+            with _naming(request, most_error):
+                decided = client.relax(session, changes)
         elif decision is Decision.ACCEPT:
             decided = client.accept(session)
         else:
@@ -72,8 +75,23 @@ def decide(
     if json:
         print_json(decided.content())
         return
-    say(*lines_of(decided))
+    say(*lines_of(decided, conf))
     if decision is Decision.ACCEPT:
         say(f"take it: {again('download SESSION', session, conf)}")
     elif decision is Decision.RELAX:
         say(f"watch it: {again('sessions SESSION --watch', session, conf)}")
+
+
+@contextmanager
+def _naming(request: Path | None, most_error: float | None) -> Iterator[None]:
+    """Let what the coordinator finds wrong name the file, or the option, that says it."""
+    from masquerade.library.client_calls import placed
+
+    try:
+        yield
+    except ParameterError as error:
+        option = "request: most_error: "
+        given = [each for each in error.problems if most_error is not None and each.startswith(option)]
+        others = [each for each in error.problems if each not in given]
+        named = (each.replace(option, "--most-error: ", 1) for each in given)
+        raise ParameterError(*named, *placed(others, request)) from None

@@ -21,7 +21,9 @@ def demo(
     folder: Annotated[Path, typer.Option(help="Where to write; made when it is missing.")] = Path(
         "masquerade-demo"
     ),
-    people: Annotated[int, typer.Option(min=100, help="How many people to generate.")] = 5_000,
+    people: Annotated[
+        int, typer.Option(min=100, max=100_000_000, help="How many people to generate.")
+    ] = 5_000,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other people.")] = 7,
     json: Json = False,
 ) -> None:
@@ -65,6 +67,7 @@ def describe(made: Demo) -> list[str]:
         *(f"holds: {_requirement(each)}" for each in summary["requirements"] if each["holds"]),
         f"release: {summary['table']}",
         f"report:  {summary['report']}",
+        f"transcripts: {summary['transcripts']}",
         f"seconds: {seconds}",
         f"cost: {len(summary['steps'])} rounds; sent by {sent}",
     ]

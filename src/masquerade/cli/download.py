@@ -36,7 +36,9 @@ def download(
 
     Example: masquerade download 5f2c0e… --output release.parquet
     """
-    target = output if output is not None else Path(f"{Path(session).name}.csv")
+    from masquerade.library.client_calls import checked_session
+
+    target = output if output is not None else Path(f"{checked_session(session)}.csv")
     with client_of(conf) as client, progress() as shown:
         shown.stage(f"downloading {target}")
         written = take(client, session, target, report)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,7 +31,7 @@ from masquerade.cli import (
     verify,
 )
 from masquerade.cli.process import prepare, stopped_by
-from masquerade.errors import BadInput, Bug, MasqueradeError
+from masquerade.errors import BadInput, Bug, MasqueradeError, shown
 
 _INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 
@@ -112,7 +112,7 @@ def run() -> int:
 
 def _unforeseen(error: Exception) -> int:
     if hasattr(error, "format_message"):  # wrong words on the command line
-        complain(error.format_message())
+        complain(_wrong_word(error))
         return BadInput.exit_code
     if stopped_by:  # an interrupt inside a library can surface as anything
         return _INTERRUPTED
@@ -122,6 +122,20 @@ def _unforeseen(error: Exception) -> int:
     kind = type(error).__name__
     complain(f"a bug of ours ({kind}); set MASQUERADE_TRACEBACK=1 to see where, and please report it")
     return Bug.exit_code
+
+
+def _wrong_word(error: Any) -> str:
+    """A wrong word on the command line: which, and what is allowed. The library's own text may be pydantic's."""
+    told: str = error.format_message()
+    faults = getattr(error.__cause__, "errors", None)  # it checks words with pydantic, in its newer versions
+    if not callable(faults):
+        return told
+    from masquerade.service.faults import must_be
+
+    where = told.removesuffix(str(error.message)).removeprefix("Invalid value for ").rstrip(": ")
+    fault = faults()[0]
+    got = "" if fault["type"] == "value_error" else f"; got {shown(str(fault['input']))}"
+    return f"{where.replace(chr(39), '')}: {must_be(fault)}{got}"
 
 
 def complain(*problems: str) -> None:

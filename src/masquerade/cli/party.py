@@ -11,7 +11,6 @@ from masquerade.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
     from masquerade.protocol.contract import Collaboration
-    from masquerade.service.node.preview import Preview
     from masquerade.service.node.settings import Settings
     from masquerade.service.signing import SignedContract
 
@@ -122,6 +121,7 @@ def preview(
 
     Example: masquerade party preview bank.toml 3f9a
     """
+    from masquerade.cli.preview_text import described
     from masquerade.service.node.preview import preview as previewed
     from masquerade.service.node.settings import read_settings
 
@@ -165,8 +165,20 @@ def refuse(
 
 
 @app.command("ledger", short_help="What was released from which snapshot.")
-def ledger(conf: Conf, json: Json = False) -> None:
-    """List what this party has released, the oldest first.
+def ledger(
+    conf: Conf,
+    forget: Annotated[
+        str,
+        typer.Option(
+            "--forget",
+            metavar="DATASET",
+            help="Begin anew with a dataset whose secret is lost: its earlier releases are not known again.",
+            show_default=False,
+        ),
+    ] = "",
+    json: Json = False,
+) -> None:
+    """List what this party has released, the oldest first. A ledger that was changed is refused, with the line.
 
     Example: masquerade party ledger bank.toml
     """
@@ -180,6 +192,9 @@ def ledger(conf: Conf, json: Json = False) -> None:
 
     settings = read_settings(conf)
     records = Ledger.load(State(settings.state).ledger).records
+    if forget:
+        _forget(settings, forget, json)
+        return
     if json:
         print_json({"party": settings.name, "releases": [msgspec.to_builtins(each) for each in records]})
         return
@@ -195,55 +210,40 @@ def ledger(conf: Conf, json: Json = False) -> None:
         say("nothing was released yet")
 
 
+def _forget(settings: Settings, dataset: str, json: bool) -> None:
+    """A new secret where the old one is lost, while no node runs. The ledger's lines stay; the audit log notes it."""
+    from masquerade.errors import Conflict, ParameterError, hint
+    from masquerade.service.audit import AuditLog
+    from masquerade.service.ledger import Ledger
+    from masquerade.service.node.state import State
+
+    known = settings.datasets
+    if dataset not in known:
+        listed = f"{hint(dataset, known)}; there are {', '.join(known)}"
+        raise ParameterError(f'{settings.path}: there is no dataset "{dataset}"{listed}')
+    state = State(settings.state)
+    state.make()
+    with state.locked():
+        releases = Ledger.load(state.ledger).releases(dataset)
+        if state.lost_secret(dataset, releases) is None:
+            raise Conflict(f"{dataset}: its secret is not lost; nothing needs to be forgotten")
+        with AuditLog(state.audit, settings.identity) as audit:
+            audit.append("secret replaced", {"dataset": dataset, "releases": releases})
+        state.renew_secret(dataset)
+    if json:
+        print_json({"dataset": dataset, "releases": releases, "forgotten": True})
+    else:
+        say(
+            f"{dataset}: a new secret is made; what was released of it before ({releases}) is not known again"
+        )
+
+
 def _together(collaboration: Collaboration | None) -> tuple[str, ...]:
     from masquerade.service.horizontal import against
 
     if collaboration is None:
         return ()
     return (*against(collaboration.m), f"published together, third party {collaboration.third_party}")
-
-
-def described(made: Preview) -> list[str]:
-    """A preview for a person."""
-    price = made.price
-    lines = [
-        f"deal {made.deal}",
-        f"contract {made.contract}, attempt {made.attempt} of {made.attempts}, "
-        f"{'expired' if made.expired else 'valid until'} {made.expiry}",
-        f"signed by: {', '.join(made.signed_by) or 'nobody yet'}",
-        f"asked by {made.user}, for {made.purpose}; the release goes to {', '.join(made.recipients)}",
-        f"parties: {', '.join(made.parties)}; from {made.dataset}, snapshot {made.snapshot}",
-        "",
-        f"These columns leave {made.party}, for {_whose(made)}:",
-    ]
-    for column in made.columns:
-        lines.append(f"  {column.name}: {column.form}; {column.cells}")
-        lines += [
-            f"    coarse enough for {each}" for each in column.coarse_enough_for if column.form != "as it is"
-        ]
-        lines += [f"    guarded by {each}" for each in column.coarse_enough_for if column.form == "as it is"]
-        lines += [f"    {who}: {what}" for who, what in column.shown_to.items()]
-    if made.class_column is not None:
-        lines.append(f"  {made.class_column.name}: the class")
-        lines += [f"    {who}: {what}" for who, what in made.class_column.shown_to.items()]
-    if not made.columns and made.class_column is None:
-        lines.append("  none")
-    lines += ["", "The release as a whole satisfies:", *(f"  {each}" for each in made.requirements)]
-    lines += ["", "Others learn besides:", *(f"  {each}" for each in made.peers_learn)]
-    lines += ["", "Figures:", *(f"  {name}: {what}" for name, what in made.figures.items())]
-    lines += ["", "What stays:", *(f"  {each}" for each in made.stays)]
-    lines += ["", "Protocol: " + ", ".join(f"{name} {value}" for name, value in made.protocol.items())]
-    lines.append(
-        f"Price: {price['fixed']} cents and {price['per_record']} for each released record; "
-        f"all parties together at most {price['most_of_all_parties']} of a budget of {price['budget']}"
-    )
-    return lines
-
-
-def _whose(made: Preview) -> str:
-    if made.kind == "vertical":
-        return "the records that all parties have"
-    return "all of its complete records, published together with those of the other parties"
 
 
 def _list_waiting(settings: Settings, json: bool) -> None:
@@ -304,6 +304,7 @@ def _decide(conf: Path, word: str, reason: str | None, json: bool) -> None:
     state = State(settings.state)
     approvals = Approvals(state)
     deal = approvals.known(word)
+    before = approvals.decided(deal)
     with AuditLog(state.audit, settings.identity) as audit:
         if reason is None:
             audit.append("approval", {"deal": deal})
@@ -314,7 +315,10 @@ def _decide(conf: Path, word: str, reason: str | None, json: bool) -> None:
         approvals.approve(deal, now)
     else:
         approvals.refuse(deal, now, reason)
+    said = "approved" if reason is None else "refused"
     if json:
-        print_json({"deal": deal, "approved": reason is None})
+        print_json({"deal": deal, "approved": reason is None, "before": before})
+    elif before is None:
+        say(f"{said}: {deal}")
     else:
-        say(f"{'approved' if reason is None else 'refused'}: {deal}")
+        say(f"was {before} before; {said} now: {deal}" if before != said else f"{said} again: {deal}")

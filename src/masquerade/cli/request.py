@@ -40,7 +40,8 @@ def request(
     """Ask for an integrated table: the parties negotiate, compute, and the verified release is published to you.
 
     Exit code 0 when it is published (or begun, with --no-wait); 1 when it is refused or fails, with one line a reason,
-    or waits for your word because it misses the wished quality. Ctrl-C leaves the session running.
+    or waits for your word because it misses the wished quality; 3 when it fails because a party cannot be reached, is
+    not who it should be, or breaks the protocol. Ctrl-C leaves the session running.
 
     Example: masquerade request client.toml --output release.csv --report report.html
     """
@@ -69,7 +70,7 @@ def request(
             return
         with progress() as shown:
             shown.stage(f"session {session.id}")
-            session, missed = wait_for(client, session.id, shown, conf)
+            session = wait_for(client, session.id, shown, conf)
         written = take(client, session.id, output, report) if session.published else {}
         if json:
             print_json(session.content() | written)
@@ -77,7 +78,7 @@ def request(
             say(*told(session.id, written))
             if output is None:
                 say(f"take it: {again('download SESSION', session.id, conf)}")
-        insist(session, conf, missed)
+        insist(session, conf)
 
 
 def take(client: Client, session: str, output: Path | None, report: Path | None) -> dict[str, Any]:

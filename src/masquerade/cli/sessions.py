@@ -32,7 +32,8 @@ def sessions(
 ) -> None:
     """Show your newest sessions, or one of them; with --watch, follow it to its end.
 
-    Exit code 0; with --watch 1 when the session is refused or fails, with one line a reason.
+    Exit code 0; with --watch 1 when the session is refused or fails, with one line a reason, and 3 when it fails
+    because of a party.
 
     Example: masquerade sessions --status running
     """
@@ -46,16 +47,16 @@ def sessions(
             else:
                 say(*(table_of(found) if found else ["no sessions"]))
             return
-        one, missed = client.session(session), ""
+        one = client.session(session)
         if watch and not one.final:
             with progress() as shown:
-                one, missed = wait_for(client, session, shown, conf)
+                one = wait_for(client, session, shown, conf)
         if json:
             print_json(one.content())
         else:
-            say(*lines_of(one))
+            say(*lines_of(one, conf))
         if watch:
-            insist(one, conf, missed)
+            insist(one, conf)
 
 
 def table_of(found: Sequence[Session]) -> list[str]:

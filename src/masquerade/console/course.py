@@ -95,8 +95,7 @@ class Course:
                 return "all parties signed the contract"
             case "quality":
                 self.quality = data
-                error, most = share(data.get("error")), share(data.get("most_error"))
-                return f"classification error {error}; at most {most} was wished"
+                return _quality(data.get("error"), data.get("most_error"))
             case "problem":
                 party = f"{data['party']}: " if data.get("party") else ""
                 return f"{party}{data.get('text')}"
@@ -111,6 +110,16 @@ class Course:
         if to is Status.NEGOTIATING:
             self.counters.clear()
             self.quality = None
+
+
+def _quality(error: Any, most: Any) -> str:
+    """What is known of a table's quality, and what was wished, if anything was."""
+    known = (
+        "classification error could not be measured"
+        if error is None
+        else f"classification error {share(error)}"
+    )
+    return known if most is None else f"{known}; at most {share(most)} was wished"
 
 
 def step_tree(steps: Iterable[tuple[str, tuple[str, ...]]]) -> list[TreeNode]:

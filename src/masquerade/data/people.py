@@ -34,7 +34,7 @@ from masquerade.errors import ParameterError
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_MOST_PEOPLE = 10**8  # so many numbers begin with a 9, which no real one does
+MOST_PEOPLE = 10**8  # so many numbers begin with a 9, which no real one does
 _OTHER_STREAM = 0x5EED  # who knows whom is drawn apart from who there is
 _TODAY = days(datetime.date(2025, 1, 1))
 _RETIRED, _STUDENT = list(JOBS).index("Retired"), list(JOBS).index("Student")
@@ -54,9 +54,9 @@ def generate_people(n: int, seed: int = 7, *, missing: float = 0.0) -> pa.Table:
     children, disease (sensitive) and approved (the class). `missing` is the share of cells, of all columns
     but ssn, that are missing: "?" in columns of text, null in the others.
     """
-    if not 0 <= n <= _MOST_PEOPLE:
+    if not 0 <= n <= MOST_PEOPLE:
         raise ParameterError(
-            f"The n parameter of generate_people must be 0 to {_MOST_PEOPLE}. Got {n!r} instead."
+            f"The n parameter of generate_people must be 0 to {MOST_PEOPLE}. Got {n!r} instead."
         )
     if seed < 0:
         raise ParameterError(
@@ -226,7 +226,7 @@ def _words(codes: Ints, words: Sequence[str]) -> pa.Array:
 def _numbers(n: int, seed: int) -> pa.Array:
     """Unique numbers like 912-34-5678, in no visible order."""
     # Multiplying by a number that shares no divisor with 10^8 permutes the numbers below it.
-    serial = (np.arange(n, dtype=np.int64) * 61_803_399 + seed * 27_182_818 % _MOST_PEOPLE) % _MOST_PEOPLE
+    serial = (np.arange(n, dtype=np.int64) * 61_803_399 + seed * 27_182_818 % MOST_PEOPLE) % MOST_PEOPLE
     letters = np.full((n, 11), ord("-"), np.uint8)
     letters[:, 0] = ord("9")
     for place in (10, 9, 8, 7, 5, 4, 2, 1):

@@ -30,6 +30,7 @@ from masquerade.library.client_results import (
     Provider,
     Release,
     Session,
+    unless_failed,
 )
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class AsyncClient(Connected):
         try:
             await self._run(self._calls.leave())
         finally:
+            self._closed = True
             await self._connection.aclose()
 
     async def me(self) -> Account:
@@ -121,7 +123,10 @@ class AsyncClient(Connected):
     async def wait(
         self, session: str, on_event: OnEvent | None = None, *, patience: float = PATIENCE
     ) -> Session:
-        """The session once it has ended, or waits for its client's word (`awaiting_client`)."""
+        """The session once it has ended, or waits for its client's word (`awaiting_client`).
+
+        SessionFailed, a PeerError, when it failed because of a party; it has the session.
+        """
         events: Any = self.watch(session, patience=patience)
         try:
             async for event in events:
@@ -135,7 +140,7 @@ class AsyncClient(Connected):
                         return now
         finally:
             await events.aclose()
-        return await self.session(session)
+        return unless_failed(await self.session(session))
 
     async def offers(self, session: str) -> tuple[Offer, ...]:
         """What each party answered in each round of the negotiation."""
@@ -196,15 +201,17 @@ class AsyncClient(Connected):
 
         from masquerade.library.client_http import answer_of, failure
 
+        answered = False
         try:
             async with self._connection.stream(**self._prepared(ask)) as response:
+                answered = True
                 if ask.sink is None or not response.is_success:
                     return answer_of(response, await response.aread())
                 async for chunk in response.aiter_bytes():
                     ask.sink(chunk)
                 return answer_of(response)
         except httpx.HTTPError as error:
-            return failure(error, self._calls.address)
+            return failure(error, self._calls.address, answered=answered)
 
     @asynccontextmanager
     async def _stream(self, ask: Ask) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -212,12 +219,14 @@ class AsyncClient(Connected):
 
         from masquerade.library.client_http import answer_of, failure
 
+        answered = False
         try:
             async with self._connection.stream(**self._prepared(self._calls.signed(ask))) as response:
+                answered = True
                 if not response.is_success:
                     error = refusal(answer_of(response, await response.aread()))
                     assert error is not None
                     raise error
                 yield response.aiter_bytes()
         except httpx.HTTPError as error:
-            raise failure(error, self._calls.address) from None
+            raise failure(error, self._calls.address, answered=answered) from None

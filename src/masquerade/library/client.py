@@ -34,6 +34,7 @@ from masquerade.library.client_results import (
     Provider,
     Release,
     Session,
+    unless_failed,
 )
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Client(Connected):
         try:
             self._run(self._calls.leave())
         finally:
+            self._closed = True
             self._connection.close()
 
     def me(self) -> Account:
@@ -127,7 +129,10 @@ class Client(Connected):
             time.sleep(pause)
 
     def wait(self, session: str, on_event: OnEvent | None = None, *, patience: float = PATIENCE) -> Session:
-        """The session once it has ended, or waits for its client's word (`awaiting_client`)."""
+        """The session once it has ended, or waits for its client's word (`awaiting_client`).
+
+        SessionFailed, a PeerError, when it failed because of a party; it has the session.
+        """
         with closing(self.watch(session, patience=patience)) as events:  # type: ignore[type-var] # a generator
             for event in events:
                 if on_event is not None:
@@ -136,7 +141,7 @@ class Client(Connected):
                     now = self.session(session)  # the event may be of a time before the client's last word
                     if now.status == AWAITING_CLIENT:
                         return now
-        return self.session(session)
+        return unless_failed(self.session(session))
 
     def offers(self, session: str) -> tuple[Offer, ...]:
         """What each party answered in each round of the negotiation."""
@@ -197,15 +202,17 @@ class Client(Connected):
 
         from masquerade.library.client_http import answer_of, failure
 
+        answered = False
         try:
             with self._connection.stream(**self._prepared(ask)) as response:
+                answered = True
                 if ask.sink is None or not response.is_success:
                     return answer_of(response, response.read())
                 for chunk in response.iter_bytes():
                     ask.sink(chunk)
                 return answer_of(response)
         except httpx.HTTPError as error:
-            return failure(error, self._calls.address)
+            return failure(error, self._calls.address, answered=answered)
 
     @contextmanager
     def _stream(self, ask: Ask) -> Iterator[Iterator[bytes]]:
@@ -213,12 +220,14 @@ class Client(Connected):
 
         from masquerade.library.client_http import answer_of, failure
 
+        answered = False
         try:
             with self._connection.stream(**self._prepared(self._calls.signed(ask))) as response:
+                answered = True
                 if not response.is_success:
                     error = refusal(answer_of(response, response.read()))
                     assert error is not None
                     raise error
                 yield response.iter_bytes()
         except httpx.HTTPError as error:
-            raise failure(error, self._calls.address) from None
+            raise failure(error, self._calls.address, answered=answered) from None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import quote
 
 import msgspec
 
@@ -26,6 +26,8 @@ Wish: TypeAlias = "Mapping[str, Any] | str | Path | Request"
 """A request: its keys and values, a TOML file that has them (in [request], or alone), or a Request."""
 
 MOST_PAGE = 200
+_SESSION = re.compile("[0-9a-f]{32}")
+_KEY = re.compile(r"(\w+)(?:[\[.][^:]*)?: (unknown key)?")  # what a problem of a request begins with
 
 
 class _Providers(msgspec.Struct, frozen=True):
@@ -65,12 +67,16 @@ class Calls(Core):
     def preview(self, wish: Wish) -> Script[Preview]:
         """What a request would come to."""
         ask = Ask("POST", "/previews", body=keys_of(wish))  # what is wrong with it is part of the answer
-        return read((yield from self.ask(ask)), Preview)
+        found = read((yield from self.ask(ask)), Preview)
+        return msgspec.structs.replace(found, problems=placed(found.problems, wish))
 
     def request(self, wish: Wish) -> Script[Session]:
         """A new session."""
         ask = Ask("POST", "/sessions", body=content_of(wish))
-        return read((yield from self.ask(ask)), Session)
+        try:
+            return read((yield from self.ask(ask)), Session)
+        except ParameterError as error:
+            raise ParameterError(*placed(error.problems, wish)) from None
 
     def session(self, session: str) -> Script[Session]:
         """How a session stands."""
@@ -78,8 +84,8 @@ class Calls(Core):
 
     def sessions(self, status: str | None, limit: int, everyone: bool) -> Script[list[Session]]:
         """The newest sessions."""
-        if limit < 1:
-            raise ParameterError(f"limit: must be at least 1; got {limit}")
+        if not isinstance(limit, int) or limit < 1:
+            raise ParameterError(f"limit: must be a whole number of at least 1; got {limit!r}")
         found: list[Session] = []
         query: dict[str, str | int] = {"status": status} if status is not None else {}
         query |= {"everyone": "true"} if everyone else {}
@@ -112,7 +118,10 @@ class Calls(Core):
     def decide(self, session: str, decision: str, wish: Wish | None = None) -> Script[Session]:
         """The client's word on a release that missed the wished quality."""
         body = {"decision": decision} | ({"request": keys_of(wish)} if wish is not None else {})
-        return read((yield from self.ask(Ask("POST", _of(session, "/decision"), body=body))), Session)
+        try:
+            return read((yield from self.ask(Ask("POST", _of(session, "/decision"), body=body))), Session)
+        except ParameterError as error:
+            raise ParameterError(*placed(error.problems, wish)) from None
 
     def release(self, session: str) -> Script[Release]:
         """What is known of a published table."""
@@ -192,9 +201,17 @@ def _compare(digest: str, release: Release) -> None:
 
 
 def _of(session: str, rest: str = "") -> str:
-    if not session or session in (".", ".."):
-        raise ParameterError(f"{shown(session)} is no session's identifier")
-    return f"/sessions/{quote(session, safe='')}{rest}"
+    return f"/sessions/{checked_session(session)}{rest}"
+
+
+def checked_session(session: object) -> str:
+    """A session's identifier, before anybody is asked for it."""
+    if not isinstance(session, str) or not _SESSION.fullmatch(session):
+        told = shown(session) if isinstance(session, str) else repr(session)
+        raise ParameterError(
+            f"{told} is no session's identifier: that has 32 signs from 0-9 and a-f, as `masquerade sessions` shows it"
+        )
+    return session
 
 
 def content_of(wish: Wish) -> dict[str, Any]:
@@ -228,6 +245,23 @@ def keys_of(wish: Wish) -> dict[str, Any]:
     except (TypeError, RecursionError):
         raise ParameterError("request: holds a value that JSON cannot say") from None
     return sent
+
+
+def placed(problems: Iterable[str], wish: Wish | None) -> tuple[str, ...]:
+    """What the coordinator finds wrong with a request, as the file has it: `client.toml: request.class: …`."""
+    from masquerade.service.request import Request
+
+    if not isinstance(wish, str | Path):
+        return tuple(problems)
+    section = "request." if "request" in read_configuration(Path(wish)) else ""
+    keys = {field.alias or name for name, field in Request.model_fields.items()}
+    lines = []
+    for problem in problems:
+        said = problem.removeprefix("request: ")
+        key = _KEY.match(said)
+        named = key is not None and (key[1] in keys or key[2] == "unknown key")
+        lines.append(f"{wish}: {section if named else ''}{said if named else problem}")
+    return tuple(lines)
 
 
 def _sendable(value: Any) -> Any:

@@ -37,6 +37,7 @@ class Connected:
             token = os.environ.get(_TOKEN, "").strip() or None
         self._calls = Calls(url, token, user, password)
         self._options = options(self._calls.address, ca)
+        self._closed = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._calls.address.base!r})"
@@ -44,4 +45,6 @@ class Connected:
     def _prepared(self, ask: Ask) -> dict[str, Any]:
         from masquerade.library.client_http import request_options
 
+        if self._closed:
+            raise ParameterError("this client is closed; make another one to ask more")
         return request_options(self._calls.address, ask)

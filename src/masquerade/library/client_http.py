@@ -72,8 +72,10 @@ def _small(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def failure(error: httpx.HTTPError | httpx.StreamError, address: Address) -> PeerError:
-    """What went wrong on the way, in words that help. The library's own may be anything."""
+def failure(
+    error: httpx.HTTPError | httpx.StreamError, address: Address, *, answered: bool = True
+) -> PeerError:
+    """What went wrong on the way, before or after it began to answer, in words that help: the library's may be any."""
     tls = _tls_error(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
         return PeerRefused(
@@ -95,7 +97,10 @@ def failure(error: httpx.HTTPError | httpx.StreamError, address: Address) -> Pee
         return PeerUnreachable(COORDINATOR, f"{address.base} has fallen silent")
     if isinstance(error, httpx.ProxyError):
         return PeerUnreachable(COORDINATOR, f"{address.base} cannot be reached through the proxy that is set")
-    return PeerUnreachable(COORDINATOR, f"{address.base} breaks off in the middle of an answer")
+    if answered:
+        return PeerUnreachable(COORDINATOR, f"{address.base} breaks off in the middle of an answer")
+    hint = "" if address.secure else "; if it speaks TLS, its address begins with https://"
+    return PeerUnreachable(COORDINATOR, f"{address.base} hangs up without an answer{hint}")
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from masquerade.errors import PeerError, one_line
+
 PUBLISHED = "published"
 AWAITING_CLIENT = "awaiting_client"
 FINAL = frozenset({PUBLISHED, "refused", "failed", "cancelled", "expired"})
@@ -83,6 +85,13 @@ class Preview(_Answered, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
+class Missed(_Answered, frozen=True, kw_only=True):
+    """How far a table is from the wished quality; an `error` of None could not be measured."""
+
+    error: float | None = None
+    most_error: float | None = None
+
+
 class Session(_Answered, frozen=True, kw_only=True):
     """A request on its way."""
 
@@ -106,6 +115,11 @@ class Session(_Answered, frozen=True, kw_only=True):
     finished: datetime | None = None
     expires: datetime | None = None
     rows: int | None = None
+    failed_by: str | None = (
+        None  # the party through which it failed; empty: one of them, nobody can tell which
+    )
+    approvals: tuple[str, ...] = ()  # while it is negotiated: where a person has to approve it
+    missed: Missed | None = None  # while it awaits its client's word
 
     @property
     def final(self) -> bool:
@@ -128,6 +142,23 @@ class Session(_Answered, frozen=True, kw_only=True):
         if self.published or not self.final:
             return ()
         return self.reasons or (f"the session is {self.status}: {self.cause or 'no cause was told'}",)
+
+
+class SessionFailed(PeerError):
+    """A session failed because of a party; `peer` names it, `session` is how the session ended."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session.failed_by or "", "failed the session")
+        self.problems = tuple(map(one_line, session.problems))
+        self.args = ("\n".join(self.problems),)
+        self.session = session
+
+
+def unless_failed(session: Session) -> Session:
+    """The session; SessionFailed when a party could not be reached, was not who it should be, or broke the protocol."""
+    if session.status == "failed" and session.failed_by is not None:
+        raise SessionFailed(session)
+    return session
 
 
 class Offer(_Answered, frozen=True, kw_only=True):

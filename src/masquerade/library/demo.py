@@ -19,7 +19,7 @@ from masquerade.errors import AnswerIsNo, ParameterError, PeerUnreachable
 from masquerade.library.async_client import AsyncClient
 from masquerade.library.client_results import AWAITING_CLIENT, Event, Release, Session
 from masquerade.library.demo_folder import COORDINATOR, DemoFolder, demo_folder, write_scene
-from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS
+from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS, checked_people
 from masquerade.library.evaluation import OnStage, silent
 from masquerade.library.local_processes import local_processes, start_somewhere
 from masquerade.net.running import run_async
@@ -53,6 +53,7 @@ class Demo:
             "session": self.session.id,
             "table": str(self.folder.table),
             "report": str(self.folder.report),
+            "transcripts": str(self.folder.transcripts),
             "console": self.console,
             "passwords": str(self.folder.passwords_file),
         }
@@ -73,6 +74,7 @@ def run_demo(
     All processes have ended when this returns or raises.
     """
     _check_extras()
+    checked_people(people)  # before anything is written
     with demo_folder(path) as folder:
         on_stage(f"generating {people:,} people, certificates and configurations")
         write_scene(folder, people, seed)
@@ -135,6 +137,7 @@ async def _ask(folder: DemoFolder, url: str, token: str, on_stage: OnStage, on_e
         on_stage("downloading the release and its report")
         release = await client.download(session.id, folder.table)
         await client.report(session.id, folder.report)
+    folder.keep_transcripts()
     return Demo(folder, session, release, url)
 
 

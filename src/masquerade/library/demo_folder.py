@@ -5,6 +5,7 @@
     FOLDER/bank, insurer, clinic            a party: identity, trust, table, taxonomies, party.toml, state
     FOLDER/coordinator                      identity, trust, coordinator.toml, state
     FOLDER/analyst                          client.toml, token; then release.csv and report.html
+    FOLDER/transcripts                      NAME.audit.jsonl and NAME.pem: what each process noted of the session
     FOLDER/trusted                          the joined table that nobody has, with a job: for comparison
     FOLDER/logs                             what each process had to say
 
@@ -38,13 +39,13 @@ from masquerade.net.trust import TrustStore
 
 COORDINATOR = "coordinator"
 _MARK = "demo.json"
-_FOLDERS = (*HOLDINGS, COORDINATOR, "analyst", "trusted", "logs")
+_FOLDERS = (*HOLDINGS, COORDINATOR, "analyst", "transcripts", "trusted", "logs")
 # Every file that the demo and its processes write; a folder that ends with "/" is theirs as a whole.
 _OURS = (
     *("identity.pem", "key.pem", "trust/", "state/", "taxonomies/", "party.toml", "coordinator.toml"),
     *(holding.file for holding in HOLDINGS.values()),
     *("client.toml", "token", "release.csv", "report.html", "people.csv", "job.toml"),
-    *(f"{name}.log" for name in (*HOLDINGS, COORDINATOR)),
+    *(f"{name}.{kind}" for name in (*HOLDINGS, COORDINATOR) for kind in ("log", "audit.jsonl", "pem")),
 )
 
 
@@ -71,6 +72,11 @@ class DemoFolder:
         return self.path / "analyst" / "report.html"
 
     @property
+    def transcripts(self) -> Path:
+        """What each process noted of the session: every message by kind, size and digest."""
+        return self.path / "transcripts"
+
+    @property
     def logs(self) -> Path:
         """What the processes had to say."""
         return self.path / "logs"
@@ -91,6 +97,14 @@ class DemoFolder:
             (self.path / name / "party.toml").write_text(text, encoding="utf-8")
         text = coordinator_configuration(addresses[COORDINATOR], parties)
         (self.path / COORDINATOR / "coordinator.toml").write_text(text, encoding="utf-8")
+
+    def keep_transcripts(self) -> None:
+        """Copy the audit logs as they are now, each with the certificate that it is sealed with."""
+        for name in (*HOLDINGS, COORDINATOR):
+            own = self.path / name
+            # With its mode: an audit log is its owner's alone.
+            shutil.copy(own / "state" / "audit.jsonl", self.transcripts / f"{name}.audit.jsonl")
+            shutil.copy(own / "identity.pem", self.transcripts / f"{name}.pem")
 
     def invite(self, url: str, token: str, people: int) -> None:
         """Write what the analyst needs to ask for a table."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from masquerade.data.people import people_taxonomies
+from masquerade.data.people import MOST_PEOPLE, people_taxonomies
+from masquerade.errors import ParameterError
 from masquerade.library.local_configurations import Holding, toml_table
 
 ANALYST, ADMIN = "ana", "admin"
 PURPOSE = "research"
 LEAST_K = 10
+FEWEST_PEOPLE = 100
 
 # How each attribute may be generalised, as [attributes.NAME] of a job or of a party's configuration.
 _ATTRIBUTES = {
@@ -67,6 +69,15 @@ HOLDINGS: Mapping[str, Holding] = {
         sensitive=["disease"],
     ),
 }
+
+
+def checked_people(people: int) -> int:
+    """How many people to generate, if they can be."""
+    if not FEWEST_PEOPLE <= people <= MOST_PEOPLE:
+        raise ParameterError(
+            f"--people: must be a whole number from {FEWEST_PEOPLE:,} to {MOST_PEOPLE:,}; got {people:,}"
+        )
+    return people
 
 
 def request(people: int) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from masquerade.errors import ParameterError
 from masquerade.library.doctor import Check, error, fine, problems, warning
 from masquerade.net.identity import KEY_FILE, Identity, out_of_date
 from masquerade.net.trust import TrustStore
+from masquerade.report.wording import counted
 
-SOON = timedelta(days=30)
+SOON = timedelta(days=14)  # a trial's certificates are valid for 30: a fresh one is nothing to worry about
 
 
 def identity_checks(folder: Path, name: str | None) -> tuple[Identity | None, list[Check]]:
@@ -120,5 +121,5 @@ def _dated(name: str, whose: str, pem: bytes, renew: str) -> Check:
         return error(name, f"{whose} {problem}", renew)
     until = x509.load_pem_x509_certificate(pem).not_valid_after_utc
     left = until - datetime.now(UTC)
-    detail = f"{whose}: valid until {until:%Y-%m-%d} ({left.days} days)"
+    detail = f"{whose}: valid until {until:%Y-%m-%d} ({counted(left.days, 'day')})"
     return warning(name, detail, f"{renew} in time") if left < SOON else fine(name, detail)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from masquerade.errors import BadInput, MasqueradeError, NotAllowed, ParameterError, PeerError
@@ -48,11 +48,15 @@ def _coordinator(settings: ClientSettings, path: Path) -> Iterator[Check]:
             if not providers:
                 yield warning("providers", "nobody whom we may ask", "ask the parties' stewards for access")
             elif away:
-                yield warning("providers", f"{names}; away now: {', '.join(away)}", "their sessions wait")
+                yield warning(
+                    "providers",
+                    f"{names}; away now: {', '.join(away)}",
+                    "a request that needs one of them fails while it is away",
+                )
             else:
                 yield fine("providers", names)
             if settings.has_request:
-                yield from _request(client, path)
+                yield from _request(client, path, away)
     except NotAllowed as caught:
         yield error(
             "coordinator", f"{settings.url}: {caught}", "make a new token, and put it in place of the old one"
@@ -63,9 +67,18 @@ def _coordinator(settings: ClientSettings, path: Path) -> Iterator[Check]:
         yield from problems("coordinator", caught)
 
 
-def _request(client: Client, path: Path) -> Iterator[Check]:
+def _request(client: Client, path: Path, away: Sequence[str]) -> Iterator[Check]:
     preview = client.preview(path)
-    if not preview.problems:
+    missing = [party for party in preview.parties if party in away]
+    if missing and not preview.problems:
+        one = len(missing) == 1
+        yield unreachable(
+            "request",
+            f"needs {', '.join(missing)}, which {'does' if one else 'do'} not answer the coordinator now: the session "
+            "would fail",
+            f"ask again once {'it is' if one else 'they are'} back",
+        )
+    elif not preview.problems:
         yield fine("request", f"can be asked of {', '.join(preview.parties) or 'the parties'}")
     for problem in preview.problems:
-        yield error("request", problem, f"correct [request] in {path}")
+        yield error("request", problem)  # which names the key that is to be corrected

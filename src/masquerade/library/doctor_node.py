@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from masquerade.errors import BadInput, MasqueradeError
 from masquerade.library.doctor import Check, OnStage, error, fine, problems
-from masquerade.library.doctor_certificates import https_checks, identity_checks, mode_checks, trust_checks
-from masquerade.library.doctor_peers import peer_checks
-from masquerade.library.doctor_state import database_checks, state_checks
+from masquerade.library.doctor_certificates import https_checks, identity_checks, trust_checks
+from masquerade.library.doctor_peers import other_parties, peer_checks
+from masquerade.library.doctor_state import database_checks, ledger_checks, state_checks
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity
 from masquerade.net.running import run_async
 from masquerade.net.trust import TrustStore
+from masquerade.report.wording import counted
 
 if TYPE_CHECKING:
     from masquerade.service.node.settings import DatasetSettings
@@ -29,7 +28,8 @@ def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iter
 
     try:
         settings = read_settings(path)
-        yield fine("configuration", f"{path}: party {settings.name}, {len(settings.datasets)} datasets")
+        held = counted(len(settings.datasets), "dataset")
+        yield fine("configuration", f"{path}: party {settings.name}, {held}")
     except MasqueradeError as caught:
         settings = None
         yield from problems("configuration", caught, BadInput.exit_code)
@@ -42,13 +42,19 @@ def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iter
     state = path.parent / _text(content, "state", "state")
     on_stage("reading the audit log")
     yield from state_checks(state, identity)
-    yield from _secrets(state)
+    datasets = content.get("datasets")
+    yield from ledger_checks(state, map(str, datasets) if isinstance(datasets, dict) else ())
     if settings is not None:
         for name, dataset in settings.datasets.items():
             on_stage(f"reading {name}")
             yield from _dataset(settings.name, dataset)
     on_stage(f"asking {coordinator}")
-    yield from _peers(peers, identity, trust)
+    found = list(_peers(peers, identity, trust))
+    yield from found
+    answers = any(check.name == f"peer {coordinator}" and check.status == "ok" for check in found)
+    if identity is not None and trust is not None and answers:
+        folder = path.parent / _text(content, "trust", "identity/trust")
+        yield from run_async(other_parties(coordinator, peers[coordinator], identity, trust, folder))
 
 
 def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[Check]:
@@ -74,7 +80,8 @@ def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -
         yield from https_checks(*files)
     else:
         yield fine("https", "plain HTTP, for this machine alone")
-    on_stage(f"asking {', '.join(peers)}")
+    if peers:
+        on_stage(f"asking {', '.join(peers)}")
     yield from _peers(peers, identity, trust)
 
 
@@ -83,7 +90,8 @@ def _coordinator_file(path: Path, content: dict[str, Any]) -> Iterator[Check]:
 
     try:
         settings = Settings.of(content, path)
-        yield fine("configuration", f"{path}: coordinator {settings.name}, {len(settings.parties)} parties")
+        parties = counted(len(settings.parties), "party", "parties")
+        yield fine("configuration", f"{path}: coordinator {settings.name}, {parties}")
     except MasqueradeError as caught:
         yield from problems("configuration", caught, BadInput.exit_code)
 
@@ -110,19 +118,13 @@ def _peers(peers: Mapping[str, str], identity: Identity | None, trust: TrustStor
     yield from run_async(peer_checks(addresses, identity, trust))
 
 
-def _secrets(state: Path) -> Iterator[Check]:
-    for path in sorted((state / "secrets").glob("*.key")):
-        yield from (check for check in mode_checks("secret", path) if check.status != "ok")
-
-
 def _dataset(party: str, settings: DatasetSettings) -> Iterator[Check]:
     """Read the table as a session would; its snapshot is taken with a key that is thrown away."""
     from masquerade.service.node.datasets import Dataset
 
     name = f"dataset {settings.name}"
     try:
-        with _without_log():
-            reading = Dataset(party, settings, secrets.token_bytes(32)).check()
+        reading = Dataset(party, settings, secrets.token_bytes(32)).check()
     except MasqueradeError as caught:
         yield from problems(name, caught)
         return
@@ -130,22 +132,8 @@ def _dataset(party: str, settings: DatasetSettings) -> Iterator[Check]:
     if not len(reading.table):
         yield error(name, "no record", "correct its source or its query")
         return
-    yield fine(
-        name, f"{len(reading.table):,} records, {columns} columns, identifiers unique, taxonomies cover it"
-    )
-
-
-@contextmanager
-def _without_log() -> Iterator[None]:
-    """What the log would tell, the check tells; and standard output is for the checks."""
-    import structlog
-
-    before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    try:
-        yield
-    finally:
-        structlog.configure(**before)
+    size = f"{counted(len(reading.table), 'record')}, {counted(columns, 'column')}"
+    yield fine(name, f"{size}, identifiers unique, taxonomies cover it")
 
 
 def _text(content: Mapping[str, Any], key: str, default: str) -> str:

@@ -1,19 +1,24 @@
-"""The doctor's look at peers: whether they answer over mutual TLS, what their clocks say, which protocol they speak."""
+"""The doctor's look at peers: whether they answer over mutual TLS, what their clocks say, which protocol they speak.
+
+A party knows only its coordinator's address. Of the other parties it compares the certificates with what the
+coordinator knows; whether they can be reached from here, and whether they know us, is for a session to show.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from masquerade import __version__
-from masquerade.errors import MasqueradeError, PeerError
+from masquerade.errors import MasqueradeError, PeerError, one_line
 from masquerade.library.doctor import Check, error, fine, unreachable, warning
 from masquerade.net.channel import PROTOCOL_VERSION, Node
 from masquerade.net.identity import Identity
 from masquerade.net.probe import Finding, explain, probe
 from masquerade.net.trust import TrustStore
-from masquerade.service.control import Health
+from masquerade.service.control import Health, Parties
 from masquerade.service.mutual_tls import PeerHttp
 
 PATIENCE = 5.0  # seconds for one answer
@@ -47,6 +52,52 @@ async def _peer(name: str, address: str, identity: Identity, trust: TrustStore) 
     except MasqueradeError as caught:  # it answers, and refuses
         told_by_it = str(caught).removeprefix(f"party {name}: ")
         return [unreachable(f"peer {name}", f"at {address}: {told_by_it}", "its log says why")]
+
+
+async def other_parties(
+    coordinator: str, address: str, identity: Identity, trust: TrustStore, folder: Path
+) -> list[Check]:
+    """Whether the peers of our sessions are in our trust store with the certificates that contracts will name.
+
+    The coordinator is asked for the fingerprints that it knows. They are compared, and nothing is taken over.
+    """
+    try:
+        async with PeerHttp(coordinator, address, identity, trust, timeout=PATIENCE) as line:
+            told: Parties = await line.call("GET", "/v1/parties", answer=Parties)
+    except MasqueradeError as caught:  # one of an older version does not know the question
+        problem = one_line(str(caught).removeprefix(f"party {coordinator}: "))
+        return [
+            warning(
+                "peers",
+                f"{coordinator} does not tell whom it knows: {problem}",
+                "compare your trust store with the other parties' stewards by hand",
+            )
+        ]
+    others = {name: each for name, each in sorted(told.fingerprints.items()) if name != identity.name}
+    checks = [_compared(name, known, coordinator, trust, folder) for name, known in others.items()]
+    return checks or [warning("peers", f"{coordinator} has no other party", "a session needs two at least")]
+
+
+def _compared(name: str, known: str, coordinator: str, trust: TrustStore, folder: Path) -> Check:
+    name, known = one_line(name), one_line(known)  # another machine says so
+    file = folder / f"{name}.pem"
+    if name not in trust.names:
+        return warning(
+            f"peer {name}",
+            f"is not in {folder}: no session together with it",
+            f"to compute with it, get its certificate from its steward, compare its fingerprint ({coordinator} knows "
+            f"{known}), and save it as {file}",
+        )
+    ours = trust.fingerprint(name)
+    if ours != known:
+        return error(
+            f"peer {name}",
+            f"its certificate in {file} has the fingerprint {ours}, and {coordinator} knows {known}: no contract with "
+            "it can be signed here",
+            f"ask the steward of {name} which of the two is right, and replace {file}, or tell the operator of "
+            f"{coordinator}",
+        )
+    return fine(f"peer {name}", f"has the certificate here that {coordinator} knows, too")
 
 
 def _heard(name: str, address: str, health: Health, before: float, after: float) -> list[Check]:

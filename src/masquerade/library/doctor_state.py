@@ -1,4 +1,4 @@
-"""The doctor's look at what is kept: state folder, disk, audit log, database. Nothing is changed by looking."""
+"""The doctor's look at what is kept: state folder, disk, audit log, ledger, database. Nothing is changed by looking."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -14,8 +14,12 @@ from urllib.parse import quote
 from masquerade.data.database_url import PostgresUrl, sqlite_path
 from masquerade.errors import MasqueradeError, one_line
 from masquerade.library.doctor import Check, error, fine, problems, warning
+from masquerade.library.doctor_certificates import mode_checks
 from masquerade.net.identity import Identity
+from masquerade.report.wording import counted
 from masquerade.service.audit_verify import verify
+from masquerade.service.ledger import Ledger
+from masquerade.service.node.state import State
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -71,7 +75,7 @@ def _audit(path: Path, identity: Identity | None) -> Iterator[Check]:
                 "keep the file as it is, and find out who changed it",
             )
             return
-        detail = f"whole: {found.records} records, {found.sessions} sessions"
+        detail = f"whole: {counted(found.records, 'record')}, {counted(found.sessions, 'session')}"
         if identity is None or not found.seals:
             yield fine("audit", f"{detail}; its seals are not checked")
             return
@@ -87,6 +91,25 @@ def _audit(path: Path, identity: Identity | None) -> Iterator[Check]:
             f"{detail}; with our certificate, line {sealed.first_bad}: {sealed.problem}",
             "if the certificate was renewed, give all of them to `masquerade audit verify`",
         )
+
+
+def ledger_checks(folder: Path, datasets: Iterable[str]) -> Iterator[Check]:
+    """A party's ledger, whole; and the secrets by which it knows what it has released, there and closed to others."""
+    state = State(folder)
+    try:
+        ledger = Ledger.load(state.ledger)
+    except MasqueradeError as caught:
+        advice = (
+            "keep it as it is, and find out who changed it; until it is restored nothing is offered or signed"
+        )
+        yield from (error("ledger", problem, advice) for problem in caught.problems)
+    else:
+        count = len(ledger.records)
+        yield fine("ledger", f"whole: {count} release{'' if count == 1 else 's'}")
+        lost = (state.lost_secret(name, ledger.releases(name)) for name in datasets)
+        yield from (error("secret", problem) for problem in lost if problem is not None)
+    for path in sorted((folder / "secrets").glob("*.key")):
+        yield from (check for check in mode_checks("secret", path) if check.status != "ok")
 
 
 def database_checks(url: str, base: Path) -> Iterator[Check]:

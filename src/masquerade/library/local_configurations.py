@@ -49,7 +49,8 @@ class Holding:
         at = f"datasets.{self.dataset}"
         source = [f"source = {_toml(self.file)}"]
         if self.file.endswith(".db"):
-            query = f"SELECT * FROM {self.dataset}"  # noqa: S608 - a name of ours, for a file of ours
+            # Names of ours, for a file of ours. The order of the rows belongs to a snapshot.
+            query = f"SELECT * FROM {self.dataset} ORDER BY {self.id}"  # noqa: S608
             source = [f"source = {_toml(f'sqlite:///{self.file}')}", f"query = {_toml(query)}"]
         lines = [
             f"name = {_toml(party)}",

@@ -2,32 +2,32 @@
 
 An offer contains what was wished, so a party answers a counter-offer as it answers a request. To answer its own offer
 adds nothing: that is why a negotiation ends. Before a party signs, `accepts` holds the finished deal, which others have
-put together, against the policy once more.
+put together, against the policy once more. The reasons themselves are in reservations.py and ledger.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from masquerade.errors import ParameterError, hint
+from masquerade.errors import ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import (
     EVERYBODY,
     Collaboration,
     Contribution,
-    read_requirement,
     refuse_distant_sensitive,
     written_requirement,
 )
-from masquerade.service.card import FLAT, SchemaCard, unknown_column
+from masquerade.service.card import SchemaCard
 from masquerade.service.horizontal import collaboration_of
 from masquerade.service.ledger import Ledger, Released, objections
-from masquerade.service.policy import ANY, Policy
+from masquerade.service.policy import Policy
 from masquerade.service.request import Request
+from masquerade.service.reservations import against_request, against_snapshot, triggered
 from masquerade.service.terms import Axis, Deal, Price, Provision, read_parts, strictest
 
 ANOTHER_SNAPSHOT = "the deal is about another snapshot or schema than the one offered"
@@ -101,13 +101,9 @@ def answer(
             [m, *(each.collaboration.m for each in released if request.is_horizontal and each.collaboration)]
         )
     reasons = [
-        *_about_people(policy, request),
-        *_about_protocol(policy, request, load),
-        *_about_columns(policy, request, card, mine),
-        *_about_snapshot(policy, card, ledger, load),
+        *against_request(policy, request, card, mine, load.now, axes),
+        *against_snapshot(policy, card, ledger, load.now),
     ]
-    if request.is_horizontal:
-        reasons += _about_providers(policy, request, card, axes)
     if not policy.allow_rerelease:
         reasons += objections(
             released,
@@ -252,102 +248,8 @@ def _insisted(policy: Policy, request: Request, mine: Sequence[Contribution]) ->
     """What was wished, with a k that is large enough over every QID, and what the policy adds."""
     wanted = set(request.attributes)
     own = [column.name for column in mine if column.role == "attribute"]
-    parts = [*request.privacy, *(part for part, _ in _triggered(policy, request, own) if part is not None)]
+    parts = [*request.privacy, *(part for part, _ in triggered(policy, request, own) if part is not None)]
     qids = [part.qid for part in parts]
     qids += [pattern.qid for pattern in policy.patterns if wanted >= set(pattern.qid)]
     qids += [tuple(own)] if own else []  # nothing of this party's is released outside a QID
     return strictest([*parts, *(KAnonymity(qid, policy.least(qid)) for qid in qids)])
-
-
-def _triggered(
-    policy: Policy, request: Request, own: Sequence[str]
-) -> Iterator[tuple[GroupRequirement | None, GroupRequirement]]:
-    """The models whose sensitive attribute is released, over the wanted part of their QID; None when none is."""
-    for model in policy.models:
-        if model.sensitive in request.released:
-            wanted = own if ANY in model.qid else [name for name in model.qid if name in request.attributes]
-            qid = [name for name in wanted if name != model.sensitive]
-            yield (read_requirement(written_requirement(model) | {"qid": qid}) if qid else None), model
-
-
-def _about_people(policy: Policy, request: Request) -> Iterator[str]:
-    if not policy.allows_user(request.user):
-        yield f'user "{request.user}" may not ask'
-    for name in request.receivers:
-        if name != request.user and not policy.allows_user(name):
-            yield f'recipient "{name}" may not be given a release'
-    if not policy.allows_purpose(request.purpose or ""):
-        advice = hint(request.purpose or "", policy.purposes)
-        allowed = ", ".join(policy.purposes) or "none"
-        yield f'purpose "{request.purpose}" is not allowed{advice}; allowed: {allowed}'
-
-
-def _about_protocol(policy: Policy, request: Request, load: Load) -> Iterator[str]:
-    if request.adversary not in policy.adversaries:
-        yield f'adversary "{request.adversary}" is not allowed; allowed: {", ".join(policy.adversaries)}'
-    if request.argmax not in policy.argmax:
-        yield f'argmax "{request.argmax}" is not allowed; allowed: {", ".join(policy.argmax)}'
-    if request.deadline is not None and request.deadline <= load.now:
-        yield "the request's deadline has passed"
-
-
-def _about_columns(
-    policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution]
-) -> Iterator[str]:
-    if not mine:
-        yield f"{card.dataset} has none of the wanted columns"
-    for name, party in sorted(request.providers.items()):
-        if party == card.party and card.column(name) is None:
-            yield unknown_column(card, name)
-    if card.identifier in request.released:
-        yield f'"{card.identifier}" identifies people; it is never released'
-    raw = {column.name for column in mine if column.role != "attribute"}
-    for name in sorted(raw & {name for part in request.privacy for name in part.qid}):
-        yield f'"{name}" is sensitive and released as it is; it cannot be in a QID'
-    named = request.class_name
-    if named is not None and request.providers.get(named, card.party) == card.party:
-        column = card.column(named)
-        if column is not None and column.role == "attribute":
-            yield f'"{named}" is an attribute and generalised; it cannot be the class, which is released as it is'
-    own = [column.name for column in mine if column.role == "attribute"]
-    for part, model in _triggered(policy, request, own):
-        if part is None:
-            yield f"{model.model} on {model.sensitive} is required, and no attribute of its QID is wanted"
-
-
-def _about_providers(
-    policy: Policy, request: Request, card: SchemaCard, axes: Sequence[Axis]
-) -> Iterator[str]:
-    """What stands against publishing together with others who have the same columns."""
-    if policy.least_m is None:
-        yield (
-            f"{card.dataset} takes part in vertical sessions only: its policy has no least_m, "
-            "the number of colluding providers that a horizontal release must withstand"
-        )
-    if request.third_party not in policy.third_party:
-        yield f'third_party "{request.third_party}" is not allowed; allowed: {", ".join(policy.third_party)}'
-    if request.parties and card.party not in request.parties:
-        yield f"is none of the parties that are to publish together: {', '.join(request.parties)}"
-    for name in request.released:
-        if card.column(name) is None:
-            yield unknown_column(card, name)
-    if request.third_party == "secure":
-        for axis in axes:
-            if axis.taxonomy == FLAT and axis.name in request.attributes:
-                yield (
-                    f'"{axis.name}" has a flat taxonomy, which is made of all providers\' values; '
-                    'third_party = "secure" keeps those apart: it needs a taxonomy file'
-                )
-
-
-def _about_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, load: Load) -> Iterator[str]:
-    if card.snapshot is None:
-        yield f"{card.dataset} has not been read yet: there is no snapshot to commit to"
-        return
-    other = ledger.last_of_others(card.dataset, card.snapshot)
-    if other is not None and load.now - other.time < policy.least_snapshot_interval:
-        wait = policy.least_snapshot_interval - (load.now - other.time)
-        yield (
-            f"another snapshot of {card.dataset} was released {load.now - other.time} seconds ago; "
-            f"a new one is released {wait} seconds from now at the earliest"
-        )

@@ -9,7 +9,8 @@
     GET    /v1/sessions/{contract}          -> Progress
     DELETE /v1/sessions/{contract}          -> Progress
 
-are a node's; the coordinator has `/v1/health`, and `POST /v1/datasets` where nodes push what they publish. None of
+are a node's; the coordinator has `/v1/health`, `POST /v1/datasets` where nodes push what they publish, and
+`GET /v1/parties` (Parties), with which a node compares its trust store; nobody takes a certificate from it. None of
 these messages holds a value of a table. Whoever is at the other end is known by its pinned certificate.
 """
 
@@ -51,6 +52,12 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     party: str
     datasets: tuple[PublishedDataset, ...]
     replaced: tuple[str, ...] = ()
+
+
+class Parties(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The coordinator's parties, each with the fingerprint of the certificate that it pinned: what contracts name."""
+
+    fingerprints: dict[str, str]
 
 
 class AskOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

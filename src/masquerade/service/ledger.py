@@ -1,23 +1,25 @@
 """What a party has released from which snapshot: JSON lines beside the dataset, and the questions a policy asks them.
 
 A line is written **before** the columns are handed in: what is not in the ledger has not left. A line without its end
-was not finished, so its release never started; it is overlooked, and the next line replaces it.
+was not finished, so its release never started; it is overlooked, and the next line replaces it. ledger_chain.py finds
+lines that were changed or removed.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 
-from masquerade.errors import DataError
+from masquerade.errors import ParameterError, one_line
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Collaboration
 from masquerade.service.canonical import canonical
+from masquerade.service.ledger_chain import append_line, read_chain
 from masquerade.service.terms import Deal, read_parts
 
 
@@ -62,37 +64,19 @@ class Ledger:
         """The ledger with one more line."""
         return Ledger((*self.records, record))
 
+    def releases(self, dataset: str) -> int:
+        """How often a dataset took part, whatever its snapshot."""
+        return sum(each.dataset == dataset for each in self.records)
+
     @classmethod
     def load(cls, path: Path) -> Self:
-        """The ledger in a file; an empty one where there is no file yet."""
-        try:
-            *lines, _unfinished = path.read_bytes().split(b"\n")
-        except FileNotFoundError:
-            return cls()
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-        return cls(tuple(_read(path, number, line) for number, line in enumerate(lines, start=1)))
+        """The ledger in a file, an empty one where there is none yet; DataError names the line that is wrong."""
+        return cls(read_chain(path, _read).records)
 
 
 def append(path: Path, record: Released) -> None:
     """Add one line, and return once it is on the disk. One writer at a time: the party node."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "r+b") as file:
-            kept = file.read().rfind(b"\n") + 1  # an unfinished line goes
-            file.truncate(kept)
-            file.seek(kept)
-            file.write(canonical(record) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        if kept == 0:  # a new file is only there for good once its folder knows it
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+    append_line(path, canonical(record), _read)
 
 
 def record_of(deal: Deal, party: str, time: int) -> Released:
@@ -177,11 +161,14 @@ def _about_providers(
     return found
 
 
-def _read(path: Path, number: int, line: bytes) -> Released:
+@lru_cache(maxsize=1 << 14)  # the ledger is read for every answer, and hardly changes
+def _read(line: bytes) -> Released:
     try:
-        return msgspec.json.decode(line, type=Released)
-    except msgspec.MsgspecError as error:
-        raise DataError(f"{path}: line {number}: not a ledger's record: {error}") from None
+        record = msgspec.json.decode(line, type=Released)
+        _ = record.parts  # what nobody can read is told now
+    except (msgspec.MsgspecError, ParameterError) as error:
+        raise ValueError(f"not a ledger's record: {one_line(str(error))}") from None
+    return record
 
 
 def _qids(parts: Iterable[GroupRequirement]) -> set[frozenset[str]]:

@@ -156,6 +156,7 @@ def _bound(host: str, port: int, address: str) -> socket.socket:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(place)
+            listening.listen()  # now, not when the server starts: until then the port could be bound once more
         except BaseException:
             listening.close()
             raise

@@ -151,6 +151,8 @@ def _conflicts(
         yield from _about_holders(request, offers, complete=complete)
         yield from _about_class(request, offers, complete=complete)
     records = _records(request, offers)
+    if records is not None and (complete or not request.is_horizontal):
+        yield from _about_size(request, offers, joint, records)
     price = cost((offer.price for offer in offers), records)
     if price > request.budget:
         each = ", ".join(f"{offer.party} {cost([offer.price], records)}" for offer in offers)
@@ -182,6 +184,20 @@ def _about_roles(
     for part, reason in refuse_distant_sensitive(joint, {column.name: column.holder for column in columns}):
         for who in _asking(part, request, offers):
             yield who, reason
+
+
+def _about_size(
+    request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], records: int
+) -> Iterator[tuple[str, str]]:
+    """A group of k records needs k records: where the parties' numbers show that they lack them, nobody tries."""
+    fewest = next(offer.party for offer in offers if request.is_horizontal or offer.records == records)
+    have = f"{fewest} has at most {records} records, and no more can be common"
+    have = f"the parties have at most {records} records together" if request.is_horizontal else have
+    for part in joint:
+        k = part.parameters().get("k")
+        if isinstance(k, int) and k > records:
+            for who in _asking(part, request, offers):
+                yield who, f"{part} cannot be reached: {have}"
 
 
 def _asking(part: GroupRequirement, request: Request, offers: Sequence[Offer]) -> list[str]:

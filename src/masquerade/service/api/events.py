@@ -163,6 +163,9 @@ async def events(
     caller: Asking,
     coordinator: Service,
     after: Annotated[int, Query(ge=0, le=_LARGEST, description="only those that follow this number")] = 0,
+    limit: Annotated[
+        int, Query(ge=1, le=MOST_EVENTS, description="at most so many items of a page; a stream has them all")
+    ] = MOST_EVENTS,
     last_event_id: Annotated[
         int | None,
         Header(ge=0, le=_LARGEST, description="the same, as a listener tells it that connects again"),
@@ -172,8 +175,8 @@ async def events(
     start = max(after, last_event_id or 0)
     if "text/event-stream" in request.headers.get("accept", ""):
         return await _stream(request.app.state.streams, coordinator, caller, id, start)
-    found = await anyio.to_thread.run_sync(coordinator.events, caller.user, id, start, MOST_EVENTS)
-    full = len(found) >= MOST_EVENTS
+    found = await anyio.to_thread.run_sync(coordinator.events, caller.user, id, start, limit)
+    full = len(found) >= limit
     return Events(items=[_answer(each) for each in found], next=found[-1].number if full else None)
 
 

@@ -34,7 +34,7 @@ class Ready(Answer):
     """Whether work can be done."""
 
     status: str = Field(description="ready, or not ready")
-    database: str = Field(description="ok, or what is wrong with it")
+    database: str = Field(description="ok, does not answer, or cannot be written")
     parties: int = Field(description="how many parties there are")
     reachable: int = Field(description="how many of them answered when they were last asked")
     queue: int | None = Field(description="how many sessions wait for their turn; null: not known")

@@ -35,6 +35,8 @@ from masquerade.errors import (
     one_line,
 )
 from masquerade.service.api.surface import allowed_methods
+from masquerade.service.faults import must_be
+from masquerade.service.store import is_outage
 
 MEDIA_TYPE = "application/problem+json"
 _LONGEST = 1_000  # signs of one problem
@@ -136,9 +138,13 @@ class LastResort:
         except ClientDisconnect:
             return  # nobody is there to be told
         except Exception as error:
-            _note(error)
+            if is_outage(error):
+                answer = _away(error)
+            else:
+                _note(error)
+                answer = problem(500, [_BUG])
             if not started:  # otherwise the connection is cut, and whoever reads knows that it is not whole
-                await problem(500, [_BUG])(scope, receive, send)
+                await answer(scope, receive, send)
 
 
 _BUG = "this is a mistake of ours; the log of the coordinator says where"
@@ -175,7 +181,14 @@ async def _explained(_request: Request, error: Exception) -> Response:
 
 
 async def _no_database(_request: Request, error: Exception) -> Response:
-    _note(error)
+    if is_outage(error):
+        return _away(error)
+    _note(error)  # a statement that is wrong
+    return problem(500, [_BUG])
+
+
+def _away(error: Exception) -> Response:
+    _log.error("no database", error=type(error).__name__)  # what it says, the background work tells once
     return problem(503, ["the database does not answer; try again"], {"Retry-After": "5"})
 
 
@@ -188,13 +201,11 @@ def _line(fault: Mapping[str, Any]) -> str:
     where = f"{place} {key}" if place != "body" else key or "body"
     if fault["type"] == "extra_forbidden":
         return f"{where}: unknown key"
-    if fault["type"] == "value_error":
-        return f"{where}: {fault['ctx']['error']}"  # our own words
-    if place == "body" and not key:
+    if place == "body" and not key and fault["type"] != "value_error":
         return "body: must be a JSON object, sent with Content-Type: application/json"
     if fault["type"] == "missing":
         return f"{where}: missing"
-    return f"{where}: {fault['msg']}"
+    return f"{where}: {must_be(fault)}"
 
 
 def unknown_parameter(name: str, known: Sequence[str]) -> str:

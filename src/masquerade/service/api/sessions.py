@@ -14,9 +14,17 @@ from masquerade.service.api.problems import told
 from masquerade.service.api.request_body import RequestBody, RequestChange
 from masquerade.service.api.shapes import Answer, Body, Limit, Moment, page
 from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.coordinator.standing import Standing
 from masquerade.service.store import Offer, Session, Status, User
 
 router = APIRouter(tags=["sessions"])
+
+
+class Missed(Answer):
+    """How far a table is from the wished quality."""
+
+    error: float | None = Field(description="the classification error; null: it could not be measured")
+    most_error: float | None = Field(description="the one that was wished at most")
 
 
 class SessionAnswer(Answer):
@@ -43,7 +51,21 @@ class SessionAnswer(Answer):
     started: Moment | None = Field(description="when the last attempt began")
     finished: Moment | None = Field(description="when it ended")
     expires: Moment | None = Field(description="until when it may wait")
-    rows: int | None = Field(description="how many rows were published; null: none, or not told here")
+    rows: int | None = Field(
+        description="how many rows were published; null: none, no longer kept, or not for you"
+    )
+    failed_by: str | None = Field(
+        description="the party through which it failed: it could not be reached, was not who it should be, or broke"
+        " the protocol; empty: one of them, and nobody can tell which; null: it did not fail, not through a party, or"
+        " that is no longer known",
+        examples=["bank"],
+    )
+    approvals: list[str] = Field(
+        description="while it is negotiated: the parties where a person has to approve it before they sign"
+    )
+    missed: Missed | None = Field(
+        description="while it awaits its client's word: by how much the wished quality is missed"
+    )
 
 
 class Sessions(Answer):
@@ -96,7 +118,7 @@ def ask(request: RequestBody, user: Someone, coordinator: Service, response: Res
     """Ask for a table. The session begins at once; its course is told by its events."""
     made = coordinator.ask(user, request)
     response.headers["Location"] = f"/api/v1/sessions/{made.id}"
-    return _answer(coordinator, made)
+    return _answer(coordinator, user, made)
 
 
 @router.get("/sessions", responses=told(401, 403, 404, 422, 429, 500, 503))
@@ -113,14 +135,15 @@ def sessions(
     """The sessions that concern you, the newest first."""
     found = coordinator.sessions(user, status=status, limit=limit + 1, after=after, everyone=everyone)
     items, more = page(found, limit)
-    return Sessions(items=[_answer(coordinator, each) for each in items], next=items[-1].id if more else None)
+    standing = coordinator.standings(user, items)
+    told = [_told(each, standing[each.id]) for each in items]
+    return Sessions(items=told, next=items[-1].id if more else None)
 
 
 @router.get("/sessions/{id}", responses=told(401, 404, 422, 429, 500, 503))
 def session(id: SessionId, user: Someone, coordinator: Service) -> SessionAnswer:
     """A session: for its client, its recipients and admins. For all others there is none."""
-    found = coordinator.session(user, id)
-    return _answer(coordinator, found, _rows(coordinator, user, found))
+    return _answer(coordinator, user, coordinator.session(user, id))
 
 
 @router.get("/sessions/{id}/offers", responses=told(401, 404, 422, 429, 500, 503))
@@ -141,7 +164,7 @@ def contract(id: SessionId, user: Someone, coordinator: Service) -> dict[str, An
 @router.post("/sessions/{id}/cancel", responses=told(401, 403, 404, 409, 422, 429, 500, 503))
 def cancel(id: SessionId, user: Someone, coordinator: Service) -> SessionAnswer:
     """End a session wherever it stands. One that has ended stays as it is (409)."""
-    return _answer(coordinator, coordinator.cancel(user, id))
+    return _answer(coordinator, user, coordinator.cancel(user, id))
 
 
 @router.post("/sessions/{id}/decision", responses=told(401, 403, 404, 409, 413, 422, 429, 500, 503))
@@ -155,19 +178,14 @@ def decide(id: SessionId, body: Decision, user: Someone, coordinator: Service) -
         decided = coordinator.withdraw(user, id)
     else:
         decided = coordinator.relax(user, id, body.request)
-    return _answer(coordinator, decided, _rows(coordinator, user, decided))
+    return _answer(coordinator, user, decided)
 
 
-def _rows(coordinator: Coordinator, user: User, session: Session) -> int | None:
-    if session.status is not Status.PUBLISHED:
-        return None
-    try:
-        return coordinator.release(user, session.id).rows
-    except NotFound:  # it is no longer kept, or not for this admin
-        return None
+def _answer(coordinator: Coordinator, user: User, session: Session) -> SessionAnswer:
+    return _told(session, coordinator.standings(user, [session])[session.id])
 
 
-def _answer(coordinator: Coordinator, session: Session, rows: int | None = None) -> SessionAnswer:
+def _told(session: Session, standing: Standing) -> SessionAnswer:
     return SessionAnswer(
         id=session.id,
         client=session.client,
@@ -176,7 +194,7 @@ def _answer(coordinator: Coordinator, session: Session, rows: int | None = None)
         purpose=session.purpose,
         status=session.status,
         cause=session.cause,
-        reasons=list(coordinator.reasons(session)),
+        reasons=list(standing.reasons),
         attempts=session.attempts,
         attempt_limit=session.attempt_limit,
         request=dict(session.request),
@@ -188,7 +206,12 @@ def _answer(coordinator: Coordinator, session: Session, rows: int | None = None)
         started=session.started,
         finished=session.finished,
         expires=session.expires,
-        rows=rows,
+        rows=standing.rows,
+        failed_by=standing.failed_by,
+        approvals=list(standing.approvals),
+        missed=Missed(**{key: standing.missed.get(key) for key in Missed.model_fields})
+        if standing.missed is not None
+        else None,
     )
 
 

@@ -135,6 +135,8 @@ class Attempt:
                 release = working.result()
                 await watch.until_settled(show, _GRACE)
                 return Assembled(self.session, self.contract, release, watch.known)
+            if looking.done():
+                looking.result()  # a failure of our own is no party's
         except MasqueradeError as error:
             ours = error
         finally:

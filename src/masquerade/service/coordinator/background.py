@@ -7,14 +7,14 @@ itself every second. What it knows is in the store: after a restart it goes on f
 from __future__ import annotations
 
 import asyncio
-import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import structlog
 
-from masquerade.errors import Conflict, MasqueradeError, PeerError
+from masquerade.errors import Conflict, MasqueradeError, ParameterError, PeerError
 from masquerade.service.audit import AuditLog
 from masquerade.service.coordinator import housekeeping, metrics
 from masquerade.service.coordinator.bargaining import Bargaining
@@ -22,9 +22,11 @@ from masquerade.service.coordinator.cache import serve_from_cache
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.links import Links
 from masquerade.service.coordinator.party_server import party_app
+from masquerade.service.coordinator.patience import Patience
 from masquerade.service.coordinator.runs import Runs
+from masquerade.service.coordinator.sole import Replaced
 from masquerade.service.mutual_tls import serve
-from masquerade.service.store import COMPUTING, WAITING, Session, Status
+from masquerade.service.store import COMPUTING, WAITING, Session, Status, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -32,6 +34,7 @@ LOOK_EVERY = 1.0  # seconds
 _NEGOTIATIONS = 64  # at once
 _BARGAINED = (Status.REQUESTED, Status.NEGOTIATING, Status.AGREED)
 _KEEP_HOUSE_EVERY = 30.0
+_LONGEST_STUMBLE = 30.0  # seconds until a session is taken up again that could not be stored
 _LAST_CALLS = 3.0  # seconds for calls that are under way when we are stopped
 
 
@@ -44,7 +47,7 @@ class Background:
         self._bargaining: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._pulling: set[asyncio.Task[None]] = set()
-        self._held: dict[str, float] = {}  # parties that are left alone until then
+        self._stumbled: Counter[str] = Counter()  # how often a session met a database that was away
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -53,28 +56,38 @@ class Background:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """As long as the block runs."""
+        """As long as the block runs, and alone; Replaced ends the block when another coordinator took our place."""
+        with self._coordinator.sole.held():
+            try:
+                async with asyncio.TaskGroup() as group, self._working(group):
+                    yield
+            except BaseExceptionGroup as several:  # one: the block's own error, or that we were replaced
+                raise several.exceptions[0] from None
+
+    @asynccontextmanager
+    async def _working(self, group: asyncio.TaskGroup) -> AsyncIterator[None]:
         own, coordinator = self._settings, self._coordinator
         audit = AuditLog(own.audit, own.identity)
         links = Links(own, coordinator.directory)
         self._wake.attach()
         try:
+            await asyncio.to_thread(coordinator.directory.register)
             await asyncio.to_thread(housekeeping.after_restart, coordinator)
             app = party_app(own, coordinator.directory, self._wake)
-            async with links, serve(app, own.party_address, own.identity, own.trust) as address:
+            async with links, self._served(app) as address:
                 coordinator.party_address = address
                 self._bargains = Bargaining(coordinator, links, audit)
-                self._runs = Runs(coordinator, links, audit, self._hold)
+                self._patience = Patience(own, links, self._wake)
+                self._runs = Runs(coordinator, links, audit, self._patience)
+                # In the group: what ends a loop ends the block.
                 loops = [
-                    asyncio.create_task(
-                        self._again_and_again(self._look, lambda: self._wake.wait(LOOK_EVERY))
-                    ),
-                    asyncio.create_task(
+                    group.create_task(self._again_and_again(self._look, lambda: self._wake.wait(LOOK_EVERY))),
+                    group.create_task(
                         self._again_and_again(
                             lambda: self._refresh(links), lambda: asyncio.sleep(own.refresh_every)
                         )
                     ),
-                    asyncio.create_task(
+                    group.create_task(
                         self._again_and_again(self._keep_house, lambda: asyncio.sleep(_KEEP_HOUSE_EVERY))
                     ),
                 ]
@@ -85,6 +98,7 @@ class Background:
                     for task in tasks:
                         task.cancel()
                     await asyncio.gather(*tasks, return_exceptions=True)
+                    await self._patience.close()
                     if self._pulling:  # a connection that is cut off while it is made would be left open
                         await asyncio.wait(self._pulling, timeout=_LAST_CALLS)
                     self._runs.close()
@@ -92,24 +106,59 @@ class Background:
             self._wake.detach()
             audit.close()
 
+    @asynccontextmanager
+    async def _served(self, app: Any) -> AsyncIterator[str]:
+        """The party server; where it cannot listen, the key is named."""
+        own = self._settings
+        async with AsyncExitStack() as stack:
+            try:
+                server = serve(app, own.party_address, own.identity, own.trust)
+                address = await stack.enter_async_context(server)
+            except ParameterError as error:
+                if not str(error).startswith(own.party_address):
+                    raise
+                raise ParameterError(f"{own.path}: party_address: {error}") from None
+            yield address
+
     # --- loops ---
 
     async def _again_and_again(
         self, work: Callable[[], Awaitable[None]], pause: Callable[[], Awaitable[None]]
     ) -> None:
-        """A loop that nothing ends: what goes wrong once is logged, and tried again."""
+        """A loop that only another coordinator ends: what goes wrong once is logged, and tried again."""
         while True:
             try:
                 await work()
+            except Replaced:
+                raise
             except Exception as error:
-                log.error("background", problem=type(error).__name__, detail=_told(error))
+                if is_outage(error):
+                    self._database_is_away(error)
+                else:
+                    log.error("background", problem=type(error).__name__, detail=_told(error))
                 await asyncio.sleep(LOOK_EVERY)
             await pause()
+
+    def _database_is_away(self, error: Exception) -> None:
+        """Tell it once; the next look that finds it well again tells that, too."""
+        if not self._coordinator.in_trouble:
+            log.error("no database", problem=self._store.reason(error))
+        self._coordinator.in_trouble = True
+
+    async def _require_database(self) -> None:
+        """Go on only where we work alone, and where what we find out can be stored."""
+        await asyncio.to_thread(self._coordinator.sole.check)
+        if self._coordinator.in_trouble:
+            await asyncio.to_thread(self._store.probe)
+            self._coordinator.in_trouble = False
+            log.info("the database is back")
 
     async def _look(self) -> None:
         """Give each session what it needs next."""
         self._bargaining = {name: task for name, task in self._bargaining.items() if not task.done()}
         self._running = {name: task for name, task in self._running.items() if not task.done()}
+        metrics.running.set(len(self._running))
+        await self._require_database()
         open_sessions = await asyncio.to_thread(self._store.sessions.in_states, *WAITING, *COMPUTING)
         states = {session.id: session.status for session in open_sessions}
         gone = [name for name in (*self._bargaining, *self._running) if name not in states]
@@ -121,6 +170,8 @@ class Background:
             idle = session.id not in self._bargaining and len(self._bargaining) < _NEGOTIATIONS
             if session.status in _BARGAINED and idle:
                 self._bargaining[session.id] = self._task(session, self._bargains.carry(session))
+            elif session.status in COMPUTING and session.id not in self._running:
+                await asyncio.to_thread(housekeeping.take_up, self._coordinator, session)
         waiting = [session for session in open_sessions if session.status is Status.QUEUED]
         metrics.queue_length.set(len(waiting))
         await self._serve(waiting)
@@ -153,17 +204,11 @@ class Background:
 
     def _free(self) -> dict[str, int]:
         """How many more sessions each party can take; none while it is left alone."""
-        busy, now = self._store.sessions.busy(), time.monotonic()
+        busy = self._store.sessions.busy()
         return {
-            party: 0 if self._held.get(party, now) > now else slots - busy.get(party, 0)
+            party: 0 if self._patience.leaves_alone(party) else slots - busy.get(party, 0)
             for party, slots in self._coordinator.directory.slots().items()
         }
-
-    def _hold(self, party: str, seconds: float) -> None:
-        """Leave a party alone for a while, and look again when that is over."""
-        until = time.monotonic() + seconds
-        self._held[party] = max(self._held.get(party, 0.0), until)
-        asyncio.get_running_loop().call_later(seconds + 0.01, self._wake.ring)
 
     def _task(self, session: Session, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(self._guarded(session, work))
@@ -176,8 +221,30 @@ class Background:
         except Conflict as moved:  # somebody has cancelled it, or it has expired
             log.info("moved by others", session=session.id, problem=str(moved))
         except Exception as error:
-            log.error("a bug", session=session.id, problem=type(error).__name__, detail=_told(error))
+            if is_outage(error) or not await self._gave_up(session, error):
+                await self._stumble(session, error)
+                return
+        self._stumbled.pop(session.id, None)
+
+    async def _gave_up(self, session: Session, error: Exception) -> bool:
+        """Whether a session that a mistake of ours has hit could be ended with it."""
+        log.error("a bug", session=session.id, problem=type(error).__name__, detail=_told(error))
+        try:
             await asyncio.to_thread(housekeeping.give_up, self._store, session.id, type(error).__name__)
+        except Exception as again:
+            log.error("not given up", session=session.id, problem=type(again).__name__, detail=_told(again))
+            return False
+        return True
+
+    async def _stumble(self, session: Session, error: Exception) -> None:
+        """Nothing could be stored: wait, longer each time; whoever looks then takes the session up again."""
+        if is_outage(error):
+            self._database_is_away(error)
+            self._wake.ring()
+        log.warning("interrupted", session=session.id, problem=type(error).__name__)
+        pause = LOOK_EVERY * 2 ** self._stumbled[session.id]
+        self._stumbled[session.id] += 1
+        await asyncio.sleep(min(pause, _LONGEST_STUMBLE))
 
     async def _refresh(self, links: Links) -> None:
         """Pull what every party publishes; it also tells who is there."""
@@ -190,7 +257,10 @@ class Background:
             except PeerError as error:
                 log.debug("not pulled", party=party, problem=str(error))
             except Exception as error:
-                log.error("not pulled", party=party, problem=type(error).__name__, detail=_told(error))
+                if is_outage(error):
+                    self._database_is_away(error)
+                else:
+                    log.error("not pulled", party=party, problem=type(error).__name__, detail=_told(error))
 
         for party in self._settings.parties:
             task = asyncio.create_task(pull(party))

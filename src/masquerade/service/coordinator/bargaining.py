@@ -53,7 +53,7 @@ class Bargaining:
                 agreed = await self._negotiated(session)
             except PeerError as error:
                 await self._tell(session, "problem", {"party": error.peer, "text": str(error)})
-                await self._end(session, Status.FAILED, error.problems)
+                await self._end(session, Status.FAILED, error.problems, failed_by=error.peer)
                 return
             if agreed is None:
                 return
@@ -202,8 +202,8 @@ class Bargaining:
         reasons = list(lines)
         await self._end(session, Status.REFUSED, reasons)
 
-    async def _end(self, session: Session, status: Status, reasons: Sequence[str]) -> None:
-        await self._move(session, status, cause_of(reasons), {"reasons": list(reasons)})
+    async def _end(self, session: Session, status: Status, reasons: Sequence[str], **more: str) -> None:
+        await self._move(session, status, cause_of(reasons), {"reasons": list(reasons), **more})
         log.info(status.value, session=session.id, reasons=len(reasons))
 
     async def _move(

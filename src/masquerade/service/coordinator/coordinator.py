@@ -7,7 +7,7 @@ but their own.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,7 +26,9 @@ from masquerade.service.coordinator.discovery import find
 from masquerade.service.coordinator.files import Files
 from masquerade.service.coordinator.found import Found
 from masquerade.service.coordinator.prices import prices
-from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.settings import Settings, open_store
+from masquerade.service.coordinator.sole import Sole
+from masquerade.service.coordinator.standing import Standing, reasons_of, standings
 from masquerade.service.coordinator.wake import Wake
 from masquerade.service.horizontal import against
 from masquerade.service.negotiation import THE_REQUEST
@@ -40,7 +42,6 @@ from masquerade.service.store import (
     Role,
     Session,
     Status,
-    Store,
     User,
     system_clock,
 )
@@ -68,12 +69,14 @@ class Coordinator:
         self.settings = settings
         self.clock = clock
         settings.make_state()
-        self.store = Store.open(settings.database, base=settings.state, clock=clock)
+        self.store = open_store(settings, clock)
         self.accounts = Accounts(self.store)
         self.directory = Directory(settings, self.store)
         self.files = Files(settings.releases)
         self.wake = Wake()
+        self.sole = Sole(settings, self.store)
         self.party_address: str | None = None  # where nodes push, once it is served
+        self.in_trouble = False  # whether the background work waits for the database
 
     def close(self) -> None:
         """Let go of the store."""
@@ -88,7 +91,10 @@ class Coordinator:
     # --- in the background ---
 
     async def run(self) -> None:
-        """Serve the parties, negotiate, run sessions, keep house; until cancelled."""
+        """Serve the parties, negotiate, run sessions, keep house; until cancelled.
+
+        ParameterError when another coordinator works on the same state folder or database.
+        """
         from masquerade.service.coordinator.background import Background
 
         await Background(self).run()
@@ -173,9 +179,11 @@ class Coordinator:
         """Why a session was refused or failed, one line a reason; nothing for others."""
         if session.cause is None:
             return ()
-        last = self.store.events.last(session.id, "status")
-        told = last.data.get("reasons") if last is not None else None
-        return tuple(told) if told else (session.cause,)
+        return reasons_of(session, self.store.events.last(session.id, "status"))
+
+    def standings(self, user: User, sessions: Iterable[Session]) -> dict[str, Standing]:
+        """What there is to tell of sessions that a user may see, by their identifiers; cheap for many."""
+        return standings(self.store, user.name, sessions)
 
     def offers(self, user: User, session_id: str) -> list[Offer]:
         """The parties' answers, round by round."""
@@ -306,19 +314,25 @@ class Coordinator:
             computing = self.store.sessions.count(Status.RUNNING, Status.ASSEMBLING)
             sights = self.directory.sights()
         except Exception as error:  # whatever a driver raises: the database is the matter
-            log.error("database", problem=type(error).__name__)
+            log.error("no database", problem=self.store.reason(error))
+            known = self.directory.answering()
             return {
                 "ready": False,
                 "database": "does not answer",
-                "parties": {},
+                "parties": {party: {"last_seen": None, "reachable": there} for party, there in known.items()},
                 "queue": None,
                 "running": None,
             }
-        parties = {
-            party: {"last_seen": _iso(seen), "reachable": reachable}
-            for party, (seen, reachable) in sights.items()
+        return {
+            "ready": not self.in_trouble,
+            "database": "cannot be written" if self.in_trouble else "ok",
+            "parties": {
+                party: {"last_seen": _iso(seen), "reachable": reachable}
+                for party, (seen, reachable) in sights.items()
+            },
+            "queue": queue,
+            "running": computing,
         }
-        return {"ready": True, "database": "ok", "parties": parties, "queue": queue, "running": computing}
 
     # --- helpers ---
 

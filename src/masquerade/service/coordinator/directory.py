@@ -15,7 +15,7 @@ from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.discovery import open_to
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.store import Provider, Store
+from masquerade.service.store import Provider, Store, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -36,11 +36,22 @@ class Directory:
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings, self._store = settings, store
         self._answered: dict[str, bool] = {}  # by party, since this process started
-        for party, address in settings.parties.items():
-            known = {each.party: each for each in store.providers.all()}.get(party)
+        # What is known already may be another coordinator's, which works on the same store: it is left as it is.
+        self._register(only_new=True)
+
+    def register(self) -> None:
+        """Let the store know every party by its address and its fingerprint, as the configuration says them now."""
+        self._register(only_new=False)
+
+    def _register(self, *, only_new: bool) -> None:
+        stored = {each.party: each for each in self._store.providers.all()}
+        for party, address in self._settings.parties.items():
+            known = stored.get(party)
+            if known is not None and only_new:
+                continue
             public, allowed = (known.public, known.allowed) if known is not None else (False, ())
-            fingerprint = settings.trust.fingerprint(party)
-            store.providers.register(party, address, fingerprint, public=public, allowed=allowed)
+            fingerprint = self._settings.trust.fingerprint(party)
+            self._store.providers.register(party, address, fingerprint, public=public, allowed=allowed)
 
     # --- from the parties ---
 
@@ -76,7 +87,11 @@ class Directory:
         self._answered[party] = did
         metrics.party_reachable.labels(party).set(did)
         if did:
-            self._store.providers.seen(party, self._settings.trust.fingerprint(party))
+            try:
+                self._store.providers.seen(party, self._settings.trust.fingerprint(party))
+            except Exception as error:
+                if not is_outage(error):  # else it is not worth failing for: the party did answer
+                    raise
 
     # --- for whoever asks ---
 
@@ -128,6 +143,10 @@ class Directory:
     def sights(self) -> dict[str, tuple[datetime | None, bool]]:
         """When each party was last seen, and whether it is reachable."""
         return {party: (each.last_seen, self.reachable(each)) for party, each in self._known().items()}
+
+    def answering(self) -> dict[str, bool]:
+        """Whether each party answered when it was last asked, as far as this process knows; asks no database."""
+        return {party: self._answered.get(party, False) for party in self._settings.parties}
 
     def reachable(self, provider: Provider) -> bool:
         """Whether a party answered when it was last asked; before anybody asked, whether it was seen lately."""

@@ -12,7 +12,9 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -43,15 +45,21 @@ class Files:
         self.folder = folder
 
     def write(self, session: str, release: Release, summary: Mapping[str, Any]) -> Written:
-        """Write a release as a whole; an older one of the same session, which was discarded, makes room."""
+        """Write a release as a whole; an older one of the same session, which was discarded, makes room.
+
+        What that took is noted in the release's `seconds`.
+        """
         hidden = self.folder / f".{session}.{secrets.token_hex(8)}"
         final = self.folder / session
         try:
             hidden.mkdir(mode=0o700)
-            write_table(release.table, hidden / CSV)
-            write_table(release.table, hidden / PARQUET)
-            write_text_atomically(hidden / REPORT, render_report(release))
-            write_text_atomically(hidden / SUMMARY, json.dumps(_plain(summary), allow_nan=False))
+            with _timed(release, "write"):
+                write_table(release.table, hidden / CSV)
+                write_table(release.table, hidden / PARQUET)
+            with _timed(release, "report"):
+                write_text_atomically(hidden / REPORT, render_report(release))
+            told = _plain({**summary, "seconds": release.seconds})  # now with what the files took
+            write_text_atomically(hidden / SUMMARY, json.dumps(told, allow_nan=False))
             sha256 = _sha256(hidden / CSV)
             _sync(hidden)
             shutil.rmtree(final, ignore_errors=True)
@@ -87,6 +95,11 @@ class Files:
         if folder.parent == self.folder.resolve():
             shutil.rmtree(folder, ignore_errors=True)
 
+    def discard(self, session: str, kept: Collection[str]) -> None:
+        """Delete what was written for a session, unless a stored path lies in it."""
+        if f"{session}/{CSV}" not in kept:
+            self.remove(f"{session}/{CSV}")
+
     def sweep(self, kept: Collection[str]) -> list[str]:
         """Delete every folder that no stored path lies in; their names."""
         needed = {Path(path).parts[0] for path in kept}
@@ -97,6 +110,14 @@ class Files:
             else:
                 orphan.unlink(missing_ok=True)
         return [orphan.name for orphan in orphans]
+
+
+@contextmanager
+def _timed(release: Release, part: str) -> Iterator[None]:
+    """Note how long a part of the work took."""
+    started = time.perf_counter()
+    yield
+    release.seconds[part] = time.perf_counter() - started
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ import structlog
 
 from masquerade.errors import Conflict
 from masquerade.service.coordinator import metrics
-from masquerade.service.store import FINAL, WAITING, Status, Store
+from masquerade.service.store import FINAL, WAITING, Session, Status, Store
 
 if TYPE_CHECKING:
     from masquerade.service.coordinator.coordinator import Coordinator
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("masquerade.coordinator")
 
 RESTARTED = "the coordinator was restarted"
+LOST_DATABASE = "the coordinator lost its database"
 
 
 def after_restart(coordinator: Coordinator) -> None:
@@ -32,6 +33,20 @@ def after_restart(coordinator: Coordinator) -> None:
     orphans = coordinator.files.sweep(store.releases.kept())
     if orphans:
         log.info("swept", folders=len(orphans))
+
+
+def take_up(coordinator: Coordinator, session: Session) -> None:
+    """A session that computes, but that nobody carries: what came of its attempt could not be stored.
+
+    Whether it was stored after all, the move itself finds out: it waits for what the database still has in hand.
+    """
+    store = coordinator.store
+    try:
+        moved = metrics.moved(store.sessions.retry(session, LOST_DATABASE))
+    except Conflict:  # it was stored, or somebody has cancelled it
+        return
+    log.warning("interrupted", session=session.id, next=moved.status.value)
+    coordinator.files.discard(session.id, store.releases.kept())
 
 
 def retire(coordinator: Coordinator) -> None:

@@ -1,4 +1,7 @@
-"""Where the parties' nodes reach the coordinator: they push what they publish. Mutual TLS tells who calls."""
+"""Where the parties' nodes reach the coordinator: they push what they publish, and ask whom else it knows.
+
+Mutual TLS tells who calls.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,19 @@ import msgspec
 import structlog
 from cryptography import x509
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from masquerade.errors import MasqueradeError, NotAllowed, ParameterError, PeerRefused
 from masquerade.net.identity import Identity
-from masquerade.service.control import Health, Problem, Published, read_said
+from masquerade.service.control import Health, Parties, Problem, Published, read_said
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wake import Wake
 from masquerade.service.mutual_tls import MOST_BYTES, caller
+from masquerade.service.store import is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -42,12 +47,29 @@ def party_app(settings: Settings, directory: Directory, wake: Wake) -> Starlette
         except MasqueradeError as error:
             log.warning("publication refused", party=sender, problem=str(error))
             return _problem(error)
+        except Exception as error:
+            if not is_outage(error):
+                raise
+            log.error("publication not stored", party=sender, problem="no database")
+            return _told(
+                503, "not stored", ("the coordinator's database does not answer; publish again later",)
+            )
         log.info("published", party=sender, datasets=len(published.datasets))
         wake.ring()
         return Response(status_code=204)
 
-    routes = [Route("/v1/health", health), Route("/v1/datasets", datasets, methods=["POST"])]
-    return Starlette(routes=routes)
+    async def parties(request: Request) -> Response:
+        sender = caller(request.scope)
+        if sender not in settings.parties:
+            return _problem(NotAllowed(f"{sender} is not among the parties of this coordinator"))
+        return _said(Parties({party: settings.trust.fingerprint(party) for party in settings.parties}))
+
+    routes = [
+        Route("/v1/health", health),
+        Route("/v1/datasets", datasets, methods=["POST"]),
+        Route("/v1/parties", parties),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
 
 
 def health_of(identity: Identity) -> Health:
@@ -69,7 +91,21 @@ def _said(content: Any) -> Response:
     return Response(msgspec.json.encode(content), media_type="application/json")
 
 
+async def _no_route(request: Request, error: Exception) -> Response:
+    """An address or a method that there is not, told as everything else is."""
+    assert isinstance(error, HTTPException)
+    what = f"{request.method} {request.scope['path']}"
+    told = f"{what}: there is no such address" if error.status_code == 404 else f"{what}: not a method of it"
+    answer = _told(error.status_code, str(error.detail).lower(), (told,))
+    answer.headers.update(error.headers or {})  # which methods there are
+    return answer
+
+
 def _problem(error: MasqueradeError) -> Response:
     status = 403 if isinstance(error, NotAllowed | PeerRefused) else 422
-    said = Problem("not taken in", status, error.problems[0], problems=error.problems)
+    return _told(status, "not taken in", error.problems)
+
+
+def _told(status: int, title: str, problems: tuple[str, ...]) -> Response:
+    said = Problem(title, status, problems[0], problems=problems)
     return Response(msgspec.json.encode(said), status, media_type="application/problem+json")

@@ -19,20 +19,21 @@ from masquerade.service.coordinator.bargaining import cause_of, drawn_up
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.files import Written
 from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.patience import Patience
 from masquerade.service.coordinator.prices import prices
 from masquerade.service.coordinator.quality import classification_error
-from masquerade.service.store import NewRelease, Session, Status
+from masquerade.service.store import NewRelease, Session, Status, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
-Hold = Callable[[str, float], None]  # leave a party alone for so many seconds
+_WAYS = ("argmax", "joint_histogram")  # how the parties compared and counted, where they did
 
 
 class Runs:
     """Runs sessions; several at once."""
 
-    def __init__(self, coordinator: Coordinator, links: Links, audit: AuditLog, hold: Hold) -> None:
-        self._coordinator, self._links, self._audit, self._hold = coordinator, links, audit, hold
+    def __init__(self, coordinator: Coordinator, links: Links, audit: AuditLog, patience: Patience) -> None:
+        self._coordinator, self._links, self._audit, self._patience = coordinator, links, audit, patience
         self.released: set[str] = set()  # terms of which a release was published, until somebody looks
         self._settings, self._store = coordinator.settings, coordinator.store
         self._computing = ThreadPoolExecutor(
@@ -68,6 +69,8 @@ class Runs:
             except MasqueradeError as error:
                 await self._end(attempt.session, Status.FAILED, error.problems)
             except Exception as error:
+                if is_outage(error):
+                    raise
                 log.error("a bug", session=session.id, problem=type(error).__name__)
                 told = f"a failure of the coordinator ({type(error).__name__}); its log says more"
                 await self._end(attempt.session, Status.FAILED, [told])
@@ -76,6 +79,9 @@ class Runs:
             log.info("moved by others", session=session.id, problem=str(moved))
         except asyncio.CancelledError:
             outcome = "stopped"
+            raise
+        except Exception:  # what came of it cannot be stored: whoever looks next takes it up
+            outcome = "interrupted"
             raise
         finally:
             metrics.attempts.labels(outcome).inc()
@@ -97,9 +103,9 @@ class Runs:
         written = self._coordinator.files.write(made.session.id, made.release, _summary(made, error))
         try:
             self._store_release(made, written, error)
-        except Exception:  # without a row it was never published
-            if written.table not in self._store.releases.kept():
-                self._coordinator.files.remove(written.table)
+        except Exception as failed:  # without a row it was never published; in an outage there may be one
+            if not is_outage(failed):
+                self._coordinator.files.discard(made.session.id, self._store.releases.kept())
             raise
 
     def _store_release(self, made: Assembled, written: Written, error: float | None) -> None:
@@ -134,7 +140,7 @@ class Runs:
         """Wait for a place: the attempt does not count, and the contract, which was shown, is not used again."""
         session = attempt.session
         again = drawn_up(self._coordinator, attempt.contract.deal, max(session.attempts, 1))
-        self._hold(busy.party, self._settings.retry_after)
+        self._patience.busy(busy.party)
         moved = await asyncio.to_thread(
             self._store.sessions.put_back, session, str(busy), again.hash.hex(), msgspec.to_builtins(again)
         )
@@ -144,8 +150,10 @@ class Runs:
     async def _retry(self, session: Session, error: PeerError) -> None:
         told = {"party": error.peer, "text": str(error)}
         await asyncio.to_thread(self._store.events.append, session.id, "problem", told)
-        self._hold(error.peer, self._settings.retry_after * session.attempts)
-        moved = await asyncio.to_thread(self._store.sessions.retry, session, cause_of(error.problems))
+        self._patience.failed(session.providers, error.peer, session.attempts)
+        moved = await asyncio.to_thread(
+            self._store.sessions.retry, session, cause_of(error.problems), {"failed_by": error.peer}
+        )
         metrics.moved(moved)
         log.warning(
             "attempt failed",
@@ -175,6 +183,7 @@ def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
     progress = made.progress
     told: dict[str, Any] = {
         **summary,
+        **{name: made.release.settings[name] for name in _WAYS if name in made.release.settings},
         **_of_kind(made),
         "bytes_sent": {party: each.bytes_sent for party, each in progress.items()},
         "messages": {party: each.messages for party, each in progress.items()},

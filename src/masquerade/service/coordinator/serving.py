@@ -20,13 +20,14 @@ from masquerade.service.coordinator.settings import Settings
 @asynccontextmanager
 async def serving(coordinator: Coordinator, app: Any) -> AsyncIterator[str]:
     """Serve an ASGI application to people, and do the background work; the address with its real port."""
-    listening = _bound(coordinator.settings.address)
-    try:
-        async with coordinator.running(), _public(coordinator.settings, app, listening):
-            host = coordinator.settings.address.rpartition(":")[0]
-            yield f"{host}:{listening.getsockname()[1]}"
-    finally:
-        listening.close()
+    with coordinator.sole.held():  # first: whoever is the second here should hear why, and touch nothing
+        listening = _bound(coordinator.settings)
+        try:
+            async with coordinator.running(), _public(coordinator.settings, app, listening):
+                host = coordinator.settings.address.rpartition(":")[0]
+                yield f"{host}:{listening.getsockname()[1]}"
+        finally:
+            listening.close()
 
 
 @asynccontextmanager
@@ -73,8 +74,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _bound(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
+def _bound(settings: Settings) -> socket.socket:
+    host, _, port = settings.address.rpartition(":")
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host.strip("[]"), int(port), type=socket.SOCK_STREAM
@@ -83,11 +84,13 @@ def _bound(address: str) -> socket.socket:
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(place)
+            listening.listen()  # now, not when the server starts: until then the port could be bound once more
         except BaseException:
             listening.close()
             raise
     except OSError:
         raise ParameterError(
-            f"{address}: cannot listen here; is the port taken, or the address another machine's?"
+            f"{settings.path}: address: {settings.address}: cannot listen here; is the port taken, or the address"
+            " another machine's?"
         ) from None
     return listening

@@ -20,6 +20,7 @@ from masquerade.net.trust import TrustStore
 from masquerade.protocol.party import ASSEMBLER
 from masquerade.service.negotiation import THE_REQUEST
 from masquerade.service.sections import Form, key, read_form
+from masquerade.service.store import Clock, Store, system_clock
 
 _ADDRESS = "an address host:port"
 
@@ -64,6 +65,9 @@ class TimingsSection(BaseModel):
     retry: Positive = key(
         2.0, description="a number of seconds above 0"
     )  # before a party that failed is asked again
+    comeback: Positive = key(
+        120.0, description="a number of seconds above 0"
+    )  # for a party that failed to answer again, before the next attempt is made all the same
     refresh: Positive = key(
         30.0, description="a number of seconds above 0"
     )  # between two looks at the parties
@@ -126,6 +130,14 @@ class _File(Form):
             )
         if self.https is not None and not (self.https.certificate and self.https.key):
             yield ("https",), "needs both certificate and key"
+        taken: dict[str, str] = {}
+        for name in ("address", "party_address", "session_address"):
+            address: str = getattr(self, name)
+            if address.endswith(":0"):  # a free port each
+                continue
+            if address in taken:
+                yield (name,), f"{address} is the {taken[address]} already; give each a port of its own"
+            taken.setdefault(address, name)
 
 
 @dataclass(frozen=True)
@@ -154,6 +166,7 @@ class Settings:
     answer_within: float
     prepare_within: float
     retry_after: float
+    comeback_within: float
     refresh_every: float
     parties: Mapping[str, str]  # name -> address of its control server
 
@@ -212,6 +225,7 @@ class Settings:
             answer_within=times.answer,
             prepare_within=times.prepare,
             retry_after=times.retry,
+            comeback_within=times.comeback,
             refresh_every=times.refresh,
             parties=parties,
         )
@@ -240,6 +254,15 @@ class Settings:
     def scheme(self) -> str:
         """`https`, or `http` on this machine alone."""
         return "https" if self.certificate is not None else "http"
+
+
+def open_store(settings: Settings, clock: Clock = system_clock) -> Store:
+    """The coordinator's store; what is wrong with it names the file and its key."""
+    try:
+        return Store.open(settings.database, base=settings.state, clock=clock)
+    except ParameterError as error:
+        lines = (f"{settings.path}: database: {problem}" for problem in error.problems)
+        raise ParameterError(*lines) from None
 
 
 def is_loopback(address: str) -> bool:

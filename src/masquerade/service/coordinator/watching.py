@@ -9,7 +9,7 @@ from typing import Any
 from masquerade.errors import PeerError
 from masquerade.service.control import Progress
 from masquerade.service.coordinator.links import Links
-from masquerade.service.store import Store
+from masquerade.service.store import Store, is_outage
 
 LOOK_EVERY = 0.5  # seconds
 _SETTLED = ("done", "failed", "cancelled")
@@ -64,6 +64,7 @@ class Watch:
         known = {party: each for party, each in self.told.items() if isinstance(each, Progress)}
         self.known |= known
         news: list[tuple[str, dict[str, Any]]] = []
+        steps_told: dict[str, int] = {}
         if show_steps:
             steps = [
                 (step, party)
@@ -73,7 +74,7 @@ class Watch:
             for step, party in sorted(steps, key=lambda each: each[0].round):
                 data = {"party": party, "round": step.round, "attribute": step.attribute, "value": step.value}
                 news.append(("step", data | {"children": list(step.children)}))
-            self._steps |= {party: len(each.steps) for party, each in known.items()}
+            steps_told = {party: len(each.steps) for party, each in known.items()}
         shown = {
             party: {
                 "stage": each.stage or each.state,
@@ -85,10 +86,20 @@ class Watch:
             for party, each in known.items()
         }
         if _moving(shown) != _moving(self._shown):
-            self._shown = shown
             news.append(("progress", {"parties": shown}))
-        if news:
+        if news and await self._stored(news):
+            self._shown = shown
+            self._steps |= steps_told
+
+    async def _stored(self, news: list[tuple[str, dict[str, Any]]]) -> bool:
+        """Whether the database took it. One that is away is not worth the parties' work: the next look tells it."""
+        try:
             await asyncio.to_thread(self._store.events.extend, self._session, news)
+        except Exception as error:
+            if not is_outage(error):
+                raise
+            return False
+        return True
 
 
 def _has_failed(told: Progress | PeerError) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -50,7 +51,8 @@ def control_app(node: PartyNode) -> Starlette:
             route(f"{contract}/start", _start, "POST"),
             route(contract, _progress, "GET"),
             route(contract, _cancel, "DELETE"),
-        ]
+        ],
+        exception_handlers={HTTPException: _no_route},
     )
 
 
@@ -104,6 +106,16 @@ async def _answered(node: PartyNode, answer: Answer, everybody: bool, request: R
         return _failed(error)
     except Exception as error:  # its text may hold a person's data
         return _failed(error)
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    """An address or a method that there is not, told as everything else is."""
+    assert isinstance(error, HTTPException)
+    what = f"{request.method} {request.scope['path']}"
+    told = f"{what}: there is no such address" if error.status_code == 404 else f"{what}: not a method of it"
+    answer = _problem(error.status_code, str(error.detail).lower(), (told,))
+    answer.headers.update(error.headers or {})  # which methods there are
+    return answer
 
 
 def _failed(error: Exception) -> Response:

@@ -10,13 +10,17 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from masquerade.errors import NotFound, ParameterError
-from masquerade.service.node.state import State, write_whole
+from masquerade.service.node.state import State
 from masquerade.service.signing import SignedContract
 from masquerade.service.terms import Deal
+from masquerade.service.whole_file import write_whole
+
+Decision = Literal["approved", "refused"]
 
 LEAST_PREFIX = 4
 _KEPT = 7 * 86_400  # seconds after which a contract that nobody looked at is forgotten
@@ -61,6 +65,12 @@ class Approvals:
             return None
         except (OSError, msgspec.MsgspecError):
             raise ParameterError(f"{path}: cannot be read") from None
+
+    def decided(self, deal: str) -> Decision | None:
+        """What a person said last, if one has."""
+        if self.approved(deal):
+            return "approved"
+        return "refused" if self.refused(deal) is not None else None
 
     def ask(self, contract: SignedContract) -> bool:
         """Let a contract wait; the latest one of a deal is kept. Whether its deal has not waited before."""

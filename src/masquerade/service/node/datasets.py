@@ -79,8 +79,11 @@ class Dataset:
         last = self._last
         return last.card.snapshot if last is not None else None
 
-    def reading(self, *, for_session: bool = False) -> Reading:
-        """The table as it is now; errors name the file, and may show a cell, to nobody but the steward."""
+    def reading(self, *, for_session: bool = False, quiet: bool = False) -> Reading:
+        """The table as it is now; errors name the file, and may show a cell, to nobody but the steward.
+
+        `quiet`: who asks shows the error to the steward, and the log need not hear of it.
+        """
         with self._lock:
             stamp = self._stamp()
             last = self._last
@@ -99,7 +102,9 @@ class Dataset:
                 self._last = self._read(stamp, moment)
             except BadInput as error:
                 self._failed = _Failed(error, stamp, moment)
-                if failed is None:  # its text may show a cell: its kind is told, its text is not
+                if (
+                    failed is None and not quiet
+                ):  # its text may show a cell: its kind is told, its text is not
                     kind = type(error).__name__
                     log().warning(
                         "a table cannot be read; `party card` shows why", dataset=self.name, kind=kind
@@ -146,7 +151,7 @@ class Dataset:
 
     def check(self) -> Reading:
         """Read the table and everything that a contract could ask of it; the steward sees what is wrong."""
-        reading, settings = self.reading(), self.settings
+        reading, settings = self.reading(quiet=True), self.settings
         check_policy(self.policy, reading.card, f"{settings.place}.policy")
         errors = [error for name in settings.schema.names if (error := self._wrong(reading.table, [name]))]
         if gathered := DataError.gather(errors):

@@ -19,6 +19,7 @@ from cryptography import x509
 from masquerade.errors import (
     BadInput,
     Conflict,
+    DataError,
     MasqueradeError,
     NotAllowed,
     ParameterError,
@@ -118,7 +119,10 @@ class PartyNode:
         reading = self._reading(dataset)
         if reading is None:
             return self._refuse(request.user, [_unreadable(ask.dataset)], ask.session)
-        given = answer(dataset.policy, request, reading.card, self._ledger(), Load(0, _now()), reading.axes)
+        ledger = self._ledger()
+        if ledger is None:
+            return self._refuse(request.user, [_unknown_past(ask.dataset)], ask.session)
+        given = answer(dataset.policy, request, reading.card, ledger, Load(0, _now()), reading.axes)
         if isinstance(given, Refusal):
             return self._refuse(request.user, given.reasons, ask.session)
         return given
@@ -243,9 +247,7 @@ class PartyNode:
         reading = self._reading(dataset, for_session=for_session)
         if reading is None:
             return (*wrong, _unreadable(provision.dataset)), None
-        against = accepts(
-            dataset.policy, contract.deal, reading.card, self._ledger(), Load(0, _now()), reading.axes
-        )
+        against = self._against(dataset, contract, reading)
         if reading.card.snapshot != provision.snapshot:  # told once, and in plainer words
             wrong += (f"{provision.dataset} has changed: the contract is about another snapshot of it",)
             against = tuple(each for each in against if each != ANOTHER_SNAPSHOT)
@@ -258,7 +260,7 @@ class PartyNode:
         with self._releasing:
             current = self.datasets.get(dataset)
             reasons = (
-                accepts(current.policy, deal, reading.card, self._ledger(), Load(0, _now()), reading.axes)
+                self._against(current, contract, reading)
                 if current is not None
                 else (self._no_dataset(dataset),)
             )
@@ -266,6 +268,13 @@ class PartyNode:
                 self._refuse(deal.user, reasons, contract.hash.hex())
                 raise NotAllowed(*reasons)
             append(self.state.ledger, record_of(deal, self.settings.name, _now()))
+
+    def _against(self, dataset: Dataset, contract: SignedContract, reading: Reading) -> tuple[str, ...]:
+        """What the policy, and the ledger of this moment, have against a contract."""
+        ledger = self._ledger()
+        if ledger is None:
+            return (_unknown_past(dataset.name),)
+        return accepts(dataset.policy, contract.deal, reading.card, ledger, Load(0, _now()), reading.axes)
 
     def _reading(self, dataset: Dataset, *, for_session: bool = False) -> Reading | None:
         before = dataset.snapshot
@@ -283,8 +292,13 @@ class PartyNode:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.changed.set)
 
-    def _ledger(self) -> Ledger:
-        return Ledger.load(self.state.ledger)
+    def _ledger(self) -> Ledger | None:
+        """None when it cannot be read, or was changed: then nobody knows what was released, and nothing more is."""
+        try:
+            return Ledger.load(self.state.ledger)
+        except DataError as error:  # its text names file and line, and shows no cell
+            log().error("nothing is offered or signed: the ledger is wrong", problems=list(error.problems))
+            return None
 
     def _refuse(self, asker: str, reasons: tuple[str, ...] | list[str], session: str | None) -> Refusal:
         told = tuple(map(one_line, reasons))
@@ -297,14 +311,15 @@ class PartyNode:
 
 
 def open_datasets(settings: Settings, state: State) -> dict[str, Dataset]:
-    """All datasets, read and checked; what is wrong with any of them is told at once."""
-    datasets = {
-        name: Dataset(settings.name, each, state.secret(name)) for name, each in settings.datasets.items()
-    }
+    """All datasets, read and checked, and the ledger; what is wrong with any of them is told at once."""
+    ledger = Ledger.load(state.ledger)
+    datasets = {}
     errors: list[MasqueradeError] = []
-    for dataset in datasets.values():
+    for name, each in settings.datasets.items():
         try:
-            dataset.check()
+            secret = state.secret(name, ledger.releases(name))
+            datasets[name] = Dataset(settings.name, each, secret)
+            datasets[name].check()
         except BadInput as error:
             errors.append(error)
     if gathered := ParameterError.gather(errors):
@@ -314,6 +329,10 @@ def open_datasets(settings: Settings, state: State) -> dict[str, Dataset]:
 
 def _unreadable(dataset: str) -> str:
     return f"{dataset} cannot be read now; its steward can see why"
+
+
+def _unknown_past(dataset: str) -> str:
+    return f"{dataset} cannot be released now; its steward can see why"
 
 
 def _now() -> int:

@@ -252,7 +252,8 @@ class Session:
         """What the coordinator is told: nothing of the table, not even a figure of it."""
         if isinstance(error, RequirementUnreachable):
             terms = self.contract.deal.terms
-            required = " & ".join([*map(str, terms.parts), *against(terms.m)])
+            # A horizontal session shows nobody which of them it is.
+            required = " & ".join(error.violated or (*map(str, terms.parts), *against(terms.m)))
             whole = "all common records" if terms.kind == "vertical" else "all providers' records"
             return (f"{required} cannot be reached: even the group of {whole} violates it",)
         if isinstance(error, BadInput):

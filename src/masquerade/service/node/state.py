@@ -1,7 +1,7 @@
 """A node's state folder, which only its owner may read.
 
 audit.jsonl         all that was agreed, refused, said and heard
-ledger.jsonl        what was released from which snapshot
+ledger.jsonl        what was released from which snapshot; ledger.head how many lines it has
 secrets/NAME.key    each dataset's secret, from which its commitments are made
 pending/DEAL.json   contracts that wait for a person; DEAL is the deal's digest
 approved/DEAL       deals that a person has approved; refused/DEAL those that one has refused
@@ -15,7 +15,6 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from masquerade.errors import ParameterError
 from masquerade.net.identity import write_new
 from masquerade.service.canonical import canonical
 from masquerade.service.snapshot import KEY_BYTES, make_secret
+from masquerade.service.whole_file import write_whole
 
 _MOST_REPLACED = 1000
 _FOLDERS = ("secrets", "pending", "approved", "refused", "ran")
@@ -84,9 +84,11 @@ class State:
         finally:
             os.close(file)
 
-    def secret(self, dataset: str) -> bytes:
-        """A dataset's secret, which is made at the first time."""
-        path = self.folder / "secrets" / f"{dataset}.key"
+    def secret(self, dataset: str, releases: int = 0) -> bytes:
+        """A dataset's secret, which is made at the first time: as long as the ledger has no release of it."""
+        path = self._secret(dataset)
+        if (lost := self.lost_secret(dataset, releases)) is not None:
+            raise ParameterError(lost)
         if not path.exists():
             write_new(path, make_secret(), 0o600)
         try:
@@ -98,6 +100,25 @@ class State:
         if len(secret) != KEY_BYTES:
             raise ParameterError(f"{path}: a dataset's secret has {KEY_BYTES} bytes; got {len(secret)}")
         return secret
+
+    def lost_secret(self, dataset: str, releases: int) -> str | None:
+        """That the secret is gone by which the ledger knows so many releases, and how to go on; None: it is there."""
+        path = self._secret(dataset)
+        if not releases or path.exists():
+            return None
+        return (
+            f"{path}: the secret of {dataset} is missing, and the ledger has {releases} "
+            f"release{'s' if releases > 1 else ''} of it; with a new secret the ledger would not know the same table "
+            "again, and would let a second release through that breaks the first: restore the file from a backup, or "
+            f"begin anew on purpose with `masquerade party ledger CONF --forget {dataset}`"
+        )
+
+    def renew_secret(self, dataset: str) -> None:
+        """Begin anew with a dataset whose secret is lost, because a person says so."""
+        write_new(self._secret(dataset), make_secret(), 0o600)
+
+    def _secret(self, dataset: str) -> Path:
+        return self.folder / "secrets" / f"{dataset}.key"
 
     def runs_now(self, contract: str, expiry: int) -> bool:
         """Note that a contract's session begins; False when it has begun before."""
@@ -131,20 +152,3 @@ class State:
     def note_snapshots(self, snapshots: Snapshots) -> None:
         """What is published now."""
         write_whole(self._snapshots, canonical(snapshots))
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file (mode 0600) in one step: it is there with all of its content, or as it was."""
-    try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None

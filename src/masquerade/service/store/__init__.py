@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from masquerade.service.store.database import Clock, system_clock
+from masquerade.service.store.lock import FileLock, Lock
+from masquerade.service.store.outage import is_outage
 from masquerade.service.store.records import (
     ApiToken,
     EntryKind,
@@ -31,8 +33,10 @@ __all__ = [
     "EntryKind",
     "Event",
     "Expired",
+    "FileLock",
     "Guard",
     "LedgerEntry",
+    "Lock",
     "NewRelease",
     "Offer",
     "Provider",
@@ -42,5 +46,6 @@ __all__ = [
     "Status",
     "Store",
     "User",
+    "is_outage",
     "system_clock",
 ]

@@ -31,6 +31,7 @@ from sqlalchemy.orm import sessionmaker
 
 from masquerade.data.database_url import PostgresUrl, sqlite_path
 from masquerade.errors import ParameterError, one_line
+from masquerade.service.store.lock import AdvisoryLock, FileLock, Lock
 from masquerade.service.store.tables import Base
 
 Clock = Callable[[], datetime]
@@ -39,6 +40,13 @@ VERSION_TABLE = "masquerade_version"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x6D617371  # any number, the same for all coordinators
 _BUSY_SECONDS = 30
+# A server that vanished without a word is noticed in half a minute, not in hours; a URL may say otherwise.
+_NOTICED = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
 _one_migration = threading.Lock()  # Alembic keeps what it works on in its modules
 
 
@@ -50,9 +58,11 @@ def system_clock() -> datetime:
 class Database:
     """Short transactions on one database."""
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, lock: Lock, scrub: Callable[[str], str] = str) -> None:
         self.engine = engine
         self.clock = clock
+        self.lock = lock  # for whoever works on it alone
+        self._scrub = scrub
         self._writing = sessionmaker(engine, expire_on_commit=False)
         self._reading = sessionmaker(engine.execution_options(masquerade_reads=True), expire_on_commit=False)
 
@@ -68,6 +78,11 @@ class Database:
         with self._reading.begin() as transaction:
             yield transaction
 
+    def reason(self, error: BaseException) -> str:
+        """What the driver says of an outage, in one line and without a password."""
+        told = error.orig if isinstance(error, DBAPIError) else error
+        return one_line(self._scrub(str(told).strip().partition("\n")[0]))
+
 
 def open_database(url: str, base: Path, clock: Clock) -> Database:
     """The database at a URL, brought up to date; ParameterError when that cannot be."""
@@ -75,27 +90,28 @@ def open_database(url: str, base: Path, clock: Clock) -> Database:
     if url.startswith(("postgresql://", "postgres://")):
         address = PostgresUrl.parse(url)
         engine, name = _postgres(address), address.shown()
+        lock: Lock = AdvisoryLock(engine, name)
     elif url.startswith("sqlite:"):
         path = sqlite_path(url, base)
         engine, name = _sqlite(path), str(path)
+        lock = FileLock(path.with_name(f"{path.name}.lock"), name)
     else:
         raise ParameterError(
             f"{url.partition('://')[0]}://…: not a database for the service; "
             "allowed are sqlite:///file.db and postgresql://user:password@host/database"
         )
+    database = Database(engine, clock, lock, str if address is None else address.scrub)
     try:
         if address is None:
             _use_write_ahead_log(engine)
         migrate(engine, name)
     except DBAPIError as error:
         engine.dispose()
-        reason = str(error.orig).strip().partition("\n")[0]
-        reason = reason if address is None else address.scrub(reason)
-        raise ParameterError(f"{name}: cannot be opened as a database: {one_line(reason)}") from None
+        raise ParameterError(f"{name}: cannot be opened as a database: {database.reason(error)}") from None
     except ParameterError:
         engine.dispose()
         raise
-    return Database(engine, clock)
+    return database
 
 
 def migrate(engine: Engine, name: str) -> None:
@@ -138,9 +154,12 @@ def _refuse_unknown(
 
 
 def _postgres(address: PostgresUrl) -> Engine:
+    given = address.parameters or ""
+    noticed: dict[str, Any] = {name: each for name, each in _NOTICED.items() if f"{name}=" not in given}
     return create_engine(
         "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(address.for_driver()),  # libpq reads the URL, as for a party's data
+        # libpq reads the URL, as for a party's data
+        creator=lambda: psycopg.connect(address.for_driver(), **noticed),
         json_serializer=partial(json.dumps, allow_nan=False),
         pool_pre_ping=True,  # the server may have been restarted
     )

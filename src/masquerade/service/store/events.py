@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ScalarSelect, delete, select, update
 from sqlalchemy.orm import Session as Transaction
+from sqlalchemy.orm import aliased
 
 from masquerade.errors import NotFound, shown
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database
 from masquerade.service.store.records import Event
 from masquerade.service.store.tables import EventRow, SessionRow
+
+_MOVE = "status"  # the kind of event that tells of a move
 
 
 class Events:
@@ -45,6 +48,25 @@ class Events:
         with self._database.reading() as transaction:
             return [_event(row) for row in transaction.scalars(query)]
 
+    def last_moves(self, session_ids: Iterable[str]) -> dict[str, Event]:
+        """The event of each session's last move, by session; in one look, however many they are."""
+        query = select(EventRow).where(EventRow.session.in_(session_ids), EventRow.number == _last_move())
+        with self._database.reading() as transaction:
+            return {row.session: _event(row) for row in transaction.scalars(query)}
+
+    def since_last_move(self, session_ids: Iterable[str], kind: str) -> dict[str, list[Event]]:
+        """The events of a kind that followed each session's last move, by session and in order; in one look."""
+        query = (
+            select(EventRow)
+            .where(EventRow.session.in_(session_ids), EventRow.kind == kind, EventRow.number > _last_move())
+            .order_by(EventRow.session, EventRow.number)
+        )
+        found: dict[str, list[Event]] = {}
+        with self._database.reading() as transaction:
+            for row in transaction.scalars(query):
+                found.setdefault(row.session, []).append(_event(row))
+        return found
+
     def last(self, session_id: str, kind: str) -> Event | None:
         """The newest event of a kind, if there is one."""
         query = (
@@ -56,6 +78,18 @@ class Events:
         with self._database.reading() as transaction:
             row = transaction.scalars(query).one_or_none()
             return None if row is None else _event(row)
+
+
+def _last_move() -> ScalarSelect[int]:
+    """The number of the last move of the session that a query is about; found from the end of its events."""
+    move = aliased(EventRow)
+    return (
+        select(move.number)
+        .where(move.session == EventRow.session, move.kind == _MOVE)
+        .order_by(move.number.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
 
 
 def append(

@@ -110,6 +110,16 @@ class Releases:
                 raise NotFound(f"session {shown(session_id)} has no release that is kept")
             return _release(row)
 
+    def rows(self, session_ids: Iterable[str], user: str) -> dict[str, int]:
+        """How many rows those of the sessions published that a user may have, by session; in one look."""
+        query = (
+            select(ReleaseRow.session, ReleaseRow.rows)
+            .join(SessionRow, SessionRow.id == ReleaseRow.session)
+            .where(ReleaseRow.session.in_(session_ids), concerns(user), *_served(self._database.clock()))
+        )
+        with self._database.reading() as transaction:
+            return dict(transaction.execute(query).all())
+
     def held(self, session_id: str) -> Release | None:
         """The table that waits for its client's word, for the coordinator itself."""
         with self._database.reading() as transaction:

@@ -155,10 +155,10 @@ class Sessions:
             row.expires = expires or row.expires
             return session_record(row)
 
-    def retry(self, session: Session, cause: str) -> Session:
+    def retry(self, session: Session, cause: str, details: Mapping[str, Any] | None = None) -> Session:
         """An attempt failed: back to the queue, at its old place, or failed when the contract allows no more."""
         again = session.attempts < session.attempt_limit
-        return self.advance(session, Status.QUEUED if again else Status.FAILED, cause)
+        return self.advance(session, Status.QUEUED if again else Status.FAILED, cause, details)
 
     def renew(self, session: Session, contract_hash: str, contract: Mapping[str, Any]) -> Session:
         """The contract of this attempt, signed anew, while the session is running."""
@@ -389,9 +389,11 @@ def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[st
     known = set(
         transaction.scalars(select(UserRow.name).where(UserRow.name.in_(map(checks.findable, users))))
     )
-    for user in users:
-        if user not in known:
-            raise ParameterError(f"there is no user {shown(user)}")
+    client, *recipients = users
+    if client not in known:
+        raise ParameterError(f"there is no user {shown(client)}")
+    if strangers := [user for user in recipients if user not in known]:
+        raise ParameterError(*(f"recipients: there is no user {shown(user)}" for user in strangers))
     reached = set(
         transaction.scalars(
             select(ProviderRow.party).where(

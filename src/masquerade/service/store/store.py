@@ -7,17 +7,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from masquerade.service.store import events, releases, sessions, users
 from masquerade.service.store.database import Clock, Database, open_database, system_clock
 from masquerade.service.store.events import Events
 from masquerade.service.store.ledger import Ledger
+from masquerade.service.store.lock import Lock
 from masquerade.service.store.offers import Offers
 from masquerade.service.store.providers import Providers
 from masquerade.service.store.records import Expired
 from masquerade.service.store.releases import Releases
 from masquerade.service.store.sessions import Sessions
+from masquerade.service.store.tables import UserRow
 from masquerade.service.store.users import Users
 
 KEEP_EVENTS = timedelta(days=90)  # after a session's end
@@ -67,6 +69,20 @@ class Store:
         """Ask the database something, for a health check; its own error when it does not answer."""
         with self._database.reading() as transaction:
             transaction.execute(text("SELECT 1"))
+
+    def probe(self) -> None:
+        """Make sure that the database can be written, without writing; its own error when it cannot."""
+        with self._database.writing() as transaction:  # on SQLite this is what asks for the right to write
+            transaction.scalars(select(UserRow.name).limit(1).with_for_update(skip_locked=True)).all()
+
+    @property
+    def lock(self) -> Lock:
+        """The right to work on this store, for a coordinator; whoever only looks or keeps accounts needs none."""
+        return self._database.lock
+
+    def reason(self, error: BaseException) -> str:
+        """What the database says of an outage, for the log: one line, without a password."""
+        return self._database.reason(error)
 
     def expire(self, now: datetime | None = None, *, keep_events: timedelta = KEEP_EVENTS) -> Expired:
         """Retention: end what waited too long, and name the files that are to be deleted.

@@ -1,0 +1,70 @@
+"""How sessions stand beyond their own rows: why they ended and through whom, what they wait for, what they published.
+
+Told for any number of sessions in three looks at the store, so that a list costs no more than one of its lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from masquerade.service.store import Event, Session, Status, Store
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What there is to tell of a session.
+
+    `failed_by` is the party through which it failed: unreachable, not who it should be, or against the protocol. Empty:
+    one of them, and nobody can tell which; None: no party's failure. `approvals` are the parties where a person was to
+    look at the contract first. `missed` has `error` and `most_error` of a table that waits for its client's word.
+    """
+
+    reasons: tuple[str, ...] = ()
+    failed_by: str | None = None
+    approvals: tuple[str, ...] = ()
+    missed: Mapping[str, Any] | None = None
+    rows: int | None = None
+
+
+def standings(store: Store, user: str, sessions: Iterable[Session]) -> dict[str, Standing]:
+    """How each session stands, by its identifier; `rows` only of what this user may have."""
+    sessions = list(sessions)
+    telling = [
+        each.id for each in sessions if each.cause is not None or each.status is Status.AWAITING_CLIENT
+    ]
+    negotiating = [each.id for each in sessions if each.status is Status.NEGOTIATING]
+    published = [each.id for each in sessions if each.status is Status.PUBLISHED]
+    moves = store.events.last_moves(telling) if telling else {}
+    asked = store.events.since_last_move(negotiating, "approval") if negotiating else {}
+    rows = store.releases.rows(published, user) if published else {}
+    return {
+        each.id: Standing(
+            reasons=reasons_of(each, moves.get(each.id)),
+            failed_by=_failed_by(each, moves.get(each.id)),
+            approvals=tuple(dict.fromkeys(str(event.data.get("party")) for event in asked.get(each.id, ()))),
+            missed=_missed(each, moves.get(each.id)),
+            rows=rows.get(each.id),
+        )
+        for each in sessions
+    }
+
+
+def reasons_of(session: Session, move: Event | None) -> tuple[str, ...]:
+    """Why a session stands where it does, one line a reason; its cause alone once its events are forgotten."""
+    if session.cause is None:
+        return ()
+    told = move.data.get("reasons") if move is not None else None
+    return tuple(told) if told else (session.cause,)
+
+
+def _failed_by(session: Session, move: Event | None) -> str | None:
+    told = move.data.get("failed_by") if move is not None and session.status is Status.FAILED else None
+    return told if isinstance(told, str) else None
+
+
+def _missed(session: Session, move: Event | None) -> Mapping[str, Any] | None:
+    waits = move is not None and session.status is Status.AWAITING_CLIENT
+    told = move.data.get("missed") if move is not None and waits else None
+    return told if isinstance(told, Mapping) else None

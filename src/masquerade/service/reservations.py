@@ -1,0 +1,125 @@
+"""What stands in a policy, and in what was released before, against a request: each reason is one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from masquerade.errors import hint
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import Contribution, read_requirement, written_requirement
+from masquerade.service.card import FLAT, SchemaCard, unknown_column
+from masquerade.service.ledger import Ledger
+from masquerade.service.policy import ANY, Policy
+from masquerade.service.request import Request
+from masquerade.service.terms import Axis
+
+
+def against_request(
+    policy: Policy,
+    request: Request,
+    card: SchemaCard,
+    mine: Sequence[Contribution],
+    now: int,
+    axes: Sequence[Axis],
+) -> Iterator[str]:
+    """What the policy has against who asks, for what, how, and for which columns."""
+    yield from _about_people(policy, request)
+    yield from _about_protocol(policy, request, now)
+    yield from _about_columns(policy, request, card, mine)
+    if request.is_horizontal:
+        yield from _about_providers(policy, request, card, axes)
+
+
+def against_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, now: int) -> Iterator[str]:
+    """Whether the table as it stands may be released now, beside what its earlier states were released for."""
+    if card.snapshot is None:
+        yield f"{card.dataset} has not been read yet: there is no snapshot to commit to"
+        return
+    other = ledger.last_of_others(card.dataset, card.snapshot)
+    if other is not None and now - other.time < policy.least_snapshot_interval:
+        wait = policy.least_snapshot_interval - (now - other.time)
+        yield (
+            f"another snapshot of {card.dataset} was released {now - other.time} seconds ago; "
+            f"a new one is released {wait} seconds from now at the earliest"
+        )
+
+
+def triggered(
+    policy: Policy, request: Request, own: Sequence[str]
+) -> Iterator[tuple[GroupRequirement | None, GroupRequirement]]:
+    """The models whose sensitive attribute is released, over the wanted part of their QID; None when none is."""
+    for model in policy.models:
+        if model.sensitive in request.released:
+            wanted = own if ANY in model.qid else [name for name in model.qid if name in request.attributes]
+            qid = [name for name in wanted if name != model.sensitive]
+            yield (read_requirement(written_requirement(model) | {"qid": qid}) if qid else None), model
+
+
+def _about_people(policy: Policy, request: Request) -> Iterator[str]:
+    if not policy.allows_user(request.user):
+        yield f'user "{request.user}" may not ask'
+    for name in request.receivers:
+        if name != request.user and not policy.allows_user(name):
+            yield f'recipient "{name}" may not be given a release'
+    if not policy.allows_purpose(request.purpose or ""):
+        advice = hint(request.purpose or "", policy.purposes)
+        allowed = ", ".join(policy.purposes) or "none"
+        yield f'purpose "{request.purpose}" is not allowed{advice}; allowed: {allowed}'
+
+
+def _about_protocol(policy: Policy, request: Request, now: int) -> Iterator[str]:
+    if request.adversary not in policy.adversaries:
+        yield f'adversary "{request.adversary}" is not allowed; allowed: {", ".join(policy.adversaries)}'
+    if request.argmax not in policy.argmax:
+        yield f'argmax "{request.argmax}" is not allowed; allowed: {", ".join(policy.argmax)}'
+    if request.deadline is not None and request.deadline <= now:
+        yield "the request's deadline has passed"
+
+
+def _about_columns(
+    policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution]
+) -> Iterator[str]:
+    if not mine:
+        yield f"{card.dataset} has none of the wanted columns"
+    for name, party in sorted(request.providers.items()):
+        if party == card.party and card.column(name) is None:
+            yield unknown_column(card, name)
+    if card.identifier in request.released:
+        yield f'"{card.identifier}" identifies people; it is never released'
+    raw = {column.name for column in mine if column.role != "attribute"}
+    for name in sorted(raw & {name for part in request.privacy for name in part.qid}):
+        yield f'"{name}" is sensitive and released as it is; it cannot be in a QID'
+    named = request.class_name
+    if named is not None and request.providers.get(named, card.party) == card.party:
+        column = card.column(named)
+        if column is not None and column.role == "attribute":
+            yield f'"{named}" is an attribute and generalised; it cannot be the class, which is released as it is'
+    own = [column.name for column in mine if column.role == "attribute"]
+    for part, model in triggered(policy, request, own):
+        if part is None:
+            yield f"{model.model} on {model.sensitive} is required, and no attribute of its QID is wanted"
+
+
+def _about_providers(
+    policy: Policy, request: Request, card: SchemaCard, axes: Sequence[Axis]
+) -> Iterator[str]:
+    """What stands against publishing together with others who have the same columns."""
+    if policy.least_m is None:
+        yield (
+            f"{card.dataset} takes part in vertical sessions only: its policy has no least_m, "
+            "the number of colluding providers that a horizontal release must withstand"
+        )
+    if request.third_party not in policy.third_party:
+        yield f'third_party "{request.third_party}" is not allowed; allowed: {", ".join(policy.third_party)}'
+    if request.parties and card.party not in request.parties:
+        yield f"is none of the parties that are to publish together: {', '.join(request.parties)}"
+    for name in request.released:
+        if card.column(name) is None:
+            yield unknown_column(card, name)
+    if request.third_party == "secure":
+        for axis in axes:
+            if axis.taxonomy == FLAT and axis.name in request.attributes:
+                yield (
+                    f'"{axis.name}" has a flat taxonomy, which is made of all providers\' values; '
+                    'third_party = "secure" keeps those apart: it needs a taxonomy file'
+                )

@@ -1,0 +1,123 @@
+"""The right to work on a state folder or a database, which one coordinator has at a time.
+
+A second one would take the first one's running sessions for interrupted ones. Files are locked with flock, PostgreSQL
+with an advisory lock that a connection of its own holds: both are free again when their process ends, however it does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
+
+from masquerade.errors import ParameterError
+
+_COORDINATOR = 0x6D617371  # any number, the same for all coordinators
+_TAKE = text("SELECT pg_try_advisory_lock(:ours, hashtext(current_schema()))")
+_SELF = text("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+_END = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = :pid AND backend_start = :start"
+)
+_NOTICE = ("tcp_keepalives_idle = 10", "tcp_keepalives_interval = 5", "tcp_keepalives_count = 3")
+_GHOST_ENDS_WITHIN = 5.0  # seconds
+
+
+class Lock(Protocol):
+    """What one process at a time can have."""
+
+    name: str  # of what is locked, for a person
+
+    def hold(self) -> bool:
+        """Take it, or make sure that it is still ours; False when another process has it."""
+
+    def release(self) -> None:
+        """Let go of it."""
+
+
+class FileLock:
+    """A lock file, which stays when the lock is released."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path, self.name = path, name
+        self._file: int | None = None
+
+    def hold(self) -> bool:
+        """Take it, once; ParameterError when the file cannot be written."""
+        if self._file is not None:
+            return True
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ParameterError(f"{self._path}: cannot be written: {error.strerror}") from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            return False
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Let go of it."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+class AdvisoryLock:
+    """A lock on one schema of a PostgreSQL database, held as long as its connection lasts."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine, self.name = engine, name
+        self._connection: Connection | None = None
+        self._own: dict[str, Any] | None = None  # our connection as the server knows it
+
+    def hold(self) -> bool:
+        """Take it, or again after its connection was lost; the driver's error when the database does not answer."""
+        if self._connection is not None:
+            try:
+                self._connection.execute(text("SELECT 1"))
+                return True
+            except DBAPIError:
+                self.release()
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        connection.detach()  # not the pool's: it is closed when we close it
+        try:
+            if not connection.scalar(_TAKE, {"ours": _COORDINATOR}) and not self._outlived(connection):
+                connection.close()
+                return False
+            for setting in _NOTICE:  # that we are gone without a goodbye, in seconds and not in hours
+                connection.execute(text(f"SET {setting}"))
+            self._own = dict(connection.execute(_SELF).mappings().one())
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return True
+
+    def _outlived(self, connection: Connection) -> bool:
+        """Whether it was held by our own lost connection, which the server still took for alive."""
+        if self._own is None:
+            return False
+        gone = {"pid": self._own["pid"], "start": self._own["backend_start"]}
+        if not connection.execute(_END, gone).all():
+            return False
+        deadline = time.monotonic() + _GHOST_ENDS_WITHIN
+        while not connection.scalar(_TAKE, {"ours": _COORDINATOR}):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.05)
+        return True
+
+    def release(self) -> None:
+        """Let go of it."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            with suppress(DBAPIError):  # it was lost: the server lets go of the lock by itself
+                connection.close()

@@ -1,0 +1,184 @@
+"""The ledger's file: what was changed, removed or put in is found and named; older ones are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from masquerade.errors import DataError
+from masquerade.service.canonical import canonical
+from masquerade.service.ledger import Ledger, Released, append
+
+
+def released(at: int, dataset: str = "customers", k: int = 4) -> Released:
+    return Released(
+        dataset=dataset,
+        snapshot="aa" * 32,
+        terms=f"{at:064x}",
+        parties=("bank", "clinic"),
+        columns=("age", "job"),
+        requirements=({"model": "k-anonymity", "qid": ["age", "job"], "k": k},),
+        class_name=None,
+        score="discernibility",
+        adversary="semi-honest",
+        recipients=("ana",),
+        time=1_700_000_000 + at,
+    )
+
+
+RECORDS = tuple(released(at) for at in range(4))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.jsonl"
+
+
+def write(path: Path, *records: Released) -> list[bytes]:
+    for each in records:
+        append(path, each)
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def problem(path: Path) -> str:
+    with pytest.raises(DataError) as refused:
+        Ledger.load(path)
+    (told,) = refused.value.problems
+    assert told.isprintable()
+    with pytest.raises(DataError) as not_added:  # and nothing is added to it
+        append(path, released(9))
+    assert not_added.value.problems == (told,)
+    return told
+
+
+def test_each_line_names_the_one_before_it(path: Path) -> None:
+    lines = [json.loads(line) for line in write(path, *RECORDS)]
+    assert Ledger.load(path).records == RECORDS
+    assert [line["previous"] for line in lines] == ["0" * 64, *(line["hash"] for line in lines[:-1])]
+    head = json.loads(path.with_suffix(".head").read_bytes())
+    assert head == {"hash": lines[-1]["hash"], "number": 4}
+    assert {file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == {0o600}
+    assert Ledger.load(path).releases("customers") == 4
+    assert Ledger.load(path).releases("others") == 0
+
+
+def test_a_changed_line_is_named(path: Path) -> None:
+    lines = write(path, *RECORDS)
+    for at in range(4):
+        weaker = lines[at].replace(b'"k":4', b'"k":2')
+        assert weaker != lines[at]
+        path.write_bytes(b"".join([*lines[:at], weaker, *lines[at + 1 :]]))
+        assert (
+            problem(path) == f"{path}: line {at + 1}: wrong hash: the line was changed after it was written"
+        )
+    path.write_bytes(b"".join(lines))
+    assert Ledger.load(path).records == RECORDS
+
+
+def test_a_removed_line_is_named_the_last_ones_too(path: Path) -> None:
+    lines = write(path, *RECORDS)
+    path.write_bytes(b"".join([lines[0], *lines[2:]]))
+    assert problem(path) == f"{path}: line 2: does not follow line 1: a line was changed, removed or put in"
+    path.write_bytes(b"".join(lines[1:]))
+    assert problem(path) == f"{path}: line 1: lines before it were removed"
+    path.write_bytes(b"".join(lines[:2]))
+    assert problem(path) == f"{path}: line 3: is missing: 4 lines were written, 2 are there"
+    path.write_bytes(b"".join(lines)[:-1])  # the last line's end
+    assert problem(path) == f"{path}: line 4: is missing: 4 lines were written, 3 are there"
+    path.unlink()
+    assert problem(path) == f"{path}: line 1: is missing: 4 lines were written, 0 are there"
+
+
+def test_the_head_is_missed(path: Path) -> None:
+    write(path, *RECORDS)
+    head = path.with_suffix(".head")
+    kept = head.read_bytes()
+    head.unlink()
+    assert problem(path).startswith(f"{head}: is missing")
+    head.write_bytes(b"4")
+    assert problem(path).startswith(f"{head}: cannot be read")
+    head.write_bytes(kept)
+    assert Ledger.load(path).records == RECORDS
+
+
+def test_another_ledger_of_the_same_length(path: Path, tmp_path: Path) -> None:
+    write(path, *RECORDS)
+    other = tmp_path / "other" / "ledger.jsonl"
+    other.parent.mkdir()
+    write(other, *(released(at, k=2) for at in range(4)))
+    path.write_bytes(other.read_bytes())  # whole in itself
+    assert problem(path).startswith(f"{path}: line 4: not the one that was written here")
+
+
+@pytest.mark.parametrize("garbage", [b"garbage\n", b"{}\n", b'{"hash":"0"}\n', b"\n", b"\xff\xfe\n"])
+def test_garbage_is_named(path: Path, garbage: bytes) -> None:
+    lines = write(path, *RECORDS)
+    for at in range(4):
+        path.write_bytes(b"".join([*lines[:at], garbage, *lines[at + 1 :]]))
+        assert problem(path).startswith(f"{path}: line {at + 1}: not ")
+
+
+def test_a_machine_that_stops(path: Path) -> None:
+    """A line without its end goes; a line whose head was not written any more counts."""
+    write(path, *RECORDS[:2])
+    head = path.with_suffix(".head").read_bytes()
+    with path.open("ab") as file:
+        file.write(b'{"hash":"' + b"0" * 5_000)
+    assert Ledger.load(path).records == RECORDS[:2]
+    write(path, RECORDS[2])
+    path.with_suffix(".head").write_bytes(head)
+    assert Ledger.load(path).records == RECORDS[:3]
+    write(path, RECORDS[3])
+    assert Ledger.load(path).records == RECORDS
+
+
+def test_a_ledger_of_an_older_version_is_read_and_chained_from_then_on(path: Path) -> None:
+    old = [canonical(each) + b"\n" for each in RECORDS[:2]]
+    path.write_bytes(b"".join(old))
+    assert Ledger.load(path).records == RECORDS[:2]
+    lines = write(path, *RECORDS[2:])
+    assert lines[:2] == old
+    assert Ledger.load(path).records == RECORDS
+    for at in range(2):  # the old lines, too, can no longer be changed unseen
+        weaker = lines[at].replace(b'"k":4', b'"k":2')
+        path.write_bytes(b"".join([*lines[:at], weaker, *lines[at + 1 :]]))
+        assert problem(path).startswith(f"{path}: line 3: does not follow the lines before it")
+    path.write_bytes(b"".join([*lines, old[0]]))  # and none can be put behind
+    assert problem(path) == f"{path}: line 5: not as it was written: it was changed, or put in"
+    path.write_bytes(b'{"dataset":3}\n' + lines[0])
+    path.with_suffix(".head").unlink()
+    assert problem(path).startswith(f"{path}: line 1: not a ledger's record: ")
+    bad = msgspec.structs.replace(
+        RECORDS[0], requirements=({"model": "k-anonymity", "qid": ["age"], "k": 0},)
+    )
+    path.write_bytes(lines[0] + canonical(bad) + b"\n")
+    assert re.search(r"line 2: not a ledger's record: .*\.k: must be", problem(path))
+
+
+@given(data=st.data())
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_change_is_overlooked(data: st.DataObject, path: Path) -> None:
+    """Whatever byte or line changes, what is read is what was written, or the ledger is refused."""
+    path.unlink(missing_ok=True)
+    path.with_suffix(".head").unlink(missing_ok=True)
+    lines = write(path, *RECORDS[:3])
+    whole = b"".join(lines)
+    at = data.draw(st.integers(0, len(whole) - 1))
+    changed = data.draw(
+        st.one_of(
+            st.binary(max_size=3).map(lambda new: whole[:at] + new + whole[at + 1 :]),
+            st.lists(st.sampled_from(lines), max_size=4).map(b"".join),
+            st.just(whole[:at]),
+        )
+    )
+    path.write_bytes(changed)
+    if changed[: len(whole)] == whole and b"\n" not in changed[len(whole) :]:
+        assert Ledger.load(path).records == RECORDS[:3]
+    else:
+        assert problem(path).startswith(f"{path}: line ")

@@ -1,0 +1,274 @@
+"""A node whose ledger was damaged, and one whose secret is lost: it says so, and releases nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from cli.command import MASQUERADE, Answer, here
+from masquerade.errors import DataError, ParameterError
+from masquerade.service.answering import Offer, Refusal
+from masquerade.service.audit_verify import verify
+from masquerade.service.control import Signature
+from masquerade.service.ledger import Ledger, Released, append
+from masquerade.service.node.serving import running
+from masquerade.service.node.settings import read_settings
+from masquerade.service.node.state import State
+from service.party_nodes import PEOPLE, Folder, http, run, wish, world
+
+Capture = pytest.CaptureFixture[str]
+
+NEUTRAL = "customers cannot be released now; its steward can see why"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def released(dataset: str = "customers", at: int = 0) -> Released:
+    return Released(
+        dataset=dataset,
+        snapshot="aa" * 32,
+        terms=f"{at:064x}",
+        parties=("bank", "clinic"),
+        columns=("age", "job"),
+        requirements=({"model": "k-anonymity", "qid": ["age", "job"], "k": 4},),
+        class_name=None,
+        score="discernibility",
+        adversary="semi-honest",
+        recipients=("ana",),
+        time=1_700_000_000 + at,
+    )
+
+
+def released_before(folder: Folder, *datasets: str, lost: bool = False) -> Path:
+    """The bank's ledger, with a line for each of these; `lost`: its customers' secret is not there any more."""
+    state = State(folder.state("bank"))
+    state.make()
+    if not lost:
+        state.secret("customers")
+    for at, dataset in enumerate(datasets):
+        append(state.ledger, released(dataset, at))
+    return state.ledger
+
+
+def damage(ledger: Path, line: int, new: bytes) -> None:
+    lines = ledger.read_bytes().splitlines()
+    lines[line - 1] = new
+    ledger.write_bytes(b"\n".join(lines) + b"\n")
+
+
+def start(folder: Folder) -> None:
+    async def part() -> None:
+        async with running(read_settings(folder.conf("bank"))):
+            pass
+
+    run(part())
+
+
+def doctor(capsys: Capture, folder: Folder, name: str) -> list[dict[str, Any]]:
+    """What doctor says under this name about the bank; nobody is at its coordinator's address."""
+    answer = here(capsys, "doctor", folder.conf("bank"), "--json")
+    return [check for check in answer.json["checks"] if check["name"] == name]
+
+
+def party(capsys: Capture, folder: Folder, command: str, *words: str) -> Answer:
+    return here(capsys, "party", command, folder.conf("bank"), *words)
+
+
+def test_a_damaged_line_is_told_at_the_start_by_doctor_and_by_the_ledger(
+    folder: Folder, capsys: Capture
+) -> None:
+    ledger = released_before(folder, "customers", "customers", "customers")
+    assert [check["detail"] for check in doctor(capsys, folder, "ledger")] == ["whole: 3 releases"]
+    damage(ledger, 2, b"garbage")
+    wrong = f"{ledger}: line 2: not as it was written: it was changed, or put in"
+    started = subprocess.run(
+        [MASQUERADE, "party", "serve", str(folder.conf("bank"))], capture_output=True, check=False, timeout=60
+    )
+    assert (started.returncode, started.stdout) == (2, b"")
+    assert started.stderr.decode().splitlines() == [f"error: {wrong}"]
+    (check,) = doctor(capsys, folder, "ledger")
+    assert (check["status"], check["detail"]) == ("error", wrong)
+    assert "find out who changed it" in check["advice"]
+    for words in ((), ("--json",), ("--forget", "customers")):
+        answer = party(capsys, folder, "ledger", *words)
+        assert (answer.code, answer.problems) == (2, [wrong])
+
+
+def test_a_ledger_that_was_changed_under_a_running_node(folder: Folder) -> None:
+    ledger = released_before(folder, "customers", "others")
+
+    async def part() -> None:
+        async with world(folder) as both:
+            coordinator = both.coordinator
+            contract = coordinator.draw_up(await coordinator.deal())
+            whole = ledger.read_bytes()
+            ledger.write_bytes(whole.replace(b'"k":4', b'"k":2', 1))
+            with structlog.testing.capture_logs() as logs:
+                for answer in (
+                    await coordinator.offer("bank", wish()),
+                    await coordinator.ask_signature("bank", contract),
+                ):
+                    assert isinstance(answer, Refusal)
+                    assert answer.reasons == (NEUTRAL,)
+                    assert not answer.busy
+            told = [entry for entry in logs if entry["log_level"] == "error"]
+            wrong = f"{ledger}: line 1: wrong hash: the line was changed after it was written"
+            assert [entry["problems"] for entry in told] == [[wrong]] * 2
+            # A line for another dataset that is gone may have been one of ours.
+            ledger.write_bytes(whole.splitlines(keepends=True)[0])
+            assert isinstance(await coordinator.offer("bank", wish()), Refusal)
+            ledger.write_bytes(whole)
+            assert isinstance(await coordinator.offer("bank", wish()), Offer)
+            assert isinstance(await coordinator.ask_signature("bank", contract), Signature)
+
+    run(part())
+
+
+def test_no_session_is_prepared_without_a_whole_ledger(folder: Folder) -> None:
+    ledger = released_before(folder, "customers")
+
+    async def part() -> None:
+        async with world(folder) as both:
+            contract = await both.coordinator.signed()
+            damage(ledger, 1, b"{}")
+            refusal = await both.coordinator.prepare("bank", contract)
+            assert isinstance(refusal, Refusal)
+            assert refusal.reasons == (NEUTRAL,)
+
+    run(part())
+    assert ledger.read_bytes() == b"{}\n"
+
+
+def test_a_lost_secret_is_not_replaced_in_silence(folder: Folder, capsys: Capture) -> None:
+    released_before(folder, "customers", "customers", "others", lost=True)
+    secret = folder.state("bank") / "secrets" / "customers.key"
+    lost = f"{secret}: the secret of customers is missing, and the ledger has 2 releases of it; "
+    for _ in range(2):  # nor at the second try
+        with pytest.raises(ParameterError) as refused:
+            start(folder)
+        (told,) = refused.value.problems
+        assert told.startswith(lost)
+        assert "a second release through that breaks the first" in told
+        assert told.endswith(
+            "restore the file from a backup, or begin anew on purpose with "
+            "`masquerade party ledger CONF --forget customers`"
+        )
+        card = party(capsys, folder, "card")
+        assert (card.code, card.out, card.problems) == (2, "", [told])
+        assert [check["detail"] for check in doctor(capsys, folder, "secret")] == [told]
+    assert not secret.exists()
+
+
+def test_a_secret_that_is_found_again_and_one_that_nothing_was_released_with(
+    folder: Folder, capsys: Capture
+) -> None:
+    start(folder)
+    released_before(folder, "others")
+    secret = folder.state("bank") / "secrets" / "customers.key"
+    first = secret.read_bytes()
+    secret.unlink()
+    assert doctor(capsys, folder, "secret") == []
+    start(folder)  # nobody knows the old one
+    assert secret.read_bytes() != first
+    append(folder.state("bank") / "ledger.jsonl", released())
+    kept = secret.read_bytes()
+    secret.unlink()
+    with pytest.raises(ParameterError):
+        start(folder)
+    secret.write_bytes(kept)
+    secret.chmod(0o600)
+    start(folder)
+
+
+def test_beginning_anew_on_purpose(folder: Folder, capsys: Capture) -> None:
+    ledger = released_before(folder, "customers", "customers", lost=True)
+    before = ledger.read_bytes()
+    secret = folder.state("bank") / "secrets" / "customers.key"
+    strange = party(capsys, folder, "ledger", "--forget", "customer")
+    assert strange.code == 2
+    assert strange.problems == [
+        f'{folder.conf("bank")}: there is no dataset "customer" (did you mean "customers"?); there are customers'
+    ]
+    with State(folder.state("bank")).locked():
+        busy = party(capsys, folder, "ledger", "--forget", "customers")
+    assert (busy.code, secret.exists()) == (2, False)
+    assert "another node uses this state folder" in busy.problems[0]
+
+    done = party(capsys, folder, "ledger", "--forget", "customers")
+    assert (done.code, done.err) == (0, "")
+    assert (
+        done.out == "customers: a new secret is made; what was released of it before (2) is not known again\n"
+    )
+    assert (len(secret.read_bytes()), secret.stat().st_mode & 0o777) == (32, 0o600)
+    assert (
+        ledger.read_bytes() == before
+    )  # its lines stay: whoever finds the old secret again is known by them
+    log = folder.state("bank") / "audit.jsonl"
+    verify(log, certificates=[PEOPLE["bank"].certificate]).insist()
+    noted = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [each["fields"] for each in noted if each["event"] == "secret replaced"] == [
+        {"dataset": "customers", "releases": 2}
+    ]
+    start(folder)
+
+    made = secret.read_bytes()
+    again = party(capsys, folder, "ledger", "--forget", "customers")
+    assert (again.code, again.problems) == (
+        1,
+        ["customers: its secret is not lost; nothing needs to be forgotten"],
+    )
+    assert secret.read_bytes() == made
+
+
+def test_a_ledger_that_is_set_aside(folder: Folder) -> None:
+    ledger = released_before(folder, "customers")
+    ledger.unlink()
+    with pytest.raises(DataError, match=r"line 1: is missing: 1 line was written, 0 are there"):
+        start(folder)
+    ledger.with_suffix(".head").unlink()
+    start(folder)
+    assert Ledger.load(ledger) == Ledger()
+
+
+def test_addresses_that_there_are_not(folder: Folder) -> None:
+    async def part() -> None:
+        async with world(folder, "bank") as here:
+            for who in ("coordinator", "clinic"):
+                async with http(who, "bank", here.nodes["bank"].address) as peer:
+                    for method, path, status, title, allowed in (
+                        ("GET", "/v1/nothing", 404, "not found", None),
+                        ("GET", "/", 404, "not found", None),
+                        ("DELETE", "/v1/offers", 405, "method not allowed", "POST"),
+                    ):
+                        answer = await peer._http.request(method, path, extensions={"sni_hostname": "bank"})
+                        assert answer.status_code == status
+                        assert answer.headers["content-type"] == "application/problem+json"
+                        assert answer.headers.get("allow") == allowed
+                        told = answer.json()
+                        assert (told["status"], told["title"]) == (status, title)
+                        assert told["detail"].startswith(f"{method} {path}: ")
+                        assert told["problems"] == [told["detail"]]
+
+    run(part())
+
+
+def test_a_stopped_node_goes_on_with_its_chain(folder: Folder) -> None:
+    """Two releases in two lives of a node, in one chain."""
+
+    async def part() -> None:
+        async with world(folder) as both:
+            await both.coordinator.release(await both.coordinator.signed())
+
+    run(part())
+    run(part())
+    lines = [json.loads(line) for line in (folder.state("bank") / "ledger.jsonl").read_text().splitlines()]
+    assert len(lines) == 2
+    assert lines[1]["previous"] == lines[0]["hash"]
