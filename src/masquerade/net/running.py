@@ -3,11 +3,15 @@
 An interrupt that is raised wherever the process happens to be may hit gRPC in the middle of a callback, which
 swallows it or crashes. So while a session runs, signals ask the loop to end it: peers hear that we were stopped,
 sockets are closed, and only then KeyboardInterrupt is raised.
+
+All sessions of the main thread share one loop: gRPC may tell a loop of a call's end when its session is long over,
+and one that is closed by then cannot be told.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import signal
 import threading
 from collections.abc import Coroutine
@@ -16,6 +20,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_runners: list[asyncio.Runner] = []  # the one of the main thread, once it is needed
 
 
 def run_async(session: Coroutine[Any, Any, Result]) -> Result:
@@ -25,7 +30,7 @@ def run_async(session: Coroutine[Any, Any, Result]) -> Result:
     stopped = False
 
     async def stoppable() -> Result:
-        task = asyncio.current_task()
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
 
         def stop() -> None:
@@ -34,12 +39,17 @@ def run_async(session: Coroutine[Any, Any, Result]) -> Result:
             task.cancel()
 
         for number in _SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, stop)
-        return await session
+            loop.add_signal_handler(number, stop)
+        try:
+            return await session
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+            await _end_all_others(task)
 
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
-        return asyncio.run(stoppable())
+        return _runner().run(stoppable())
     except asyncio.CancelledError:
         if stopped:
             raise KeyboardInterrupt from None
@@ -48,3 +58,18 @@ def run_async(session: Coroutine[Any, Any, Result]) -> Result:
         for number, handler in before.items():
             if handler is not None:  # None: one that was not set from Python
                 signal.signal(number, handler)
+
+
+def _runner() -> asyncio.Runner:
+    if not _runners:
+        _runners.append(asyncio.Runner())
+        atexit.register(_runners[0].close)
+    return _runners[0]
+
+
+async def _end_all_others(task: asyncio.Task[Any]) -> None:
+    """What a session leaves running ends with it."""
+    others = asyncio.all_tasks() - {task}
+    for each in others:
+        each.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
