@@ -57,7 +57,7 @@ def contents(release: Release) -> Section:
         "steps": _steps(release),
         "metrics": [
             (name.replace("_", " "), figure(value), METRICS.get(name, ""))
-            for name, value in release.metrics.items()
+            for name, value in _metrics(release).items()
         ],
         "settings": _settings(release.settings),
         "seconds": [(name, duration(seconds)) for name, seconds in release.seconds.items()],
@@ -99,11 +99,21 @@ def _headline(release: Release) -> Section:
     }
 
 
+def _metrics(release: Release) -> dict[str, float | None]:
+    queries = {"query_error": release.query_error.mean} if release.query_error is not None else {}
+    return {**release.metrics, **queries}
+
+
 def _requirement(verdict: Verdict) -> Section:
+    wraps = ("of",) if verdict.requirement.wrapped else ()  # they have rows of their own
     return {
         "model": verdict.requirement.model,
         "qid": list(verdict.requirement.qid),
-        "parameters": [(name, _plain(value)) for name, value in verdict.requirement.parameters().items()],
+        "parameters": [
+            (name, _plain(value))
+            for name, value in verdict.requirement.parameters().items()
+            if name not in wraps
+        ],
         "value": figure(verdict.value),
         "meaning": FIGURES.get(verdict.requirement.model, "the worst group’s figure"),
         "groups": count(verdict.groups),

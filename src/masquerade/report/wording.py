@@ -9,6 +9,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 NOTHING = "—"
 
 METRICS = {
+    "query_error": "Mean relative error of random counting queries. 0 is exact.",
     "discernibility": "Ordered pairs of records that cannot be told apart. Lower keeps more.",
     "weighted_discernibility": "The same for each attribute alone, weighted. Lower keeps more.",
     "average_group_size": "Released records a group, on average. Lower keeps more.",
@@ -29,6 +30,7 @@ FIGURES = {
     "alpha-k-anonymity": "largest share of a sensitive value in a group",
     "confidence-bounding": "largest confidence in a sensitive value in a group",
     "p-sensitive-k-anonymity": "distinct sensitive values in the least diverse group",
+    "m-privacy": "colluding providers that every group withstands, in all that follows",
 }
 
 _ABSOLUTE = re.compile(r"(/|~|\.{1,2}[\\/]|[A-Za-z]:[\\/]|\\\\)")

@@ -162,7 +162,7 @@ class Request(Form):
         for name in dict.fromkeys(self.parties):
             if self.parties.count(name) > 1:
                 yield ("parties",), f'"{name}" is listed twice'
-        if len(set(self.parties)) == 1:
+        if len(self.parties) == 1:
             yield ("parties",), "a horizontal session needs at least two; leave it out to ask all who can"
         if PROVIDER in self.released:
             yield (

@@ -1,0 +1,29 @@
+"""What a report says of requirements that wrap others, and of the worth of Mondrian's groups."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+import masquerade as mq
+from masquerade.report.contents import contents
+
+
+def test_what_m_privacy_wraps_has_rows_of_its_own() -> None:
+    rows = 40
+    frame = pa.table(
+        {
+            "age": [20 + at % 20 for at in range(rows)],
+            "hospital": [("north", "south", "west")[at % 3] for at in range(rows)],
+            "disease": [("flu", "gout")[at % 2] for at in range(rows)],
+        }
+    )
+    table = mq.Table(frame, mq.Schema([mq.Attribute("age", "continuous")]))
+    plain = mq.KAnonymity("age", 3) & mq.LDiversity("age", 2, "disease")
+    release = mq.anonymize(table, mq.MPrivacy(1, plain, "hospital"), mq.Mondrian())
+    told = contents(release)
+    assert [each["model"] for each in told["requirements"]] == ["m-privacy", "k-anonymity", "l-diversity"]
+    assert told["requirements"][0]["parameters"] == [("m", "1"), ("provider", "hospital")]
+    assert told["requirements"][0]["meaning"].startswith("colluding providers")
+    queries = {name: value for name, value, _ in told["metrics"]}["query error"]
+    assert release.query_error is not None
+    assert float(queries) == float(f"{release.query_error.mean:.4g}")
