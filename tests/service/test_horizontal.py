@@ -15,6 +15,7 @@ from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
+from masquerade.protocol.collaborate.terms import refuse_impossible
 from masquerade.protocol.contract import EVERYBODY, Collaboration
 from masquerade.service.answering import Offer, Refusal, accepts, answer
 from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard, card_of
@@ -239,6 +240,8 @@ def test_attributes_that_are_not_generalised_alike_are_told_with_who_does_how() 
         ({"requirements": ()}, "the deal lacks k-anonymity"),
         ({"class_from": "south"}, "the deal is carried out in another way than a horizontal request is"),
         ({"score": "gain-ratio"}, "the deal is carried out in another way than a horizontal request is"),
+        ({"adversary": "malicious"}, "the deal is carried out in another way than a horizontal request is"),
+        ({"normalize": "none"}, "the deal is carried out in another way than a horizontal request is"),
     ],
 )
 def test_a_party_does_not_sign_what_the_coordinator_has_changed(change: dict[str, Any], reason: str) -> None:
@@ -260,6 +263,24 @@ def test_what_a_second_release_may_not_change() -> None:
     assert "another m (1 before, 2 now)" in against(m=2)
     assert "another requirement" in against(privacy=[{"model": "k-anonymity", "qid": QID, "k": 6}])
     assert "other parties" in against(parties=["north", "south"])
+    assert against(attributes=["age", "disease", "ward"]) == ""  # what is released as it is comes last anyway
+    assert "another order of the columns (age, ward, disease before, ward, age, disease now)" in against(
+        attributes=["ward", "age", "disease"]
+    )
+    wider = msgspec.structs.replace(CARDS["north"], schema="ff" * 32)
+    given = answer(hospital(), wish(m=1), wider, ledger, IDLE, AXES)
+    assert isinstance(given, Refusal)
+    assert given.reasons == ("a second release with other taxonomies or bounds can break the first",)
+    _, south, west = first.terms.provisions
+    later = msgspec.structs.replace(
+        first.terms,
+        provisions=(first.terms.provisions[0], msgspec.structs.replace(south, snapshot="ee" * 32), west),
+    )
+    again = msgspec.structs.replace(first, terms=later)
+    assert accepts(hospital(), first, CARDS["north"], ledger, IDLE, AXES) == ()
+    assert accepts(hospital(), again, CARDS["north"], ledger, IDLE, AXES) == (
+        "a second release with another table of another party can break the first",
+    )
     trusted = answer(
         hospital(third_party=["secure", "trusted"]),
         wish(third_party="trusted"),
@@ -287,6 +308,18 @@ def test_a_ledger_line_from_before_there_were_horizontal_sessions_is_read() -> N
     record = record_of(agreed(wish()), "north", NOW)
     old = {key: value for key, value in msgspec.to_builtins(record).items() if key != "collaboration"}
     assert msgspec.convert(old, type(record)).collaboration is None
+
+
+def test_nobody_is_made_to_tell_the_values_of_an_attribute() -> None:
+    sly = {"model": "l-diversity", "qid": ["ward"], "sensitive": "age", "l": 2}
+    refusal = '"age" is an attribute and generalised; no requirement can protect it as sensitive'
+    assert refusal in reasons(hospital(), wish(privacy=[sly]))
+    deal = agreed(wish(m=1))
+    added = msgspec.structs.replace(deal.terms, requirements=(*deal.terms.requirements, sly))
+    changed = msgspec.structs.replace(deal, terms=added)
+    assert refusal in accepts(hospital(), changed, CARDS["north"], Ledger(), IDLE, AXES)
+    with pytest.raises(ParameterError, match="is about age, which is generalised"):
+        refuse_impossible(added.contract("00" * 16))
 
 
 # --- who can publish together ---

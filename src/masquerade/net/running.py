@@ -35,17 +35,21 @@ def run_async(session: Coroutine[Any, Any, Result]) -> Result:
 
         def stop() -> None:
             nonlocal stopped
-            stopped = True
-            task.cancel()
+            if not ending:
+                stopped = True
+                task.cancel()
 
+        ending = False
+        await _end_all_others(task)  # of an earlier session that was not let end
         for number in _SIGNALS:
             loop.add_signal_handler(number, stop)
         try:
             return await session
         finally:
+            ending = True  # whoever insists on stopping has to wait until all have ended
+            await _end_all_others(task)
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
-            await _end_all_others(task)
 
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     try:

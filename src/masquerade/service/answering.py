@@ -108,10 +108,11 @@ def answer(
         reasons += objections(
             released,
             parts=parts,
-            columns=request.attributes,
+            columns=_in_order(request, mine),
             class_name=request.class_name,
             score=request.score_name,
             adversary=request.adversary,
+            schema=card.schema,
             collaboration=_carried_out(request, m, parts),
             parties=request.parties or None,
         )
@@ -179,8 +180,7 @@ def accepts(
             reasons.append(
                 "the deal shows the coordinator the specializations, which the policy does not allow"
             )
-    unlike = request.is_horizontal and (terms.class_from, terms.score) != (None, "")
-    if unlike or terms.collaboration != _carried_out(request, terms.m, asked):
+    if _is_unlike(deal, request) or terms.collaboration != _carried_out(request, terms.m, asked):
         reasons.append("the deal is carried out in another way than a horizontal request is")
     holders = {column.name: column.holder for column in terms.columns}
     reasons += [reason for _, reason in refuse_distant_sensitive(asked, holders)]
@@ -193,10 +193,29 @@ def accepts(
             class_name=terms.class_name,
             score=terms.score,
             adversary=terms.adversary,
+            schema=card.schema,
             collaboration=terms.collaboration,
             parties=terms.parties,
+            final=True,
         )
     return tuple(dict.fromkeys(reasons))
+
+
+def _is_unlike(deal: Deal, request: Request) -> bool:
+    """Whether a horizontal deal says something where only a vertical one has something to say."""
+    terms = deal.terms
+    said = (terms.score, terms.argmax, terms.adversary, terms.epsilon, terms.normalize, deal.show_steps)
+    usual = (
+        *("", request.argmax, request.adversary, request.epsilon, request.normalize),
+        request.show_steps,
+    )
+    return request.is_horizontal and (terms.class_from is not None or said != usual)
+
+
+def _in_order(request: Request, mine: Sequence[Contribution]) -> list[str]:
+    """The wanted columns in the order of a deal: those that are released as they are come last."""
+    raw = {column.name for column in mine if column.role == "sensitive"}
+    return sorted(request.attributes, key=lambda name: name in raw)
 
 
 def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]:

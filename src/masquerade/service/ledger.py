@@ -38,6 +38,7 @@ class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recipients: tuple[str, ...]
     time: int
     collaboration: Collaboration | None = None  # of a horizontal release
+    schema: str | None = None  # the digest of how the columns were generalised; None: not noted then
 
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
@@ -97,6 +98,7 @@ def record_of(deal: Deal, party: str, time: int) -> Released:
         recipients=deal.recipients,
         time=time,
         collaboration=terms.collaboration,
+        schema=provision.schema,
     )
 
 
@@ -108,14 +110,17 @@ def objections(
     class_name: str | None,
     score: str,
     adversary: str,
+    schema: str,
     collaboration: Collaboration | None = None,
     parties: Sequence[str] | None = None,
+    final: bool = False,
 ) -> list[str]:
     """Why a release beside earlier ones of the same snapshot could break them, each reason once.
 
     Whoever holds two releases intersects their groups. The same columns, generalised for the same QIDs at least as
-    strictly, are let through; everything that makes other groups of the same people is named. In a horizontal release
-    any other requirement makes other groups.
+    strictly, are let through; everything that makes other groups of the same people is named. Of a horizontal release
+    the order of the columns, another requirement and another table of any party make other groups: beside it only the
+    same is let through. `final`: all that is to be agreed is, and is none of the earlier ones' terms.
     """
     reasons: dict[str, None] = {}
     for each in earlier:
@@ -131,26 +136,37 @@ def objections(
             differences.append(
                 f"another class ({each.class_name or 'none'} before, {class_name or 'none'} now)"
             )
-        differences += _about_providers(collaboration, parts, each)
+        if each.schema not in (None, schema):
+            differences.append("other taxonomies or bounds")
+        differences += _about_providers(collaboration, parts, columns, each)
         if score != each.score and (collaboration is None) == (each.collaboration is None):
             differences.append(f"another score ({each.score} before, {score} now)")
         if adversary != each.adversary:
             differences.append(f"another protocol ({each.adversary} before, {adversary} now)")
         if parties is not None and set(parties) != set(each.parties):
             differences.append(f"other parties ({_names(each.parties)} before, {_names(parties)} now)")
+        if final and collaboration is not None and not differences:
+            differences.append("another table of another party")
         for difference in differences:
             reasons[f"a second release with {difference} can break the first"] = None
     return list(reasons)
 
 
 def _about_providers(
-    collaboration: Collaboration | None, parts: Sequence[GroupRequirement], earlier: Released
+    collaboration: Collaboration | None,
+    parts: Sequence[GroupRequirement],
+    columns: Sequence[str],
+    earlier: Released,
 ) -> list[str]:
     before = earlier.collaboration
     if collaboration is None or before is None:
         kinds = ["vertical" if each is None else "horizontal" for each in (before, collaboration)]
         return [] if kinds[0] == kinds[1] else [f"another kind ({kinds[0]} before, {kinds[1]} now)"]
     found = []
+    if set(columns) == set(earlier.columns) and tuple(columns) != earlier.columns:
+        found.append(
+            f"another order of the columns ({', '.join(earlier.columns)} before, {', '.join(columns)} now)"
+        )
     stricter = not all(any(old.covers(new) for old in earlier.parts) for new in parts)
     if stricter and _qids(parts) == _qids(earlier.parts):
         found.append(f"another requirement ({_conjunction(earlier.parts)} before, {_conjunction(parts)} now)")

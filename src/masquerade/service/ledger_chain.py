@@ -77,7 +77,7 @@ def read_chain(path: Path, read: Callable[[bytes], Read]) -> Chain[Read]:
             raise DataError(f"{path}: line {number}: {error}") from None
         if head is not None and head.number == number and head.hash != last.hash:
             raise DataError(f"{path}: line {number}: not the one that was written here: {_HOW}")
-    if head is None and chained:
+    if head is None and chained and _read_head(path) is None:  # at the very first release it may be new
         raise DataError(f"{head_path(path)}: is missing: nobody can tell whether the ledger's last lines are")
     if head is not None and head.number > len(lines):
         told = f"{head.number} line{'s were' if head.number > 1 else ' was'} written, {len(lines)} are there"

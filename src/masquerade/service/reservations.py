@@ -89,12 +89,16 @@ def _about_columns(
     raw = {column.name for column in mine if column.role != "attribute"}
     for name in sorted(raw & {name for part in request.privacy for name in part.qid}):
         yield f'"{name}" is sensitive and released as it is; it cannot be in a QID'
+    own = [column.name for column in mine if column.role == "attribute"]
+    for name in sorted(
+        {part.sensitive for part in request.privacy if part.sensitive in own and part.sensitive}
+    ):
+        yield f'"{name}" is an attribute and generalised; no requirement can protect it as sensitive'
     named = request.class_name
     if named is not None and request.providers.get(named, card.party) == card.party:
         column = card.column(named)
         if column is not None and column.role == "attribute":
             yield f'"{named}" is an attribute and generalised; it cannot be the class, which is released as it is'
-    own = [column.name for column in mine if column.role == "attribute"]
     for part, model in triggered(policy, request, own):
         if part is None:
             yield f"{model.model} on {model.sensitive} is required, and no attribute of its QID is wanted"

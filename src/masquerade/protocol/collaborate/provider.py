@@ -75,9 +75,9 @@ def provider(
 ) -> Script[int]:
     """This provider's part; returns how many of its records are released.
 
-    `table` has the columns of the contract, without missing cells. `before_handing_in` has the last word: what it
-    raises ends the session, and no row has left. What `on_stage` raises ends it, too: the only way to stop a long
-    computation that waits for nobody.
+    `table` has the columns of the contract, without missing cells. `before_handing_in` has the last word, before rows
+    leave and, without a third party, also before the first answer about them does: what it raises ends the session.
+    What `on_stage` raises ends it, too: the only way to stop a long computation that waits for nobody.
     """
     tell = on_stage if on_stage is not None else _silent
     refuse_impossible(contract)
@@ -88,6 +88,9 @@ def provider(
         tell("preparing the records")
         handed = _records(contract, table, tuple(left_out))
     else:
+        refuse_private_leaves(contract, table.schema)
+        if before_handing_in is not None:
+            before_handing_in()
         handed = yield from _without_third_party(name, contract, table, tuple(left_out), tell)
     if before_handing_in is not None:
         before_handing_in()
@@ -110,7 +113,6 @@ def _records(contract: Contract, table: Table, left_out: tuple[str, ...]) -> Rec
 def _without_third_party(
     name: str, contract: Contract, table: Table, left_out: tuple[str, ...], tell: OnStage
 ) -> Script[Rows]:
-    refuse_private_leaves(contract, table.schema)
     criterion = criterion_of(contract)
     me = contract.parties.index(name)
     started = time.perf_counter()

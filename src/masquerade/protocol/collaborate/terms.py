@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from masquerade.data.product import columns_of
 from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Bug, ParameterError
@@ -22,6 +23,16 @@ def refuse_impossible(contract: Contract) -> None:
         )
     if not qid_names(contract):
         raise ParameterError("collaborate: no attribute of the contract is in its requirement's QID")
+    for part in contract.requirement.parts:
+        shown = (
+            sorted({*columns_of(part.sensitive)} & {*qid_names(contract)})
+            if part.sensitive is not None
+            else ()
+        )
+        if shown:  # all values of a sensitive attribute are told on the way
+            raise ParameterError(
+                f"collaborate: {part} is about {', '.join(shown)}, which is generalised; it cannot be sensitive too"
+            )
     if terms.choose == "public":
         criterion_of(contract)
 

@@ -92,6 +92,7 @@ class Attempt:
         """A contract that was used, is about to expire, or is not signed yet, is drawn up and signed anew."""
         contract, now = self.contract, self._coordinator.clock()
         fresh = contract.attempt == self.session.attempts and contract.expiry > now.timestamp() + _SOON
+        fresh &= contract.hash.hex() == self.session.contract_hash  # not so when another version wrote it
         if fresh and set(contract.signatures) == set(contract.parties):
             return
         drawn = drawn_up(self._coordinator, contract.deal, self.session.attempts)

@@ -79,6 +79,7 @@ class PartyNode:
         self.changed = asyncio.Event()  # something to publish
         self._loop = asyncio.get_running_loop()
         self._signed: dict[str, str] = {}
+        self._noted: dict[str, None] = {}  # contracts that are in the ledger
         self._releasing = threading.Lock()
         self._signing = threading.Lock()
         self._noting = threading.Lock()
@@ -247,7 +248,7 @@ class PartyNode:
         reading = self._reading(dataset, for_session=for_session)
         if reading is None:
             return (*wrong, _unreadable(provision.dataset)), None
-        against = self._against(dataset, contract, reading)
+        against = self._against(dataset, contract, reading, signed=for_session)
         if reading.card.snapshot != provision.snapshot:  # told once, and in plainer words
             wrong += (f"{provision.dataset} has changed: the contract is about another snapshot of it",)
             against = tuple(each for each in against if each != ANOTHER_SNAPSHOT)
@@ -255,25 +256,37 @@ class PartyNode:
         return reasons, None if reasons else _Judged(dataset, reading)
 
     def _release(self, contract: SignedContract, dataset: str, reading: Reading) -> None:
-        """The last look, with the ledger of this moment: then the release is noted, and may leave."""
-        deal = contract.deal
+        """The last look, with the ledger of this moment: then the release is noted, and may leave.
+
+        Where answers about the records leave before they do, it is asked for twice, and noted the first time.
+        """
+        deal, name = contract.deal, contract.hash.hex()
         with self._releasing:
             current = self.datasets.get(dataset)
             reasons = (
-                self._against(current, contract, reading)
+                self._against(current, contract, reading, signed=True)
                 if current is not None
                 else (self._no_dataset(dataset),)
             )
             if reasons:
-                self._refuse(deal.user, reasons, contract.hash.hex())
+                self._refuse(deal.user, reasons, name)
                 raise NotAllowed(*reasons)
-            append(self.state.ledger, record_of(deal, self.settings.name, _now()))
+            if name not in self._noted:
+                append(self.state.ledger, record_of(deal, self.settings.name, _now()))
+                self._noted[name] = None
+            while len(self._noted) > _MOST_SIGNED:
+                self._noted.pop(next(iter(self._noted)))
 
-    def _against(self, dataset: Dataset, contract: SignedContract, reading: Reading) -> tuple[str, ...]:
-        """What the policy, and the ledger of this moment, have against a contract."""
+    def _against(
+        self, dataset: Dataset, contract: SignedContract, reading: Reading, *, signed: bool
+    ) -> tuple[str, ...]:
+        """What the policy, the ledger of this moment and, once it is signed, a person have against a contract."""
         ledger = self._ledger()
         if ledger is None:
             return (_unknown_past(dataset.name),)
+        deal = deal_id(contract.deal)
+        if dataset.policy.needs_approval and signed and not self.approvals.approved(deal):
+            return ("a person has taken the approval back, or has not given it",)
         return accepts(dataset.policy, contract.deal, reading.card, ledger, Load(0, _now()), reading.axes)
 
     def _reading(self, dataset: Dataset, *, for_session: bool = False) -> Reading | None:

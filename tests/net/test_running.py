@@ -1,0 +1,63 @@
+"""A process that runs sessions: all that they leave behind ends, however often it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from masquerade.net.running import run_async
+
+STUBBORN = """
+import asyncio
+from masquerade.net.running import run_async
+
+async def slow_end():
+    try:
+        await asyncio.sleep(60)
+    finally:
+        print("ending", flush=True)
+        await asyncio.sleep(1)
+        print("ended", flush=True)
+
+async def session():
+    other = asyncio.create_task(slow_end())
+    await asyncio.sleep(0)
+    print("ready", flush=True)
+    await asyncio.sleep(60)
+
+try:
+    run_async(session())
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_insists_on_stopping_waits_for_the_end(number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == "ending\n"
+        process.send_signal(number)
+        assert process.stdout.read() == "ended\ninterrupted\n"
+        assert process.wait(timeout=60) == 0
+
+
+def test_sessions_share_a_loop_and_leave_no_task_to_the_next() -> None:
+    left: list[asyncio.Task[None]] = []
+
+    async def first() -> asyncio.AbstractEventLoop:
+        left.append(asyncio.create_task(asyncio.sleep(60)))
+        return asyncio.get_running_loop()
+
+    async def second() -> asyncio.AbstractEventLoop:
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        return asyncio.get_running_loop()
+
+    assert run_async(first()) is run_async(second())
+    assert left[0].cancelled()
