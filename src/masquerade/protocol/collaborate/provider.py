@@ -89,6 +89,7 @@ def provider(
         handed = _records(contract, table, tuple(left_out))
     else:
         refuse_private_leaves(contract, table.schema)
+        refuse_unusable(contract, table)
         if before_handing_in is not None:
             before_handing_in()
         handed = yield from _without_third_party(name, contract, table, tuple(left_out), tell)
