@@ -23,8 +23,7 @@ is passed over when the game is said to be over; but not who did it, when there 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -36,10 +35,12 @@ from masquerade.crypto.triples import TripleMaking, Triples
 from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.argmax import Bid, Winner
+from masquerade.protocol.blaming import blaming
 from masquerade.protocol.duels import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
 
 ROUNDS_AHEAD = 64
 _NONCE_BYTES = 32
+_READ = "a comparison's message"  # what a peer may get wrong
 
 
 class Nonce(Message, tag="argmax-nonce", frozen=True):
@@ -120,7 +121,7 @@ def prepare(
         yield Send((name,), BaseTransfers(side.setup()))
     for number, name in peers.items():
         half = yield Receive(name, BaseTransfers)
-        with _blaming(name):
+        with blaming(name, _READ):
             (garbling.get(number) or evaluating[number]).finish_setup(half.data)
     argmax = SecureArgMax(me, tuple(parties), words, garbling, evaluating, rounds_ahead)
     yield from argmax.stock_up()
@@ -175,13 +176,13 @@ class SecureArgMax:
         for number, garbling in self._garbling.items():
             name = self._parties[number]
             order = yield Receive(name, Order)
-            with _blaming(name):
+            with blaming(name, _READ):
                 told = garbling.stock_up(order.columns, self._rounds_ahead, number, making)
             yield Send((name,), Delivery(*told))
         for number, evaluating in self._evaluating.items():
             name = self._parties[number]
             delivery = yield Receive(name, Delivery)
-            with _blaming(name):
+            with blaming(name, _READ):
                 evaluating.stock_up(delivery.labels, delivery.triples, number, making)
         self._triples = making.triples(n) if making is not None else None
         self._rounds_left = self._rounds_ahead
@@ -192,17 +193,17 @@ class SecureArgMax:
         for evaluating in self._evaluating.values():
             yield Send((peer,), HiddenBid(evaluating.flips(word)))
             garbled = yield Receive(peer, Garbled)
-            with _blaming(peer):
+            with blaming(peer, _READ):
                 evaluation = evaluating.evaluate(garbled)
                 read = evaluation.decode(garbled.tags, *OUTPUTS)
             yield Send((peer,), Verdict(evaluation.labels(*OUTPUTS)))
         for garbling in self._garbling.values():
             hidden = yield Receive(peer, HiddenBid)
-            with _blaming(peer):
+            with blaming(peer, _READ):
                 kept, garbled = garbling.garble(word, hidden.flips, reveal=True)
             yield Send((peer,), garbled)
             verdict = yield Receive(peer, Verdict)
-            with _blaming(peer):
+            with blaming(peer, _READ):
                 read = kept.decode(verdict.labels, *OUTPUTS)
         return [int(read[name][0, 0]) for name in OUTPUTS]
 
@@ -240,14 +241,14 @@ class SecureArgMax:
         for number, garbling in self._garbling.items():
             name = self._parties[number]
             hidden = yield Receive(name, HiddenBid)
-            with _blaming(name):
+            with blaming(name, _READ):
                 kept, garbled = garbling.garble(word, hidden.flips, reveal=False)
             yield Send((name,), garbled)
             ended[number] = kept.shares(*OUTPUTS)
         for number, evaluating in self._evaluating.items():
             name = self._parties[number]
             garbled = yield Receive(name, Garbled)
-            with _blaming(name):
+            with blaming(name, _READ):
                 ended[number] = evaluating.evaluate(garbled).shares(*OUTPUTS)
         shares: dict[str, Bits] = {}
         for left, right in combinations(range(len(self._parties)), 2):
@@ -273,12 +274,3 @@ def _as_long_as(ours: bytes, theirs: bytes, name: str) -> bytes:
             name, f"sent {len(theirs)} bytes where a comparison's message has {len(ours)}"
         )
     return theirs
-
-
-@contextmanager
-def _blaming(name: str) -> Iterator[None]:
-    """What does not fit in a peer's message is told as the peer's fault."""
-    try:
-        yield
-    except ParameterError as error:
-        raise PeerBrokeProtocol(name, f"sent a comparison's message that does not fit: {error}") from None

@@ -12,8 +12,7 @@ messages there are and how long they are follows from the number of instances, w
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,9 @@ from masquerade.crypto.gmw import InputMasks, SharedEvaluation, opened, share_me
 from masquerade.crypto.hashing import BLOCK_BYTES
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.crypto.triples import TripleMaking, Triples
-from masquerade.errors import ParameterError, PeerBrokeProtocol
+from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.blaming import blaming
 
 LEAST_TRIPLES = 1 << 12  # made at a time, so that small evaluations share the effort
 MOST_TRIPLES = 1 << 18  # made at a time, so that messages stay small
@@ -100,7 +100,7 @@ def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBit
         if len(setup.seed) != BLOCK_BYTES:
             raise PeerBrokeProtocol(name, f"sent a seed of {len(setup.seed)} bytes instead of {BLOCK_BYTES}")
         heard[number] = setup.seed
-        with _blaming(name):
+        with blaming(name):
             (senders.get(number) or receivers[number]).finish_setup(setup.transfers)
     return SharedBits(me, tuple(parties), InputMasks(me, sent, heard), senders, receivers)
 
@@ -170,14 +170,14 @@ class SharedBits:
         for number, sender in self._senders.items():
             name = self.parties[number]
             order = yield Receive(name, Order)
-            with _blaming(name):
+            with blaming(name):
                 batch = sender.extend(order.columns, 2 * count)
             zeros, ones = (_lowest_bits(blocks) for blocks in batch.random())
             yield Send((name,), Delivery(making.correct(number, zeros, ones)))
         for number, received in batches.items():
             name = self.parties[number]
             delivery = yield Receive(name, Delivery)
-            with _blaming(name):
+            with blaming(name):
                 making.absorb(number, _lowest_bits(received.random()), delivery.corrections)
         return making.triples(len(self.parties))
 
@@ -191,12 +191,3 @@ def _as_long_as(ours: bytes, theirs: bytes, name: str) -> bytes:
     if len(theirs) != len(ours):
         raise PeerBrokeProtocol(name, f"sent {len(theirs)} bytes where the message has {len(ours)}")
     return theirs
-
-
-@contextmanager
-def _blaming(name: str) -> Iterator[None]:
-    """What does not fit in a peer's message is told as the peer's fault."""
-    try:
-        yield
-    except ParameterError as error:
-        raise PeerBrokeProtocol(name, f"sent a message that does not fit: {error}") from None

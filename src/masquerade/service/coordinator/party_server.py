@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
 
-import msgspec
 import structlog
 from cryptography import x509
 from starlette.applications import Starlette
@@ -21,7 +19,8 @@ from starlette.routing import Route
 
 from masquerade.errors import MasqueradeError, NotAllowed, ParameterError, PeerRefused
 from masquerade.net.identity import Identity
-from masquerade.service.control import Health, Parties, Problem, Published, read_said
+from masquerade.service.control import Health, Parties, Published, read_said
+from masquerade.service.control_answers import no_route, problem, said
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wake import Wake
@@ -35,7 +34,7 @@ def party_app(settings: Settings, directory: Directory, wake: Wake) -> Starlette
     """The application behind the party server."""
 
     async def health(_request: Request) -> Response:
-        return _said(health_of(settings.identity))
+        return said(health_of(settings.identity))
 
     async def datasets(request: Request) -> Response:
         sender = caller(request.scope)
@@ -51,7 +50,7 @@ def party_app(settings: Settings, directory: Directory, wake: Wake) -> Starlette
             if not is_outage(error):
                 raise
             log.error("publication not stored", party=sender, problem="no database")
-            return _told(
+            return problem(
                 503, "not stored", ("the coordinator's database does not answer; publish again later",)
             )
         log.info("published", party=sender, datasets=len(published.datasets))
@@ -62,14 +61,14 @@ def party_app(settings: Settings, directory: Directory, wake: Wake) -> Starlette
         sender = caller(request.scope)
         if sender not in settings.parties:
             return _problem(NotAllowed(f"{sender} is not among the parties of this coordinator"))
-        return _said(Parties({party: settings.trust.fingerprint(party) for party in settings.parties}))
+        return said(Parties({party: settings.trust.fingerprint(party) for party in settings.parties}))
 
     routes = [
         Route("/v1/health", health),
         Route("/v1/datasets", datasets, methods=["POST"]),
         Route("/v1/parties", parties),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
+    return Starlette(routes=routes, exception_handlers={HTTPException: no_route})
 
 
 def health_of(identity: Identity) -> Health:
@@ -87,25 +86,6 @@ async def _body(request: Request) -> bytes:
     return bytes(data)
 
 
-def _said(content: Any) -> Response:
-    return Response(msgspec.json.encode(content), media_type="application/json")
-
-
-async def _no_route(request: Request, error: Exception) -> Response:
-    """An address or a method that there is not, told as everything else is."""
-    assert isinstance(error, HTTPException)
-    what = f"{request.method} {request.scope['path']}"
-    told = f"{what}: there is no such address" if error.status_code == 404 else f"{what}: not a method of it"
-    answer = _told(error.status_code, str(error.detail).lower(), (told,))
-    answer.headers.update(error.headers or {})  # which methods there are
-    return answer
-
-
 def _problem(error: MasqueradeError) -> Response:
     status = 403 if isinstance(error, NotAllowed | PeerRefused) else 422
-    return _told(status, "not taken in", error.problems)
-
-
-def _told(status: int, title: str, problems: tuple[str, ...]) -> Response:
-    said = Problem(title, status, problems[0], problems=problems)
-    return Response(msgspec.json.encode(said), status, media_type="application/problem+json")
+    return problem(status, "not taken in", error.problems)

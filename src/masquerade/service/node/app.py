@@ -11,15 +11,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from masquerade.errors import Conflict, MasqueradeError, NotAllowed, NotFound, ParameterError, one_line
-from masquerade.service.control import AskOffer, AskSignature, Prepare, Problem, Start, read_said
+from masquerade.errors import Conflict, MasqueradeError, NotAllowed, NotFound, ParameterError
+from masquerade.service.control import AskOffer, AskSignature, Prepare, Start, read_said
+from masquerade.service.control_answers import no_route, problem, said
 from masquerade.service.mutual_tls import MOST_BYTES, caller
 from masquerade.service.node.logs import log
 from masquerade.service.node.node import PartyNode
@@ -52,7 +52,7 @@ def control_app(node: PartyNode) -> Starlette:
             route(contract, _progress, "GET"),
             route(contract, _cancel, "DELETE"),
         ],
-        exception_handlers={HTTPException: _no_route},
+        exception_handlers={HTTPException: no_route},
     )
 
 
@@ -98,30 +98,20 @@ async def _answered(node: PartyNode, answer: Answer, everybody: bool, request: R
         if not everybody and who != node.settings.coordinator.name:
             what = f"{request.method} {request.scope['path']}"
             raise await asyncio.to_thread(node.refuse_caller, who, what)
-        return _json(await answer(node, request))
+        return said(await answer(node, request))
     except MasqueradeError as error:
         status, title = _STATUS.get(type(error), (500, "failed"))
         if status < 500:
-            return _problem(status, title, error.problems)
+            return problem(status, title, error.problems)
         return _failed(error)
     except Exception as error:  # its text may hold a person's data
         return _failed(error)
 
 
-async def _no_route(request: Request, error: Exception) -> Response:
-    """An address or a method that there is not, told as everything else is."""
-    assert isinstance(error, HTTPException)
-    what = f"{request.method} {request.scope['path']}"
-    told = f"{what}: there is no such address" if error.status_code == 404 else f"{what}: not a method of it"
-    answer = _problem(error.status_code, str(error.detail).lower(), (told,))
-    answer.headers.update(error.headers or {})  # which methods there are
-    return answer
-
-
 def _failed(error: Exception) -> Response:
     kind = type(error).__name__
     log().error("a request failed", kind=kind)
-    return _problem(500, "failed", (f"the party failed ({kind}); its log says more",))
+    return problem(500, "failed", (f"the party failed ({kind}); its log says more",))
 
 
 async def _body(request: Request) -> bytes:
@@ -131,13 +121,3 @@ async def _body(request: Request) -> bytes:
         if len(data) > MOST_BYTES:
             raise ParameterError(f"a message has at most {MOST_BYTES:,} bytes")
     return bytes(data)
-
-
-def _json(answer: Any, status: int = 200, kind: str = "application/json") -> Response:
-    return Response(msgspec.json.encode(answer), status, media_type=kind)
-
-
-def _problem(status: int, title: str, problems: tuple[str, ...]) -> Response:
-    lines = tuple(map(one_line, problems))
-    told = Problem(title, status, lines[0] if lines else title, problems=lines)
-    return _json(told, status, "application/problem+json")
