@@ -40,7 +40,8 @@ _OPTIONS: list[tuple[str, Any]] = [
     ("grpc.so_reuseport", 0),  # two processes on one port would share its peers by chance
 ]
 
-_GONE = (grpc.aio.AioRpcError, grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError)
+# BaseError is also what a server says that has stopped while somebody reads.
+_GONE = (grpc.aio.AioRpcError, grpc.aio.BaseError, asyncio.InvalidStateError)
 
 
 class ClientStream:
