@@ -125,6 +125,7 @@ class Attempt:
         watch = Watch(self._links, self._store, self.session.id, name, parties)
         looking = asyncio.create_task(watch.until_one_fails(show))
         working = asyncio.create_task(self._release(listener, addresses))
+        release: Release | None = None
         ours: MasqueradeError | None = None
         try:
             await asyncio.wait({looking, working}, return_when=asyncio.FIRST_COMPLETED)
@@ -134,9 +135,7 @@ class Attempt:
                 await asyncio.wait({working})
             if not working.cancelled():
                 release = working.result()
-                await watch.until_settled(show, _GRACE)
-                return Assembled(self.session, self.contract, release, watch.known)
-            if looking.done():
+            elif looking.done():
                 looking.result()  # a failure of our own is no party's
         except MasqueradeError as error:
             ours = error
@@ -145,7 +144,9 @@ class Attempt:
                 task.cancel()
             await asyncio.gather(looking, working, return_exceptions=True)
         await watch.until_settled(show, _GRACE)
-        raise first_cause(watch.told, ours)
+        if release is None:
+            raise first_cause(watch.told, ours)
+        return Assembled(self.session, self.contract, release, watch.known)
 
     async def _ready(self, name: str) -> dict[str, str]:
         issuer = TokenIssuer(self._settings.identity, clock=self._coordinator.clock)

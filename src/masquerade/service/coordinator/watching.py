@@ -16,7 +16,7 @@ _SETTLED = ("done", "failed", "cancelled")
 
 
 class Watch:
-    """The parties of one attempt, as they told last."""
+    """The parties of one attempt, as they told last. One look at a time: two would tell the same step twice."""
 
     def __init__(
         self, links: Links, store: Store, session: str, contract: str, parties: tuple[str, ...]
@@ -51,7 +51,12 @@ class Watch:
         """Ask every party once, and wait so long for its answer."""
         found = await asyncio.gather(*(self._asked(party, within) for party in self._parties))
         self.told = dict(zip(self._parties, found, strict=True))
-        await self._tell(show_steps)
+        telling = asyncio.create_task(self._tell(show_steps))
+        try:
+            await asyncio.shield(telling)
+        except asyncio.CancelledError:
+            await telling  # what is being written stays written: the next look must know that it was told
+            raise
         return self.told
 
     async def _asked(self, party: str, within: float | None) -> Progress | PeerError:

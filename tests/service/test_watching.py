@@ -1,0 +1,56 @@
+"""What the coordinator tells of the parties' work: every step once, whenever its looks are cut short."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from masquerade.service.control import Progress, SeenStep
+from masquerade.service.coordinator.watching import Watch
+from service.stores import furnish, requested
+
+if TYPE_CHECKING:
+    from masquerade.service.store import Store
+
+STEPS = tuple(SeenStep(each, "age", "[-inf, inf)", ("[-inf, 51)", "[51, inf)")) for each in range(3))
+
+
+class Told:
+    """The only thing that a watch asks of its links, answered alike for every party."""
+
+    async def progress(self, party: str, contract: str, within: float | None = None) -> Progress:
+        mine = tuple(step for step in STEPS if (step.round % 2 == 0) == (party == "bank"))
+        return Progress("done", stage="protocol", round=3, steps=mine)
+
+
+def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    furnish(store)
+    session = requested(store)
+    began, may_end = threading.Event(), threading.Event()
+    extend = store.events.extend
+
+    def slowly(*args: Any) -> None:
+        began.set()
+        assert may_end.wait(30)
+        extend(*args)
+
+    monkeypatch.setattr(store.events, "extend", slowly)
+    watch = Watch(Told(), store, session.id, "00", ("bank", "shop"))  # type: ignore[arg-type]
+
+    async def cut_short_and_look_again() -> None:
+        looking = asyncio.create_task(watch.until_one_fails(show_steps=True))
+        await asyncio.to_thread(began.wait, 30)
+        looking.cancel()
+        asyncio.get_running_loop().call_later(0.1, may_end.set)
+        with pytest.raises(asyncio.CancelledError):
+            await looking
+        await watch.until_settled(show_steps=True, at_most=30)
+
+    asyncio.run(cut_short_and_look_again())
+    told = [event.data["round"] for event in store.events.after(session.id) if event.kind == "step"]
+    assert told == [0, 1, 2]
