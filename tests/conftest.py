@@ -1,4 +1,4 @@
-"""What tests of several rooms share: a PostgreSQL of their own, and a folder that is closed to them."""
+"""What tests of several rooms share: how properties are tried, a PostgreSQL, and a folder that is closed to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+
+# `make test` tries the same examples every time: it fails for a change, not for its luck. `make explore` seeks new ones.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("exploring", deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 PASSWORD = "Zw3i/Herzen@7"  # with signs that a URL must encode, and that nothing else in a message contains
 
