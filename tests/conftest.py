@@ -19,7 +19,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-# `make test` tries the same examples every time: it fails for a change, not for its luck. `make explore` seeks new ones.
+# `make test` tries the same examples every time: it fails for a change, not for its luck; `make explore` seeks new ones
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("exploring", deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from service_house import House
+from service_house import House, write
 
 DISEASES = ("flu", "cold", "measles", "gout", "asthma")
 WARDS = {"inner": ("heart", "lung", "kidney"), "surgery": ("bones", "skin")}
@@ -43,7 +43,7 @@ class Hospitals(House):
             lines.append(
                 f"{self.prefix}{party}{each},{age},{ward},{rng.randint(10_000, 60_000)},{disease},{survived}"
             )
-        (self.folder / f"{party}.csv").write_text("\n".join(lines) + "\n")
+        write(self.folder / f"{party}.csv", "\n".join(lines) + "\n")
 
     def columns(self, party: str) -> str:
         usual = (

@@ -7,7 +7,8 @@
             session = coordinator.ask(ana, house.request())
             done = house.finished(coordinator, session.id)
 
-Everything is real: TLS, processes, tables on the disk, the database. Ports are free ones. Waits are on conditions.
+Everything is real: TLS, processes, tables on the disk, the database. Ports are free ones and stay so. Waits are on
+conditions.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from masquerade.service.coordinator.settings import Settings
 from masquerade.service.store import Session, Status, Store, User
 
 PASSWORD = "correct horse battery"
-PATIENCE = 90.0  # seconds: for a loaded machine, not for the work
+PATIENCE = 240.0  # seconds: for a loaded machine, not for the work
 OPEN = {
     "access": "public",
     "purposes": ["*"],
@@ -61,10 +62,36 @@ def wait_until(condition: Callable[[], Answer], what: str, patience: float = PAT
         time.sleep(0.02)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+class Ports:
+    """Ports for servers that start later. They stay taken until then, and between one server and the next."""
+
+    def __init__(self) -> None:
+        self._held: list[socket.socket] = []
+
+    def one(self) -> int:
+        """A port that nobody is given by chance; who is told it may listen there."""
+        held = socket.socket()
+        self._held.append(held)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
+
+    def close(self) -> None:
+        for held in self._held:
+            held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def write(path: Path, text: str) -> None:
+    """All of it at once: who looks at the file meanwhile sees the old one or the new one."""
+    half = path.with_name(f".{path.name}")
+    half.write_text(text)
+    half.replace(path)
 
 
 @dataclass
@@ -79,7 +106,7 @@ class Process:
         self.process.kill()
         self.ended()
 
-    def ended(self, patience: float = 30) -> int:
+    def ended(self, patience: float = PATIENCE) -> int:
         """Wait for its end; its exit code."""
         code = self.process.wait(timeout=patience)
         if self.process.stdout is not None:
@@ -135,8 +162,9 @@ class House:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         make_trial(self.folder, ["coordinator", *self.parties])
-        self.party_port = free_port()
-        self.ports = {party: free_port() for party in self.parties}
+        self._held = Ports()
+        self.party_port = self._held.one()
+        self.ports = {party: self._held.one() for party in self.parties}
         for party in self.parties:
             self.write_table(party)
             self.write_node(party)
@@ -164,7 +192,7 @@ class House:
         if change:
             lines = lines[:-1]
         heads = {"bank": "ssn,job,salary", "clinic": "ssn,age,town,disease,income", "shop": "ssn,colour"}
-        (self.folder / f"{party}.csv").write_text("\n".join([heads[party], *lines]) + "\n")
+        write(self.folder / f"{party}.csv", "\n".join([heads[party], *lines]) + "\n")
 
     def columns(self, party: str) -> str:
         """What a party's columns mean, as its configuration says it."""
@@ -201,7 +229,7 @@ id = "ssn"
 {_toml(rules)}
 """
         path = self.folder / f"{party}.toml"
-        path.write_text(text)
+        write(path, text)
         return path
 
     def write_coordinator(self, keys: str = "", *, state: str = "coordinator-state") -> Path:
@@ -279,6 +307,7 @@ console = {_value(self.console)}
                 each.ended()
             except subprocess.TimeoutExpired:
                 each.kill()
+        self._held.close()
 
     # --- requests ---
 
@@ -352,7 +381,7 @@ def in_thread(work: Callable[[], AbstractAsyncContextManager[Any]]) -> Iterator[
         for loop, over in stop:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(over.set)
-        thread.join(60)
+        thread.join(PATIENCE)
         assert not thread.is_alive(), "it does not end"
     if failed:
         raise failed[0]

@@ -14,6 +14,7 @@ from masquerade.service.coordinator.attempt import Attempt
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.files import Files
 from masquerade.service.coordinator.settings import Settings
+from masquerade.service.store.queue import Queue
 from masquerade.service.store.releases import Releases
 from masquerade.service.store.sessions import Sessions
 
@@ -21,7 +22,7 @@ POINTS: dict[str, tuple[Any, str, bool]] = {  # what is called, and whether the 
     "requested": (Sessions, "advance", False),
     "negotiating": (Sessions, "agree", False),
     "agreed": (Sessions, "agree", True),
-    "claimed": (Sessions, "claim", True),
+    "claimed": (Queue, "claim", True),
     "prepared": (Attempt, "_ready", True),
     "started": (Attempt, "_release", False),
     "handed in": (Attempt, "_assembling", True),

@@ -56,12 +56,14 @@ class RequirementViolated(AnswerIsNo):
 
 
 class RequirementUnreachable(AnswerIsNo):
-    """Even the most general release of this data would not satisfy the requirement.
+    """Even the most general release of this data would not satisfy the requirement, or is not known to.
 
-    `violated` names the parts of it that are violated, without a figure, where it is known which.
+    `violated` names the parts of it that are violated, without a figure, where it is known which. `names_no_figure`:
+    the text is made of what was agreed alone, and may be told to anybody.
     """
 
     violated: tuple[str, ...] = ()
+    names_no_figure: bool = False
 
 
 class NoCommonRecords(AnswerIsNo):

@@ -82,3 +82,17 @@ def test_a_release_tells_its_providers_only_where_it_is_asked_to(tmp_path: Path,
     assert 0 <= written.summary["query_error"]["median"] < 10
     if keep:
         assert mq.verify_job(written.table, job)
+
+
+def test_the_seed_draws_the_queries_as_evaluate_does(tmp_path: Path) -> None:
+    told = []
+    for seed in (7, 11):
+        text = JOB + f'[algorithm]\nname = "mondrian"\nseed = {seed}\n' + QUIET + 'order = "input"\n'
+        job = write_job(tmp_path, text)
+        written = mq.anonymize_job(job)
+        again = mq.evaluate_job(tmp_path / "people.csv", written.table, job, folds=0)
+        assert written.summary["query_error"] == again["query_error"]
+        told.append(again["query_error"]["mean"])
+    assert told[0] != told[1]
+    with pytest.raises(mq.ParameterError, match="The seed parameter of anonymize must be a whole number"):
+        mq.anonymize(mq.read(tmp_path / "people.csv"), mq.KAnonymity(["age"], k=2), seed=-1)

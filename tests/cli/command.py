@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,13 +18,26 @@ from masquerade.cli.main import run
 MASQUERADE = str(Path(sys.executable).with_name("masquerade"))
 
 
+_PROGRESS = re.compile(r"^\d+ s: (.*)\n", re.MULTILINE)
+
+
+def without_progress(err: str) -> str:
+    """What was said on standard error, but for the lines that only a slow machine sees."""
+    return _PROGRESS.sub("", err)
+
+
 @dataclass(frozen=True)
 class Answer:
-    """What a command left behind."""
+    """What a command left behind; what it told of its progress, which only a slow machine sees, is not in `err`."""
 
     code: int
     out: str
     err: str
+    progress: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, code: int, out: str, err: str) -> Answer:
+        return cls(code, out, without_progress(err), tuple(_PROGRESS.findall(err)))
 
     @property
     def json(self) -> Any:
@@ -48,15 +62,15 @@ def here(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Answer:
         code = run()
     finally:
         sys.argv = before
-    return Answer(code, *capsys.readouterr())
+    return Answer.of(code, *capsys.readouterr())
 
 
 def process(*words: str | Path, program: str = MASQUERADE, **options: Any) -> Answer:
     """Run a command in a process of its own."""
     environment = {**os.environ, "COLUMNS": "80", **options.pop("env", {})}
     command = [program, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=120, **options)
-    return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+    done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=300, **options)
+    return Answer.of(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def files(folder: Path) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def test_a_whole_log(tmp_path: Path, capsys: Capture, anchor: Anchor) -> None:
     answer = here(capsys, "audit", "verify", tmp_path / "log")
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.splitlines() == [
-        "whole: 7 records of party bank, 1 sessions (0 unfinished), 2 seals, not checked",
+        "whole: 7 records of party bank, 1 session (0 unfinished), 2 seals, not checked",
         f"last: {anchor}",
     ]
     certificate = tmp_path / "bank" / "identity.pem"
@@ -76,6 +77,30 @@ def test_the_first_bad_line_is_named(tmp_path: Path, capsys: Capture, anchor: An
     assert answer.problems == [
         f"{log}: line 7: missing: the log ends before it, but record 7 was anchored; its end was cut off"
     ]
+
+
+def test_a_log_that_was_emptied(tmp_path: Path, capsys: Capture, bank: Identity) -> None:
+    log = tmp_path / "audit.jsonl"
+    log.touch()
+    answer = here(capsys, "audit", "verify", log)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.problems == [f"{log}: line 1: missing: the log is empty, and every log has a beginning"]
+    bank.save(tmp_path / "bank")
+    with AuditLog(log, bank) as opened:
+        opened.contract(b"{}")
+    log.unlink()
+    answer = here(capsys, "audit", "verify", log)
+    assert answer.code == 1
+    assert "nothing is there, but 3 records were written" in answer.problems[0]
+    words = ("audit", "forget", log, "--identity", tmp_path / "bank")
+    answer = here(capsys, *words, "--by", "Ada of the data office")
+    assert (answer.code, answer.err) == (0, "")
+    assert here(capsys, "audit", "verify", log).code == 0
+    noted = json.loads(log.read_text().splitlines()[-1])
+    assert (noted["event"], noted["fields"]["record"], noted["fields"]["found"]) == ("cut", 3, 0)
+    assert noted["fields"]["by"] == "Ada of the data office"
+    assert noted["fields"]["user"]
+    assert here(capsys, *words).code == 1  # nothing is missing any more
 
 
 def test_what_is_no_log(tmp_path: Path, capsys: Capture, anchor: Anchor) -> None:

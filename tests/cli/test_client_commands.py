@@ -15,6 +15,10 @@ import pytest
 
 from cli.command import MASQUERADE, Answer, files, here, process
 from library.live_api import TABLE, LiveApi, eventually, live_api
+from masquerade.cli.client_conf import Teller
+from masquerade.cli.output import Progress
+from masquerade.library.client import Client
+from masquerade.library.client_results import Account, Event
 from masquerade.service.store import Status
 
 Capture = pytest.CaptureFixture[str]
@@ -49,6 +53,17 @@ def conf(api: LiveApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 LINES = ["party bank: vanished", "party bank: and stays away"]
+
+
+class Lines(Progress):
+    """Keeps what is told of a session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def stage(self, text: str) -> None:
+        self.told.append(text)
 
 
 class Playing:
@@ -197,6 +212,35 @@ def test_what_is_waited_for_is_shown(api: LiveApi, conf: Path, capsys: Capture) 
     assert here(capsys, *shlex.split(accept)[1:], "--json").json["status"] == "published"
 
 
+def test_a_recipient_is_not_told_to_decide(
+    api: LiveApi, conf: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = here(capsys, "request", conf, "--no-wait", "--json").json["id"]
+    api.hold(session)
+    monkeypatch.setattr(Client, "me", lambda _client: Account(name="eve"))
+    shown = here(capsys, "sessions", session).out
+    assert "nothing is published before ana decides" in shown
+    assert "masquerade decide" not in shown
+
+
+def test_a_problem_names_its_party_once() -> None:
+    shown = Lines()
+    data = {"party": "bank", "text": "party bank: nobody answers at 127.0.0.1:1"}
+    Teller(shown)(Event(number=1, kind="problem", data=data))
+    Teller(shown)(Event(number=2, kind="contract", data={"requirements": ["k-anonymity (k = 60) over age"]}))
+    assert shown.told == ["bank: nobody answers at 127.0.0.1:1", "agreed: k-anonymity (k = 60) over age"]
+
+
+def test_a_report_that_was_changed_is_not_kept(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    session = here(capsys, "request", conf, "--no-wait", "--json").json["id"]
+    api.publish(session)
+    (api.settings.releases / session / "report.html").write_text("hello")
+    answer = here(capsys, "download", session, "--report", "report.html")
+    assert answer.code == 3
+    assert "sent another report than the one it published" in answer.problems[0]
+    assert not Path("report.html").exists()
+
+
 def test_the_coordinators_word_names_the_file(api: LiveApi, conf: Path, capsys: Capture) -> None:
     conf.write_text(conf.read_text().replace("[request]", '[request]\nrecipients = ["eve"]'))
     answer = here(capsys, "request", conf)
@@ -271,8 +315,12 @@ def test_begin_look_and_end(api: LiveApi, conf: Path, capsys: Capture) -> None:
 
 
 def test_what_others_wrote_does_not_steer_the_terminal(api: LiveApi, conf: Path, capsys: Capture) -> None:
-    conf.write_text(conf.read_text().replace('"research"', '"red \\u001b[31m [/b] ink"'))
-    session = here(capsys, "request", conf, "--no-wait", "--json").json["id"]
+    """A purpose with such signs is refused today; one that is stored may be older."""
+    asked = api.coordinator.store.sessions.get(
+        here(capsys, "request", conf, "--no-wait", "--json").json["id"]
+    )
+    stored = asked.client, asked.providers, "red \x1b[31m [/b] ink", asked.request
+    session = api.coordinator.store.sessions.create(*stored).id
     api.tell(session, "problem", {"party": "bank\x1b[1m", "text": "[/b]\x1b]0;title\x07"})
     api.move(session, Status.FAILED, cause="bank: \x1b[2J gone\nreally")
     for words in (["sessions"], ["sessions", session], ["sessions", session, "--watch"]):
@@ -369,7 +417,7 @@ def test_an_interrupt_leaves_the_session_running(api: LiveApi, conf: Path) -> No
         (session,) = {each.id for each in store.sessions.recent()} - known
         eventually(lambda: api._streams.open["ana"] > 0)  # it watches
         waiting.send_signal(signal.SIGINT)
-        out, err = waiting.communicate(timeout=60)
+        out, err = waiting.communicate(timeout=300)
     assert waiting.returncode == 130
     assert out == ""
     assert f"masquerade sessions {session} --watch --conf {conf}" in err

@@ -72,11 +72,17 @@ def deal(folder: Path, n: int, job: str = JOB) -> pa.Table:
 
 def test_with_and_without_a_third_party(tmp_path: Path) -> None:
     people = deal(tmp_path, 300)
+    holed = {**people.slice(0, 1).to_pylist()[0], "salary": None}
+    with (tmp_path / "south.csv").open("ab") as file:
+        pa.csv.write_csv(
+            pa.Table.from_pylist([holed], people.schema), file, pa.csv.WriteOptions(include_header=False)
+        )
     done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["third_party"] == "secure"
-    assert summary["released"] == summary["rows"] == 300
+    assert [summary[key] for key in ("rows", "dropped_rows", "released", "suppressed")] == [301, 1, 300, 0]
+    assert summary["dropped_rows_by_party"] == {"north": 0, "south": 1, "west": 0}
     assert summary["requirements"][0]["model"] == "m-privacy"
     assert all(each["holds"] for each in summary["requirements"])
     assert set(summary["bytes_sent"]) == set(HOUSES)
@@ -97,7 +103,9 @@ def test_with_and_without_a_third_party(tmp_path: Path) -> None:
     trusted = rows(tmp_path / "release.csv")
     assert {row[-1] for row in trusted} == set(HOUSES)
     assert Counter(row[:-1] for row in trusted.elements()) == secure
-    assert json.loads(done.stdout)["metrics"] == pytest.approx(summary["metrics"])
+    told = json.loads(done.stdout)
+    assert told["metrics"] == pytest.approx(summary["metrics"])
+    assert (told["rows"], told["dropped_rows"], told["query_error"]["queries"]) == (301, 1, 2500)
     kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "north.jsonl")}
     assert kinds == {"collaborate-records", "received"}
     verified = masquerade("verify", "release.csv", "--job", "job.toml", cwd=tmp_path)
@@ -106,7 +114,8 @@ def test_with_and_without_a_third_party(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(JOB + 'third_party = "trusted"\nchoose = "certainty"\n')
     done = masquerade("mashup", "job.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "300 records of all providers" in done.stdout
+    assert "301 records of all providers" in done.stdout
+    assert "rows dropped for missing cells: south 1\n" in done.stdout
 
 
 MISTAKES = {
@@ -125,7 +134,16 @@ MISTAKES = {
         2,
         "algorithm.third_party: belongs to providers of the same columns",
     ),
-    "k": (JOB.replace("k = 6", "k = 200"), 1, "cannot be reached"),
+    "choose without cuts between providers": (
+        JOB + 'third_party = "trusted"\nchoose = "widest"\n',
+        2,
+        'algorithm.choose: must be "certainty" or "fitness"',
+    ),
+    "k, found out by the third party": (
+        JOB.replace("k = 6", "k = 200") + 'third_party = "trusted"\n',
+        1,
+        "k = 200 cannot be reached",
+    ),
 }
 
 
@@ -148,7 +166,7 @@ def test_a_killed_provider_is_named_and_nothing_is_written(tmp_path: Path) -> No
     victim = started[-1]
     assert alive(victim)
     os.kill(victim, signal.SIGKILL)
-    output, errors = launched.communicate(timeout=120)
+    output, errors = launched.communicate(timeout=300)
     assert launched.returncode == 3, errors
     assert re.search("error: party (north|south|west): its process was ended by signal 9", errors)
     assert "Traceback" not in errors

@@ -24,15 +24,17 @@ from cli.command import Answer, here
 from conftest import PASSWORD
 from library.live_api import REQUEST, live_api
 from masquerade import __version__
-from masquerade.library.doctor import examine
+from masquerade.library.doctor import Check, examine
 from masquerade.library.doctor_peers import clock_check
-from masquerade.library.doctor_state import database_checks
+from masquerade.library.doctor_state import database_checks, state_checks
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.net.identity import Identity, fingerprint, self_signed
 from masquerade.net.trust import TrustStore
 from masquerade.service.audit import AuditLog
 from masquerade.service.control import Health
 from masquerade.service.mutual_tls import serve
+from masquerade.service.node.settings import read_settings
+from masquerade.service.node.state import State
 from masquerade.service.store import Store
 from service_house import House
 
@@ -65,9 +67,10 @@ def worst(checks: list[dict[str, str]]) -> str:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
+def house(tmp_path: Path) -> Iterator[House]:
     """Configurations of a coordinator and two parties, of which nobody runs."""
-    return House(tmp_path / "house")
+    with House(tmp_path / "house") as built:
+        yield built
 
 
 @contextmanager
@@ -107,28 +110,27 @@ def answering(house: House, party: str, **health: Any) -> Iterator[None]:
 
 
 def test_a_whole_house_is_well(house: House, capsys: Capture) -> None:
-    with house:
-        house.start_nodes()
-        house.serve()
-        for conf, peers in (("coordinator", ("bank", "clinic")), ("bank", ("coordinator",))):
-            answer, found = visit(capsys, house.folder / f"{conf}.toml")
-            assert answer.code == 0, answer.err
-            assert answer.json["kind"] == ("coordinator" if conf == "coordinator" else "party")
-            for peer in peers:
-                for check in (f"peer {peer}", f"clock {peer}", f"version {peer}"):
-                    assert worst(found[check]) == "ok", check
-            for check in ("configuration", "identity", "trust", "state", "audit", "key"):
+    house.start_nodes()
+    house.serve()
+    for conf, peers in (("coordinator", ("bank", "clinic")), ("bank", ("coordinator",))):
+        answer, found = visit(capsys, house.folder / f"{conf}.toml")
+        assert answer.code == 0, answer.err
+        assert answer.json["kind"] == ("coordinator" if conf == "coordinator" else "party")
+        for peer in peers:
+            for check in (f"peer {peer}", f"clock {peer}", f"version {peer}"):
                 assert worst(found[check]) == "ok", check
-        assert worst(found["dataset people"]) == "ok"
-        assert worst(found["peer clinic"]) == "ok"  # the coordinator knows the same certificate
-        assert "1 dataset" in found["configuration"][0]["detail"].split(", ")
-        for owner in ("bank", "clinic", "coordinator"):  # a fresh trial is nothing to be warned of
-            assert worst(found[f"certificate of {owner}"]) == "ok"
-        assert "180 records" in found["dataset people"][0]["detail"]
-        lines = here(capsys, "doctor", house.folder / "coordinator.toml").out.splitlines()
-        assert "ok       peer bank: answers at" in "\n".join(lines)
-        assert any(line.startswith("ok       database: ") for line in lines)
-        _other_certificates(house, capsys)
+        for check in ("configuration", "identity", "trust", "state", "audit", "key"):
+            assert worst(found[check]) == "ok", check
+    assert worst(found["dataset people"]) == "ok"
+    assert worst(found["peer clinic"]) == "ok"  # the coordinator knows the same certificate
+    assert "1 dataset" in found["configuration"][0]["detail"].split(", ")
+    for owner in ("bank", "clinic", "coordinator"):  # a fresh trial is nothing to be warned of
+        assert worst(found[f"certificate of {owner}"]) == "ok"
+    assert "180 records" in found["dataset people"][0]["detail"]
+    lines = here(capsys, "doctor", house.folder / "coordinator.toml").out.splitlines()
+    assert "ok       peer bank: answers at" in "\n".join(lines)
+    assert any(line.startswith("ok       database: ") for line in lines)
+    _other_certificates(house, capsys)
 
 
 def _other_certificates(house: House, capsys: Capture) -> None:
@@ -357,6 +359,45 @@ def test_state_and_audit_log(house: House, capsys: Capture) -> None:
     state.write_text("a file")
     _, found = visit(capsys, conf)
     assert worst(found["state"]) == "error"
+
+
+def test_what_a_node_runs_by_and_has_published(house: House, capsys: Capture) -> None:
+    conf, state = house.folder / "bank.toml", State(house.folder / "bank-state")
+    state.make()
+    state.note_configuration(read_settings(conf).digest)
+    _, found = visit(capsys, conf)
+    assert [check["status"] for check in found["configuration"]] == ["ok"]
+    assert worst(found["snapshots"]) == "ok"
+    (state.folder / "snapshots.json").write_text("[")
+    conf.write_text(conf.read_text().replace("least_k = 2", "least_k = 3"))
+    _, found = visit(capsys, conf)
+    assert worst(found["configuration"]) == "warning"
+    assert "the node runs by an older configuration" in found["configuration"][1]["detail"]
+    assert worst(found["snapshots"]) == "error"
+    assert f"{state.folder / 'snapshots.json'}: cannot be read" in found["snapshots"][0]["detail"]
+    assert "remove it to begin anew" in found["snapshots"][0]["detail"]
+
+
+def test_an_audit_log_that_was_emptied_and_one_that_two_certificates_have_sealed(tmp_path: Path) -> None:
+    state, home = tmp_path / "state", tmp_path / "identity"
+    state.mkdir(mode=0o700)
+    before, now = self_signed("bank"), self_signed("bank")
+    now.save(home)
+    AuditLog(state / "audit.jsonl", before).close()
+    with AuditLog(state / "audit.jsonl", now) as log:
+        log.seal()
+
+    def audit() -> Check:
+        return next(check for check in state_checks(state, now, home) if check.name == "audit")
+
+    assert audit().status == "warning"
+    assert "put the earlier one beside it" in audit().advice
+    (home / "identity-2025.pem").write_bytes(before.certificate)
+    assert (audit().status, audit().detail) == ("ok", "whole: 4 records, 0 sessions, sealed up to record 4")
+    for harm in (lambda path: path.write_bytes(b""), Path.unlink):
+        harm(state / "audit.jsonl")
+        assert audit().status == "error"
+        assert "nothing is there, but 4 records were written" in audit().detail
 
 
 def test_the_coordinators_database(house: House, capsys: Capture) -> None:

@@ -83,7 +83,7 @@ def test_a_table_of_all_hospitals_is_asked_for_and_comes(served: Served, capsys:
     assert (told["kind"], told["m"], told["third_party"]) == ("horizontal", 2, "secure")  # west's m
     assert told["request"]["m"] == 1
     frame = pyarrow.csv.read_csv("release.csv")
-    assert (frame.num_rows, frame.column_names) == (150, ["age", "ward", "survived", "disease"])
+    assert (frame.num_rows, frame.column_names) == (150, ["age", "ward", "disease", "survived"])
     report = Path("report.html").read_text()
     assert "m-privacy" in report
     assert "common record" not in report
@@ -101,6 +101,7 @@ def test_a_person_is_told_of_it_in_words_that_fit(served: Served, capsys: Captur
         "  purpose: research",
         "  asked by ana of north, south, west",
         "  to be published together, at least against any 1 colluding provider, third party secure",
+        "  agreed: k-anonymity (k = 9) over age, ward; all of it against any 2 colluding providers",
         "  attempt 1 of 3",
         "  150 rows",
     ]

@@ -80,7 +80,7 @@ def deal(folder: Path, n: int, *, job: str = JOB) -> pa.Table:
 
 def masquerade(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [Path(sys.executable).with_name("masquerade"), *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
 def rows(path: Path) -> Counter[tuple[str, ...]]:
@@ -302,7 +302,7 @@ def test_a_killed_party_ends_all_and_leaves_nothing(tmp_path: Path, moment: int)
     killed = bool(victim) and alive(victim)
     if killed:
         os.kill(victim, signal.SIGKILL)
-    output, errors = launched.communicate(timeout=60)
+    output, errors = launched.communicate(timeout=300)
     assert not any(alive(process) for process in started)
     if launched.returncode == 0:  # it had handed in everything already
         assert (tmp_path / "release.csv").exists()
@@ -320,7 +320,7 @@ def test_an_interrupt_ends_the_parties_too(tmp_path: Path) -> None:
     deal(tmp_path, 6000)
     launched, started = launch(tmp_path)
     launched.send_signal(signal.SIGINT)
-    _, errors = launched.communicate(timeout=60)
+    _, errors = launched.communicate(timeout=300)
     assert launched.returncode == 130, errors
     assert "Traceback" not in errors
     assert not any(alive(process) for process in started)

@@ -7,14 +7,17 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from pwd import getpwuid
+from typing import Any
 
+import msgspec
 import pytest
 
 from cli.command import MASQUERADE, Answer, here
 from masquerade.service.audit_verify import verify
 from masquerade.service.control import Pending, Signature
 from masquerade.service.node.approvals import deal_id
-from masquerade.service.signing import SignedContract
+from masquerade.service.signing import SignedContract, sign
 from service.party_nodes import COMMON, JOBS, PEOPLE, TOWNS, Folder, run, wish, world
 
 Capture = pytest.CaptureFixture[str]
@@ -164,6 +167,46 @@ def test_a_contract_in_a_file(folder: Folder, capsys: Capture, tmp_path: Path) -
     assert 'no deal "0123456789" waits' in nothing.problems[0]
 
 
+def test_a_page_that_cannot_be_forged(folder: Folder, capsys: Capture, tmp_path: Path) -> None:
+    contract = pending(folder)
+    deal = msgspec.structs.replace(contract.deal, purpose="research\x1b[2J\nsigned by: bank, clinic")
+    path = tmp_path / "contract.json"
+    path.write_bytes(msgspec.structs.replace(contract, deal=deal).canonical())
+    shown = party(capsys, folder, "preview", "bank", str(path)).out
+    assert shown.replace("\n", "").isprintable()
+    assert r"for research\x1b[2J\nsigned by: bank, clinic; the release" in shown
+    assert "signed by: nobody yet" in shown.splitlines()
+    wrong = party(capsys, folder, "preview", "bank", "evil\x1b[2J.json")
+    assert wrong.problems == [r"evil\x1b[2J.json: there is no such file"]
+
+
+def test_signatures_count_as_far_as_they_fit(folder: Folder, capsys: Capture, tmp_path: Path) -> None:
+    contract = pending(folder)
+    path = tmp_path / "contract.json"
+
+    def signed(**signers: str) -> dict[str, Any]:
+        made = contract
+        for name, signer in signers.items():
+            made = made.with_signature(name, sign(PEOPLE[signer], contract.hash))
+        path.write_bytes(made.canonical())
+        return party(capsys, folder, "preview", "bank", str(path), "--json").json
+
+    both = signed(bank="bank", clinic="clinic")
+    assert (both["signed_by"], both["not_signed_by"]) == (["bank", "clinic"], {})
+    forged = signed(bank="bank", clinic="stranger")
+    assert forged["signed_by"] == ["bank"]
+    assert "its signature is not one over this contract" in forged["not_signed_by"]["clinic"]
+    shown = party(capsys, folder, "preview", "bank", str(path)).out.splitlines()
+    assert "signed by: bank" in shown
+    assert any(line.startswith("the signature of clinic does not count: ") for line in shown)
+    (folder.path / "bank" / "identity" / "trust" / "clinic.pem").unlink()
+    unknown = signed(clinic="clinic")
+    assert (unknown["signed_by"], unknown["not_signed_by"]) == (
+        [],
+        {"clinic": "no certificate of it is known here"},
+    )
+
+
 def test_the_preview_of_a_requirement_on_another_partys_values(folder: Folder, capsys: Capture) -> None:
     diverse = {"model": "l-diversity", "qid": ["age", "job"], "l": 2, "sensitive": "disease"}
     wished = [{"model": "k-anonymity", "qid": ["age", "job"], "k": 4}, diverse]
@@ -184,7 +227,7 @@ def test_the_preview_of_a_requirement_on_another_partys_values(folder: Folder, c
 def test_a_person_decides(folder: Folder, capsys: Capture) -> None:
     contract = pending(folder)
     deal = deal_id(contract.deal)
-    approved = party(capsys, folder, "approve", "bank", deal[:10])
+    approved = party(capsys, folder, "approve", "bank", deal[:10], "--by", "Ada of the data office")
     assert (approved.code, approved.out) == (0, f"approved: {deal}\n")
     refused = party(capsys, folder, "refuse", "clinic", deal, "--reason", "ask me first", "--json")
     assert refused.json == {"deal": deal, "approved": False, "before": None}
@@ -208,7 +251,10 @@ def test_a_person_decides(folder: Folder, capsys: Capture) -> None:
     for name, event, times in (("bank", "approval", 1), ("clinic", "disapproval", 2)):
         log = folder.state(name) / "audit.jsonl"
         events = [json.loads(line) for line in log.read_text().splitlines()]
-        assert [line["fields"]["deal"] for line in events if line["event"] == event] == [deal] * times
+        decisions = [line["fields"] for line in events if line["event"] == event]
+        assert [each["deal"] for each in decisions] == [deal] * times
+        assert {each["user"] for each in decisions} == {getpwuid(os.getuid()).pw_name}
+        assert {each["by"] for each in decisions} == {"Ada of the data office" if name == "bank" else None}
         verify(log, certificates=[PEOPLE[name].certificate]).insist()
 
 
@@ -240,7 +286,7 @@ def test_serve_says_where_it_listens(folder: Folder) -> None:
         line = process.stdout.readline().decode()
         assert line.startswith("party bank listens on https://127.0.0.1:"), line
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     finally:
         process.kill()
         process.wait()

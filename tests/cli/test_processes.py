@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.command import MASQUERADE, files, process
+from cli.command import MASQUERADE, files, process, without_progress
 from job.job_files import JOB, TABLE, changed, write_job
 from masquerade.data.people import write_people
 
@@ -96,7 +96,7 @@ def test_nobody_listens(words: str, tmp_path: Path) -> None:
         )
     finally:
         os.close(writer)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, without_progress(done.stderr.decode())) == (0, "")
 
 
 def test_closed_streams(tmp_path: Path) -> None:
@@ -116,7 +116,8 @@ def test_standard_output_is_full(tmp_path: Path) -> None:
             [MASQUERADE, "anonymize", job], stdout=full, stderr=subprocess.PIPE, check=False
         )
     assert done.returncode == 2
-    assert done.stderr == b"error: standard output: cannot be written: No space left on device\n"
+    told = without_progress(done.stderr.decode())
+    assert told == "error: standard output: cannot be written: No space left on device\n"
 
 
 def test_a_terminal_sees_progress_and_json_stays_clean(tmp_path: Path) -> None:
@@ -196,12 +197,13 @@ def test_an_interrupt_leaves_nothing(kind: signal.Signals, big: tuple[Path, int]
     for _attempt in range(10):  # a run may be done before the signal comes
         running = start_and_wait_for_writing(job)
         running.send_signal(kind)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=300)
         if running.returncode != 0:
             break
         for name in ("release.csv", "report.html"):
             (job.parent / name).unlink()
-    assert (running.returncode, out, err) == (130, b"", b"error: interrupted\n")
+    told = without_progress(err.decode())
+    assert (running.returncode, out, told) == (130, b"", "error: interrupted\n")
     assert files(job.parent) == {"people.csv", "taxonomies", "job.toml"}
 
 
@@ -211,7 +213,7 @@ def test_an_interrupt_at_any_moment_shows_no_traceback(delay: float, big: tuple[
     running = subprocess.Popen([MASQUERADE, "anonymize", job], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(delay)
     running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     release = job.parent / "release.csv"
     if running.returncode == 0:
         assert release.stat().st_size == size
@@ -220,6 +222,8 @@ def test_an_interrupt_at_any_moment_shows_no_traceback(delay: float, big: tuple[
     elif running.returncode == 130:
         assert not release.exists()
         assert b"Traceback" not in err
+    elif running.returncode == 1:
+        assert err.startswith(b"Fatal Python error: init_")  # not even Python had started
     else:
         assert running.returncode == -signal.SIGINT  # before our first line ran
 
@@ -231,7 +235,7 @@ def test_a_killed_run_leaves_a_whole_release_or_none(big: tuple[Path, int]) -> N
         running = start_and_wait_for_writing(job)
         time.sleep(0.03 * attempt)
         running.kill()
-        running.communicate(timeout=60)
+        running.communicate(timeout=300)
         if release.exists():
             assert release.stat().st_size == size
             assert release.read_bytes().count(b"\n") == PEOPLE + 1
@@ -253,7 +257,8 @@ def test_a_full_disk_leaves_nothing(blocks: int, file: str, tmp_path: Path) -> N
     command = f'ulimit -f {blocks}; exec "{MASQUERADE}" anonymize "{job}"'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: {tmp_path / file}: cannot be written: File too large\n"
+    told = without_progress(done.stderr)
+    assert told == f"error: {tmp_path / file}: cannot be written: File too large\n"
     assert files(tmp_path) == INPUTS
 
 

@@ -24,7 +24,7 @@ FLAGS = [
     "--disable-component-update",
     "--no-first-run",
 ]
-PATIENCE = 60_000  # milliseconds: on a loaded machine things take their time
+PATIENCE = 120_000  # milliseconds: on a loaded machine things take their time
 
 
 @dataclass

@@ -89,6 +89,7 @@ def test_under_https_the_cookie_is_secure(tmp_path: Path) -> None:
             answer = client.post(f"{address}/console/sign-in", data=form, headers=own)
     world.close()
     assert "; Secure" in answer.headers["set-cookie"]
+    assert "max-age=" in answer.headers["strict-transport-security"]
 
 
 def test_neither_an_api_token_nor_a_forged_cookie_signs_in(site: Site, client: httpx.Client) -> None:

@@ -145,8 +145,8 @@ class World:
     def awaiting(self) -> Session:
         session = self.running(self.asked(most_error="0.2"))
         session = self.store.sessions.advance(session, Status.ASSEMBLING)
-        self.tell(session, "quality", error="0.31", most_error="0.2")
-        return self.store.releases.hold(session, self.written(session), {"error": "0.31"})
+        self.tell(session, "quality", error=0.31, most_error=0.2)
+        return self.store.releases.hold(session, self.written(session), {"error": 0.31, "most_error": 0.2})
 
     def published(self) -> Session:
         session = self.running(self.asked(show_steps=True))
@@ -233,7 +233,7 @@ def served(configuration: Path) -> Iterator[str]:
         yield json.loads(line)["address"]
     finally:
         process.terminate()
-        process.wait(timeout=60)
+        process.wait(timeout=180)
         assert process.stdout is not None
         process.stdout.close()
 

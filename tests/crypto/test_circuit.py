@@ -20,13 +20,18 @@ from masquerade.crypto.circuit import (
     Literal,
     Word,
     evaluate,
-    from_bits,
     to_bits,
 )
 from masquerade.errors import ParameterError
 
 FORMS = pytest.mark.parametrize("shallow", [False, True], ids=["small", "shallow"])
 few = settings(max_examples=25, deadline=None)
+
+
+def from_bits(bits: Bits) -> list[int]:
+    """Words as whole numbers, none negative."""
+    rows = np.packbits(bits.T, axis=1, bitorder="little")
+    return [int.from_bytes(row.tobytes(), "little") for row in rows]
 
 
 def computed(numbers: Sequence[Sequence[int]], width: int, make: Callable[..., Word | Literal]) -> list[int]:

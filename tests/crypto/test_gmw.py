@@ -184,11 +184,8 @@ def test_triples_from_extended_transfers() -> None:
     chooser.finish_setup(to_chooser)
     makings = TripleMaking(1000), TripleMaking(1000)
     columns, received = chooser.extend(makings[1].choices)
-    zeros, ones = (
-        (blocks[:, 0] & np.uint64(1)).astype(np.uint8) for blocks in sender.extend(columns, 2000).random()
-    )
-    chosen = (received.random()[:, 0] & np.uint64(1)).astype(np.uint8)
-    makings[1].absorb(0, chosen, makings[0].correct(1, zeros, ones))
+    told = makings[0].correct(1, *sender.extend(columns, 2000).random_bits())
+    makings[1].absorb(0, received.random_bits(), told)
     (a, b, c), (a2, b2, c2) = (making.triples(2).take(1000) for making in makings)
     np.testing.assert_array_equal(c ^ c2, (a ^ a2) & (b ^ b2))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import weakref
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,9 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from data.reading import EVERY_COLUMN
+from masquerade.data import read_csv as module
 from masquerade.data.csv_scan import rows
 from masquerade.data.read_csv import read_csv
-from masquerade.data.source import EVERY_COLUMN, Source
+from masquerade.data.source import Source
 from masquerade.errors import DataError, MasqueradeError, ParameterError
 
 ADULT = Path(__file__).parents[2] / "../shared/data/adult/adult.data"
@@ -165,6 +168,24 @@ def test_long_cells(people: Path) -> None:
     source = read(people, f'a,"{long}"\n1,{long}\n2,"{longer}"\n', columns=["a", long])
     assert source.table.column(long).to_pylist() == [long, longer]
     assert source.origin.locate(1).endswith("row 2 (line 3)")
+
+
+def test_arrow_has_let_go_of_everything_when_the_table_is_there(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise one of its threads aborts a process that ends at once, as a command does after a mistake."""
+    made: list[weakref.ref[module._Guard]] = []
+
+    class Noted(module._Guard):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(module, "_Guard", Noted)
+    for number in range(100):
+        read(people, f'a,b\n{number},x\n2,"y"\n')
+        assert made[-1]() is None
+    assert len(made) == 100
 
 
 def test_the_line_of_a_row(people: Path) -> None:

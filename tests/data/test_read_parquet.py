@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.reading import EVERY_COLUMN
 from masquerade.data.read_parquet import read_parquet
-from masquerade.data.source import EVERY_COLUMN
 from masquerade.data.table import Table
 from masquerade.errors import DataError, MasqueradeError
 

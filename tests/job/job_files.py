@@ -1,8 +1,13 @@
-"""A small valid job in a folder, for tests that make one thing of it wrong."""
+"""A small valid job in a folder, for tests that make one thing of it wrong; and jobs from their content."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+from masquerade.job.load import understand
+from masquerade.job.model import Job
+from masquerade.job.problems import Problems
 
 TABLE = """ssn,age,job,city,disease,income,hospital
 1,23,Welder,Bern,Flu,N,north
@@ -54,3 +59,11 @@ def changed(old: str, new: str, text: str = JOB) -> str:
     """The job with one passage changed."""
     assert old in text, f"{old!r} is not in the job"
     return text.replace(old, new, 1)
+
+
+def parse_job(content: dict[str, Any], source: str = "job") -> Job:
+    """The content of a job file as a job, or every problem of it."""
+    problems = Problems(source)
+    job = understand(content, problems)
+    problems.settle()
+    return job

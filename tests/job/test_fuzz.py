@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from job.job_files import JOB, parse_job, write_job
 from masquerade.errors import JobError
-from masquerade.job.load import known_keys, parse_job
+from masquerade.job.load import known_keys
 from masquerade.job.model import (
     AlgorithmSection,
     AttributeSection,
@@ -24,8 +25,6 @@ from masquerade.job.model import (
     RolesSection,
 )
 from masquerade.job.plan import Plan
-
-from job.job_files import JOB, write_job  # isort: skip
 
 T = TypeVar("T")
 NAMES = st.sampled_from(

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from job.job_files import parse_job
 from masquerade.errors import JobError
-from masquerade.job.load import parse_job, read_toml
+from masquerade.job.load import read_toml
 from masquerade.job.model import Job
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,12 @@ def test_a_release_that_is_not_m_private_names_who_breaches(tmp_path: Path) -> N
     job = write_job(tmp_path, PROVIDED + M_ENTRY)
     shown = CliRunner().invoke(app, ["verify", str(table), "--job", str(job)])
     assert shown.exit_code == 1
+    told = CliRunner().invoke(app, ["verify", str(table), "--job", str(job), "--json"])
+    private, alone = json.loads(told.stdout)["requirements"]
+    assert (private["holds"], private["coalition"], private["value"]) == (False, ["north"], 0)
+    assert private["checks"] >= 1
+    assert "coalition" not in alone
+    assert "checks" not in alone
     assert str(mq.verify_job(table, job).verdicts[0].violation).endswith(
         "group (age = a, job = x) without the records of hospital north has 1 record; at least 2 are required"
     )

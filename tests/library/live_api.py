@@ -30,6 +30,7 @@ from masquerade.service.coordinator.settings import Settings
 from masquerade.service.signing import draw_up
 from masquerade.service.store import NewRelease, Session, Status, User
 from masquerade.service.terms import Deal, Price, Provision, Terms
+from service_house import Ports
 
 REQUEST: dict[str, Any] = {
     "purpose": "research",
@@ -61,7 +62,8 @@ class LiveApi:
         lines += [f'[parties.{name}]\naddress = "127.0.0.1:1"' for name in ("bank", "shop")]
         (folder / "coordinator.toml").write_text("\n".join(lines))
         self.settings = Settings.load(folder / "coordinator.toml")
-        self.port = 0
+        self._ports = Ports()  # nobody takes ours while we have stopped
+        self.port = self._ports.one()
         self.coordinator: Coordinator
         self._server: uvicorn.Server | None = None
         self.start()
@@ -75,13 +77,12 @@ class LiveApi:
         return f"{self.settings.scheme}://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Listen, at the port of the last time."""
+        """Listen, always at the same port."""
         self.coordinator = Coordinator(self.settings)
         app = create_app(self.coordinator)
         listening = socket.socket()
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", self.port))
-        self.port = listening.getsockname()[1]
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -104,6 +105,11 @@ class LiveApi:
             self._thread.join(60)
             self._server = None
             self.coordinator.close()
+
+    def end(self) -> None:
+        """Stop for good."""
+        self.stop()
+        self._ports.close()
 
     # --- a session's course, by hand ---
 
@@ -132,8 +138,10 @@ class LiveApi:
         folder.mkdir(exist_ok=True)
         write_table(table, folder / "release.csv")
         write_table(table, folder / "release.parquet")
-        (folder / "report.html").write_text("<!doctype html><title>Report</title>")
-        (folder / "summary.json").write_text(json.dumps({"released": len(table)}))
+        report = "<!doctype html><title>Report</title>"
+        (folder / "report.html").write_text(report)
+        summary = {"released": len(table), "report_sha256": hashlib.sha256(report.encode()).hexdigest()}
+        (folder / "summary.json").write_text(json.dumps(summary))
         sha256 = hashlib.sha256((folder / "release.csv").read_bytes()).hexdigest()
         expires = self.coordinator.clock() + timedelta(days=1)
         paths = (f"{session_id}/release.csv", f"{session_id}/report.html")
@@ -184,12 +192,12 @@ def live_api(folder: Path, **settings: Any) -> Iterator[LiveApi]:
         try:
             yield api
         finally:
-            api.stop()
+            api.end()
     finally:
         structlog.configure(**before)
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def eventually(condition: Callable[[], bool], seconds: float = 180.0) -> None:
     """Wait for a condition; the time is a bound for a loaded machine, not an expectation."""
     deadline = time.monotonic() + seconds
     while not condition():

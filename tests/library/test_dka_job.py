@@ -29,6 +29,7 @@ def job(tmp_path: Path) -> Path:
             write.writerow(["id", *names])
             rows = zip(*(cells[name] for name in names), strict=True)
             write.writerows([f"p{row}", *values] for row, values in enumerate(rows))
+            write.writerows([[f"q{row}", "?", names[1]] for row in range(len(names[1]))])  # dropped
     for name, sizes in LEAVES.items():
         with (tmp_path / f"{name}.tree.csv").open("w", newline="") as file:
             for at, size in enumerate(sizes):
@@ -49,7 +50,9 @@ def test_two_processes_give_the_release_of_plain_rounds(job: Path) -> None:
     expected, sides = plainly(people(N, 7), K)
     assert bag(done.release.table) == expected
     assert done.summary["suppressed"] == N - expected.total()
-    assert done.summary["common_records"] == N
+    assert done.summary["common_records"] == done.summary["rows"] == N
+    assert done.summary["dropped_rows"] == len("disease") + len("age")
+    assert done.summary["dropped_rows_by_party"] == {"anna": len("disease"), "berta": len("age")}
     assert done.report is not None
     assert done.report.exists()
     assert done.rounds == sides[0].round
@@ -71,7 +74,8 @@ def test_a_killed_party_costs_one_round_at_most(job: Path) -> None:
             killed.append(_a_party())
             os.kill(killed[0], signal.SIGKILL)
 
-    with pytest.raises(PeerError):
+    kept = r"no release was written; run the job again .* \.release\.anna\.notes and \.release\.berta\.notes remember"
+    with pytest.raises(PeerError, match=f"ended by signal 9; {kept}"):
         mashup_job(job, on_party=kill)
     assert len(list(job.parent.glob(".*.notes"))) == 2
     stages: list[str] = []

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from masquerade.errors import PeerError
-from masquerade.library.mashup import _Run
+from masquerade.errors import AnswerIsNo, DataError, MasqueradeError, PeerError, RequirementUnreachable
+from masquerade.library.mashup_run import first_cause
 
 RELAYED = "one of the parties: broke the protocol, and nobody can tell which (party carla reports it)"
 
@@ -39,13 +37,38 @@ RELAYED = "one of the parties: broke the protocol, and nobody can tell which (pa
     ],
 )
 def test_who_saw_it_itself_is_heard_first(ended: dict[str, Any], peer: str, text: str) -> None:
-    anything: Any = None
-    run = _Run(anything, anything, Path(), anything, anything)
-
-    async def ends() -> dict[str, Any]:
-        return ended
-
-    run._ends = ends  # type: ignore[method-assign] # no process is started
-    error = asyncio.run(run._first_cause(PeerError("anna", "vanished")))
+    error = first_cause(ended, PeerError("anna", "vanished"))
     assert isinstance(error, PeerError)
     assert (error.peer, str(error)) == (peer, text)
+
+
+GAVE_UP = "party assembler: gave up: on its side the answer is no; its own log says why"
+
+
+@pytest.mark.parametrize(
+    ("ended", "ours", "told"),
+    [
+        (
+            {"anna": (3, [GAVE_UP]), "berta": (3, [GAVE_UP])},
+            RequirementUnreachable("k = 9 cannot be reached"),
+            RequirementUnreachable("k = 9 cannot be reached"),
+        ),
+        ({"anna": (3, [GAVE_UP]), "berta": (-9, [])}, DataError("b.csv: bad"), DataError("b.csv: bad")),
+        (
+            {"anna": (3, [GAVE_UP]), "berta": (3, [GAVE_UP])},
+            PeerError("berta", "sent columns that cannot be read"),
+            PeerError("berta", "sent columns that cannot be read"),
+        ),
+        (
+            {"anna": (3, [GAVE_UP]), "berta": (1, ["k = 9 needs 9 records"])},
+            RequirementUnreachable("k = 9 cannot be reached"),
+            AnswerIsNo("k = 9 needs 9 records"),
+        ),
+    ],
+    ids=["answer", "input", "peer", "a party's own"],
+)
+def test_why_the_assembler_gave_up_it_knows_best(
+    ended: dict[str, Any], ours: MasqueradeError, told: MasqueradeError
+) -> None:
+    error = first_cause(ended, ours)
+    assert (type(error), error.problems) == (type(told), told.problems)

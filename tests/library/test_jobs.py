@@ -14,8 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import masquerade as mq
-
-from job.job_files import JOB, TABLE, changed, write_job  # isort: skip
+from job.job_files import JOB, TABLE, changed, write_job
 
 
 def read_csv(path: Path) -> pd.DataFrame:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +44,7 @@ HASTY = replace(QUICK, connect=0.5)
 
 def run(test: Coroutine[Any, Any, Any]) -> Any:
     async def bounded() -> Any:
-        async with asyncio.timeout(60):  # a hang is a failure
+        async with asyncio.timeout(180):  # a hang is a failure
             return await test
 
     return asyncio.run(bounded())
@@ -108,11 +109,7 @@ def test_self_signed_certificates_do_as_well() -> None:
 
 
 def test_a_node_may_come_late() -> None:
-    async def test() -> list[str]:
-        with socket.socket() as taken:  # keeps the port ours until the late node listens there
-            taken.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{taken.getsockname()[1]}"
-
+    async def test(address: str) -> list[str]:
         async def early(listener: Any) -> str:
             async with listener.connect([Node("loans", address)], AGREED, QUICK) as channels:
                 return await idle(channels)
@@ -126,7 +123,8 @@ def test_a_node_may_come_late() -> None:
         async with listen(PEOPLE["bank"], TRUST) as listener:
             return await asyncio.gather(early(listener), late(listener.address))
 
-    assert run(test()) == ["done", "done"]
+    with closed_port() as address:
+        assert run(test(address)) == ["done", "done"]
 
 
 def test_one_listener_serves_sessions_one_after_another() -> None:
@@ -226,11 +224,11 @@ def test_a_peer_that_nobody_knows_is_refused_before_anything_is_sent() -> None:
 
 
 def test_a_known_node_that_is_not_invited_is_turned_away_and_harms_nobody() -> None:
-    async def linger(channels: dict[str, Channel]) -> str:
-        await asyncio.sleep(0.5)
+    async def linger(_channels: dict[str, Channel]) -> str:
+        await bank.ended.wait()
         return "done"
 
-    bank = Party("bank", idle, knows=("loans", "shop"), timings=HASTY)
+    bank = Party("bank", idle, knows=("loans", "shop"))
     results = run(
         session(bank, Party("loans", linger, knows=("shop",)), Party("shop", linger, knows=("loans",)))
     )
@@ -247,16 +245,18 @@ def test_names_must_differ() -> None:
 # --- who is not there ---
 
 
-def closed_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+@contextmanager
+def closed_port() -> Iterator[str]:
+    """An address where nobody listens, and where nobody else can while the block runs: the port is taken."""
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # who is told the address may listen there
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
 @pytest.mark.parametrize(("me", "missing"), [("bank", "loans"), ("loans", "bank")])
 def test_nobody_at_the_address(me: str, missing: str, capfd: Capture) -> None:
-    address = closed_port()
-    with pytest.raises(PeerUnreachable) as caught:
+    with closed_port() as address, pytest.raises(PeerUnreachable) as caught:
         run(_alone(me, Node(missing, address)))
     assert caught.value.peer == missing
     assert (
@@ -301,7 +301,9 @@ def test_a_grpc_server_without_tls(capfd: Capture) -> None:
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_node_that_is_there_but_does_not_join() -> None:
+def test_a_node_that_is_there_but_does_not_join(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("masquerade.net.probe._PATIENCE", 60.0)  # a slow handshake is not a mute peer
+
     async def test() -> None:
         async with listen(PEOPLE["loans"], TRUST) as asleep:
             await _alone("bank", Node("loans", asleep.address))
@@ -335,14 +337,19 @@ async def _alone(me: str, peer: Node, patience: float = 0.5) -> None:
 
 
 def test_everybody_names_the_party_whose_input_was_wrong() -> None:
-    async def stumble(_channels: dict[str, Channel]) -> None:
+    async def take_part(channels: dict[str, Channel]) -> None:
+        await channels["loans"].send(b"all are here")
+        await wait_for_all(channels)
+
+    async def stumble(channels: dict[str, Channel]) -> None:
+        await wait_for_all(channels)
         raise DataError("people.csv: row 7: a secret")
 
-    results = run(session(Party("bank", wait_for_all), Party("loans", stumble), Party("shop", wait_for_all)))
+    results = run(session(Party("bank", take_part), Party("loans", stumble), Party("shop", take_part)))
     assert isinstance(results["loans"], DataError)
     for me in ("bank", "shop"):
         assert isinstance(results[me], PeerError)
-        assert results[me].peer == "loans"
+        assert results[me].peer == "loans", results[me]
         assert "secret" not in str(results[me])
     assert any("gave up: its own input is wrong" in str(results[me]) for me in ("bank", "shop"))
 
@@ -362,12 +369,13 @@ def test_an_answer_that_all_come_to_is_everybodys_own() -> None:
 
 def test_one_who_cannot_connect_does_not_leave_the_others_waiting() -> None:
     """bank and shop have come together; loans is nowhere: whoever gives up first tells the other who is missing."""
-    nowhere = {"loans": closed_port()}
     names = ("bank", "loans", "shop")
-    bank = Party("bank", idle, timings=HASTY, knows=names, addresses=nowhere)
-    patient = replace(QUICK, connect=50.0)
-    shop = Party("shop", idle, timings=patient, knows=names, addresses=nowhere)
-    results = run(session(bank, shop))
+    with closed_port() as address:
+        nowhere = {"loans": address}
+        soon = replace(QUICK, connect=3.0)  # and yet long enough to come together with shop
+        bank = Party("bank", idle, timings=soon, knows=names, addresses=nowhere)
+        shop = Party("shop", idle, knows=names, addresses=nowhere)
+        results = run(session(bank, shop))
     for result in results.values():
         assert isinstance(result, PeerUnreachable)
         assert result.peer == "loans"

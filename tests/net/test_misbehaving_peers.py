@@ -20,14 +20,14 @@ from masquerade.net.handshake import Hello, encode
 from masquerade.net.stream_channel import StreamBroke
 from net.nodes import AGREED, PEOPLE, TRUST, idle, wait_for_all
 
-QUICK = Timings(connect=5, silence=20, patience=20, grace=0.1)
+QUICK = Timings(connect=60, silence=60, patience=60, grace=0.1)
 Behaviour = Callable[[Any], Awaitable[None]]
 HELLO = {name: encode(Hello(name, AGREED.version, AGREED.session)) for name in PEOPLE}
 
 
 async def against_dialler(behaviour: Behaviour, part: Any = wait_for_all, timings: Timings = QUICK) -> Any:
     """loans is honest and listens; bank dials it and misbehaves. What loans ends with."""
-    async with asyncio.timeout(40), listen(PEOPLE["loans"], TRUST) as listener:
+    async with asyncio.timeout(180), listen(PEOPLE["loans"], TRUST) as listener:
         stream = ClientStream(listener.address, PEOPLE["bank"], "loans", TRUST.pin("loans"))
         misbehaving = asyncio.create_task(behaviour(stream))
         try:
@@ -46,7 +46,7 @@ async def against_listener(behaviour: Behaviour, part: Any = wait_for_all) -> An
     async def talk(stream: ServerStream) -> None:
         await asyncio.gather(behaviour(stream), return_exceptions=True)
 
-    async with asyncio.timeout(40), listen(PEOPLE["bank"], TRUST) as listener:
+    async with asyncio.timeout(180), listen(PEOPLE["bank"], TRUST) as listener:
         server, port = await serve("127.0.0.1:0", PEOPLE["loans"], TRUST, talk)
         try:
             async with listener.connect([Node("loans", f"127.0.0.1:{port}")], AGREED, QUICK) as channels:
@@ -171,6 +171,22 @@ def test_bad_greetings_end_the_session(greeting: bytes, problem: str) -> None:
     assert problem in str(error)
 
 
+def test_one_that_hangs_up_before_it_hears_why_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hung_up(_stream: ServerStream, _frame: bytes) -> None:
+        raise StreamBroke
+
+    monkeypatch.setattr(ServerStream, "write", hung_up)
+
+    async def behave(stream: Any) -> None:
+        await stream.write(encode(Hello("bank", AGREED.version, bytes(32))))
+        await stream.read()
+
+    error = asyncio.run(against_dialler(behave))
+    assert isinstance(error, PeerRefused), error
+    assert error.peer == "bank"
+    assert "agreed to another contract than we did" in str(error)
+
+
 def test_a_listener_that_greets_badly() -> None:
     async def behave(stream: Any) -> None:
         await stream.read()
@@ -195,7 +211,7 @@ def test_a_listener_that_greets_under_another_name() -> None:
 
 def test_who_should_be_dialled_may_not_dial() -> None:
     async def test() -> Any:
-        async with asyncio.timeout(30), listen(PEOPLE["bank"], TRUST) as listener:
+        async with asyncio.timeout(180), listen(PEOPLE["bank"], TRUST) as listener:
             stream = ClientStream(listener.address, PEOPLE["loans"], "bank", TRUST.pin("bank"))
             greeting = asyncio.create_task(stream.write(HELLO["loans"]))
             try:
@@ -216,7 +232,7 @@ def test_a_second_connection_is_turned_away_and_the_first_goes_on() -> None:
     answers: list[bytes | None] = []
 
     async def test() -> Any:
-        async with asyncio.timeout(30), listen(PEOPLE["loans"], TRUST) as listener:
+        async with asyncio.timeout(180), listen(PEOPLE["loans"], TRUST) as listener:
             first, second = (
                 ClientStream(listener.address, PEOPLE["bank"], "loans", TRUST.pin("loans")) for _ in range(2)
             )

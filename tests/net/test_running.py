@@ -61,3 +61,19 @@ def test_sessions_share_a_loop_and_leave_no_task_to_the_next() -> None:
 
     assert run_async(first()) is run_async(second())
     assert left[0].cancelled()
+
+
+def test_what_is_about_to_end_by_itself_is_let_end() -> None:
+    steps: list[int] = []
+    kept: list[asyncio.Task[None]] = []
+
+    async def ending() -> None:
+        for step in range(3):
+            await asyncio.sleep(0)
+            steps.append(step)
+
+    async def session() -> None:
+        kept.append(asyncio.create_task(ending()))
+
+    run_async(session())
+    assert steps == [0, 1, 2]

@@ -52,7 +52,7 @@ def run(scripts: dict[str, Script[Any]], **options: Any) -> dict[str, Any]:
         return drive
 
     async def bounded() -> dict[str, Any]:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             return await session(*(Party(name, part(name)) for name in scripts))
 
     return asyncio.run(bounded())

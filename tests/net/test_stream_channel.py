@@ -16,7 +16,7 @@ from masquerade.net.framing import CHUNK, Inbound, Outbound
 from masquerade.net.stream_channel import StreamChannel
 from net.streams import MemoryStream, stream_pair
 
-TIMINGS = Timings(silence=30, patience=30, grace=0.2)
+TIMINGS = Timings(silence=60, patience=60, grace=0.2)
 PEERS = ("loans", "shop")
 
 
@@ -28,7 +28,7 @@ def channel(stream: MemoryStream, timings: Timings = TIMINGS, most: int = 10 * C
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(30):  # a hang is a failure
+        async with asyncio.timeout(120):  # a hang is a failure
             await test()
 
     asyncio.run(bounded())

@@ -17,7 +17,9 @@ import masquerade as mq
 from masquerade.data.product import Product
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError
+from masquerade.privacy.coalitions import bounded as bounded_module
 from masquerade.privacy.coalitions import boxes, strategies
+from masquerade.privacy.coalitions import exact as exact_module
 from masquerade.privacy.coalitions.constraint import Constraint, largest_ratios
 from masquerade.privacy.coalitions.exact import exact
 from masquerade.privacy.coalitions.few_values import worst_coalition
@@ -206,6 +208,72 @@ def test_too_many_coalitions_are_refused_or_left_to_exact() -> None:
     assert strategies.adaptive(group, 20) == exact(group, 20)
     assert exact(group, 25).private
     assert not exact(group, 26).private
+
+
+def large_group(part: mq.Requirement, n: int, n_values: int, records: int) -> Group:
+    random = np.random.default_rng(0)
+    matrix = np.zeros((n, n_values), np.int64)
+    shares = random.dirichlet(np.full(n_values, 3))
+    np.add.at(
+        matrix, (random.permutation(np.arange(records) % n), random.choice(n_values, records, p=shares)), 1
+    )
+    whole = 3 * matrix.sum(axis=0, keepdims=True) + 1
+    return Group([Constraint(part, whole, tuple(map(str, range(n_values))))], [matrix])
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [mq.EntropyLDiversity("q", least, "d") for least in (6, 8, 8.5, 9, 9.5)],
+        [mq.RecursiveLDiversity("q", c, 6, "d") for c in (0.6, 0.7, 0.8, 1.2)],
+        [mq.TCloseness("q", t, "d") for t in (0.15, 0.3, 0.36, 0.5)],
+        [mq.TCloseness("q", t, "d", "ordered") for t in (0.05, 0.1, 0.15, 0.2)],
+    ],
+    ids=["entropy", "recursive", "distance", "ordered distance"],
+)
+def test_without_an_exact_form_few_branches_do_for_many_coalitions(
+    parts: list, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact_module, "_MOST_SETS", 0)
+    verdicts = set()
+    for part in parts:
+        group = large_group(part, 12, 12, 240)
+        found, searched = exact(group, 4), strategies.direct(group, 4)
+        assert found.private == searched.private
+        assert found.checks < math.comb(12, 4)
+        verdicts.add(found.private)
+        if found.coalition is not None:
+            assert len(found.coalition) == 4
+            assert group.breached(joined(group.singles, found.coalition)).all()
+    assert verdicts == {True, False}
+
+
+def test_entropy_of_many_coalitions_takes_few_checks() -> None:
+    """20 providers and m = 8: 125,970 coalitions of that size."""
+    for least, private in ((6, True), (8, True), (11, False)):
+        found = exact(large_group(mq.EntropyLDiversity("q", least, "d"), 20, 14, 400), 8)
+        assert found.private == private
+        assert found.checks < 3000
+
+
+def test_patience_fits_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test of entropy takes hundreds of times as long as one of sizes; what would take hours is refused."""
+    sizes, entropy = (
+        group_of(np.ones((40, 14), np.int64), 2),
+        large_group(mq.EntropyLDiversity("q", 9, "d"), 40, 14, 400),
+    )
+    assert strategies.affordable(sizes) > 100 * strategies.affordable(entropy)
+    with pytest.raises(
+        ParameterError, match=r'40 providers has too many coalitions .*verification = "exact"'
+    ):
+        strategies.direct(entropy, 8)
+    monkeypatch.setattr(bounded_module, "PATIENCE", -1)
+    with pytest.raises(ParameterError) as caught:
+        exact(entropy, 8)
+    assert caught.value.problems == (
+        "m-privacy of entropy-l-diversity: 40 providers in one group have too many coalitions to be searched in a "
+        "minute; use alpha-k-anonymity or l-diversity instead, or a smaller m",
+    )
 
 
 def test_strategies_by_name() -> None:

@@ -204,6 +204,41 @@ def test_each_group_with_its_coalition_and_checks() -> None:
     assert [each.private for each in exact] == [True, True]
 
 
+def test_alpha_and_the_threshold_of_adaptive_decide_how_it_searches() -> None:
+    """Six hospitals, each with 8 records and all four diseases; k = 24. A fitness of 0.7 · 8/24 + 0.3 · 4/4 = 0.533."""
+    frame = pa.table(
+        {
+            "age": ["old"] * 48,
+            "hospital": [f"h{at // 8}" for at in range(48)],
+            "disease": [VALUES[at % 4] for at in range(48)],
+        }
+    )
+    both = mq.KAnonymity("age", 24) & mq.LDiversity("age", 4, "disease")
+    requirement = mq.MPrivacy(3, both, "hospital", "adaptive")
+
+    def checks(verification: str | None = None, **chosen: float) -> int:
+        (group,) = mq.verify_m_privacy(frame, requirement, verification, **chosen)
+        assert group.private
+        return group.checks
+
+    by_halves, top_down = checks("binary"), checks("top-down")
+    assert by_halves != top_down
+    assert checks() == checks(threshold=0.54) == by_halves
+    assert checks(threshold=0.53) == top_down
+    assert checks(alpha=0.9) == top_down  # 0.1·8/24 + 0.9 = 0.93
+    with pytest.raises(
+        ParameterError,
+        match="The alpha parameter of verify_m_privacy must be a number of at least 0 and at most 1",
+    ):
+        checks(alpha=1.1)
+    with pytest.raises(
+        ParameterError, match="The threshold parameter of verify_m_privacy must be a number of at least 0"
+    ):
+        checks(threshold=-0.1)
+    with pytest.raises(ParameterError, match='must be "adaptive" where alpha or threshold is given'):
+        checks("binary", alpha=0.5)
+
+
 def test_several_sensitive_attributes_are_one() -> None:
     """Without north the young have two diseases, and one job: two combinations of both."""
     by_job = mq.LDiversity("age", 2, "job")
@@ -232,6 +267,10 @@ def test_a_table_without_records() -> None:
         (
             lambda: MPrivacy(-1, BOTH, "h"),
             "The m parameter of MPrivacy must be a whole number of at least 0. Got -1",
+        ),
+        (
+            lambda: MPrivacy(2**63, BOTH, "h"),
+            "The m parameter of MPrivacy must be a whole number of at most 9007199254740991. Got 9223372036854775808",
         ),
         (lambda: MPrivacy(1, 3, "h"), "The requirement parameter of MPrivacy must be a requirement such as"),  # type: ignore[arg-type]
         (

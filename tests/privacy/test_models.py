@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masquerade.errors import ParameterError
 from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
@@ -24,17 +21,7 @@ from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from privacy.definitions import EXAMPLES, QID, SENSITIVE, figure, satisfied
-
-ALPHABET = "abcd"
-
-
-def count(groups: Sequence[Sequence[int]]) -> tuple[Any, Any, tuple[str, ...]]:
-    """A histogram as a requirement gets it: without values that no record has."""
-    histogram = np.array(groups, np.int64)
-    used = histogram.sum(axis=0) > 0
-    labels = tuple(label for label, kept in zip(ALPHABET, used, strict=False) if kept)
-    histogram = histogram[:, used]
-    return histogram, histogram.sum(axis=0, keepdims=True), labels
+from privacy.histograms import ALPHABET, count, tables
 
 
 def records(counts: Sequence[int]) -> list[str]:
@@ -49,8 +36,6 @@ def figures(requirement: GroupRequirement, *groups: Sequence[int]) -> list[float
     return requirement.figures(*count(groups)).tolist()
 
 
-nonempty = st.lists(st.integers(0, 6), min_size=4, max_size=4).filter(any)
-tables = st.lists(nonempty, min_size=1, max_size=6)
 models = st.sampled_from(EXAMPLES).map(lambda make: make(QID))
 
 
@@ -263,275 +248,3 @@ def test_other_complaints() -> None:
 def test_a_complaint_tells_the_figure_from_the_limit() -> None:
     text = ConfidenceBounding(QID, 0.5, SENSITIVE).complaint(0.50000001, 10**9)
     assert text == "has a share of 0.50000001 of a value of disease; at most 0.5 is allowed"
-
-
-# --- which covers which ---
-
-COVERS = [
-    (KAnonymity(QID, 5), KAnonymity(QID, 4)),
-    (LDiversity(QID, 3, "d"), LDiversity(QID, 2, "d")),
-    (EntropyLDiversity(QID, 2.5, "d"), EntropyLDiversity(QID, 2.4, "d")),
-    (RecursiveLDiversity(QID, 2, 3, "d"), RecursiveLDiversity(QID, 2, 2, "d")),
-    (RecursiveLDiversity(QID, 2, 3, "d"), RecursiveLDiversity(QID, 3, 3, "d")),
-    (TCloseness(QID, 0.1, "d"), TCloseness(QID, 0.2, "d")),
-    (TCloseness(QID, 0.1, "d", "ordered"), TCloseness(QID, 0.2, "d", "ordered")),
-    (TCloseness(QID, 0.1, "d"), TCloseness(QID, 0.1, "d", "ordered")),
-    (AlphaKAnonymity(QID, 0.4, 3, "d"), AlphaKAnonymity(QID, 0.5, 3, "d")),
-    (AlphaKAnonymity(QID, 0.4, 3, "d"), AlphaKAnonymity(QID, 0.4, 2, "d")),
-    (AlphaKAnonymity(QID, 0.4, 3, "d"), AlphaKAnonymity(QID, 0.4, 3, "d", ["a"])),
-    (AlphaKAnonymity(QID, 0.4, 3, "d", ["b", "a"]), AlphaKAnonymity(QID, 0.4, 3, "d", ["a"])),
-    (ConfidenceBounding(QID, 0.4, "d"), ConfidenceBounding(QID, 0.5, "d")),
-    (ConfidenceBounding(QID, 0.4, "d"), ConfidenceBounding(QID, 0.4, "d", ["a"])),
-    (ConfidenceBounding(QID, 0.4, "d", ["a", "b"]), ConfidenceBounding(QID, 0.4, "d", ["a"])),
-    (PSensitiveKAnonymity(QID, 2, 5, "d"), PSensitiveKAnonymity(QID, 2, 4, "d")),
-    (PSensitiveKAnonymity(QID, 3, 4, "d"), PSensitiveKAnonymity(QID, 2, 4, "d")),
-]
-
-APART = [
-    (RecursiveLDiversity(QID, 3, 3, "d"), RecursiveLDiversity(QID, 2, 2, "d")),
-    (AlphaKAnonymity(QID, 0.4, 2, "d"), AlphaKAnonymity(QID, 0.5, 3, "d")),
-    (AlphaKAnonymity(QID, 0.4, 3, "d", ["a"]), AlphaKAnonymity(QID, 0.4, 3, "d", ["b"])),
-    (ConfidenceBounding(QID, 0.3, "d", ["a"]), ConfidenceBounding(QID, 0.4, "d")),
-    (PSensitiveKAnonymity(QID, 3, 4, "d"), PSensitiveKAnonymity(QID, 2, 5, "d")),
-    (LDiversity(QID, 2, "d"), LDiversity(QID, 2, "e")),
-    (LDiversity(QID, 2, "d"), EntropyLDiversity(QID, 2, "d")),
-    (AlphaKAnonymity(QID, 0.5, 5, "d"), KAnonymity(QID, 5)),
-    (PSensitiveKAnonymity(QID, 2, 5, "d"), KAnonymity(QID, 5)),
-]
-
-
-@pytest.mark.parametrize(("strict", "loose"), COVERS, ids=str)
-def test_covers(strict: GroupRequirement, loose: GroupRequirement) -> None:
-    assert strict.covers(loose)
-    assert not loose.covers(strict)
-    assert strict.covers(strict)
-    assert loose.covers(loose)
-
-
-@pytest.mark.parametrize(("one", "other"), APART, ids=str)
-def test_neither_covers(one: GroupRequirement, other: GroupRequirement) -> None:
-    assert not one.covers(other)
-    assert not other.covers(one)
-
-
-@st.composite
-def parameters(draw: st.DrawFn) -> tuple[GroupRequirement, GroupRequirement]:
-    """Two requirements of one model, the first over more attributes."""
-    fraction = st.sampled_from([0.3, 0.5, 0.6, 0.8, 1])
-    whole = st.integers(1, 3)
-    listed = st.sampled_from([None, ("a",), ("a", "b")])
-    name = draw(st.sampled_from(sorted(MODELS)))
-    pools: dict[str, Any] = {
-        "k-anonymity": (whole,),
-        "l-diversity": (whole,),
-        "entropy-l-diversity": (st.sampled_from([1, 1.4, 2, 2.5]),),
-        "recursive-l-diversity": (st.sampled_from([0.5, 1, 2, 3]), whole),
-        "t-closeness": (fraction, st.sampled_from(["equal", "ordered"])),
-        "alpha-k-anonymity": (fraction, whole, listed),
-        "confidence-bounding": (fraction, listed),
-        "p-sensitive-k-anonymity": (whole, whole),
-    }
-
-    def make(qid: Sequence[str]) -> GroupRequirement:
-        values = [draw(pool) for pool in pools[name]]
-        if name == "k-anonymity":
-            return KAnonymity(qid, *values)
-        at = {"t-closeness": 1, "alpha-k-anonymity": 2, "confidence-bounding": 1}.get(name, len(values))
-        return MODELS[name](qid, *values[:at], SENSITIVE, *values[at:])  # type: ignore[call-arg]
-
-    return make(QID), make(QID[:1])
-
-
-@given(parameters(), st.lists(tables, min_size=1, max_size=3))
-@settings(max_examples=500, deadline=None)
-def test_what_is_covered_follows(
-    pair: tuple[GroupRequirement, GroupRequirement], coarse: list[list[list[int]]]
-) -> None:
-    """Each coarse group of the smaller QID is made of fine groups of the larger one."""
-    wide, narrow = pair
-    histogram, whole, labels = count([fine for group in coarse for fine in group])
-    owner = np.repeat(np.arange(len(coarse)), [len(group) for group in coarse])
-    merged = np.array([histogram[owner == each].sum(axis=0) for each in range(len(coarse))])
-    if wide.covers(narrow) and wide.holds(histogram, whole, labels).all():
-        assert narrow.holds(merged, whole, labels).all()
-
-
-# --- parameters ---
-
-WHOLE = "must be a whole number of at least 1"
-UNIT = "must be a number above 0 and at most 1"
-WRONG = [
-    (lambda: KAnonymity(QID, 0), f"The k parameter of KAnonymity {WHOLE}. Got 0 instead."),
-    (lambda: KAnonymity(QID, True), f"The k parameter of KAnonymity {WHOLE}. Got True instead."),
-    (lambda: KAnonymity(QID, np.bool_(True)), f"The k parameter of KAnonymity {WHOLE}. Got True instead."),
-    (lambda: KAnonymity(QID, 2.0), f"The k parameter of KAnonymity {WHOLE}. Got 2.0 instead."),
-    (lambda: KAnonymity(QID, "2"), f"The k parameter of KAnonymity {WHOLE}. Got '2' instead."),
-    (lambda: KAnonymity(QID, np.int64(-3)), f"The k parameter of KAnonymity {WHOLE}. Got -3 instead."),
-    (
-        lambda: KAnonymity([], 2),
-        "The qid parameter of KAnonymity must be a list of one or more attribute names. Got [] instead.",
-    ),
-    (
-        lambda: KAnonymity(5, 2),
-        "The qid parameter of KAnonymity must be a list of one or more attribute names. Got 5 instead.",
-    ),
-    (
-        lambda: KAnonymity(["age", ""], 2),
-        "The qid parameter of KAnonymity must be a list of one or more attribute names. "
-        "Got ['age', ''] instead.",
-    ),
-    (
-        lambda: KAnonymity(["age", "age"], 2),
-        "The qid parameter of KAnonymity must be a list of different attribute names. "
-        "Got ['age', 'age'] instead.",
-    ),
-    (lambda: LDiversity(QID, 1.5, "d"), f"The l parameter of LDiversity {WHOLE}. Got 1.5 instead."),
-    (
-        lambda: LDiversity(QID, 2, "job"),
-        "The sensitive parameter of LDiversity must be an attribute outside the qid age, job. "
-        "Got 'job' instead.",
-    ),
-    (
-        lambda: LDiversity(QID, 2, None),
-        "The sensitive parameter of LDiversity must be the name of an attribute. Got None instead.",
-    ),
-    (
-        lambda: EntropyLDiversity(QID, 0.9, "d"),
-        "The l parameter of EntropyLDiversity must be a number of at least 1. Got 0.9 instead.",
-    ),
-    (
-        lambda: EntropyLDiversity(QID, False, "d"),
-        "The l parameter of EntropyLDiversity must be a number of at least 1. Got False instead.",
-    ),
-    (
-        lambda: RecursiveLDiversity(QID, 0, 2, "d"),
-        "The c parameter of RecursiveLDiversity must be a number above 0. Got 0 instead.",
-    ),
-    (
-        lambda: RecursiveLDiversity(QID, math.inf, 2, "d"),
-        "The c parameter of RecursiveLDiversity must be a number above 0. Got inf instead.",
-    ),
-    (
-        lambda: RecursiveLDiversity(QID, 2, 0, "d"),
-        f"The l parameter of RecursiveLDiversity {WHOLE}. Got 0 instead.",
-    ),
-    (
-        lambda: TCloseness(QID, 1.5, "d"),
-        "The t parameter of TCloseness must be a number of at least 0 and at most 1. Got 1.5 instead.",
-    ),
-    (
-        lambda: TCloseness(QID, math.nan, "d"),
-        "The t parameter of TCloseness must be a number of at least 0 and at most 1. Got nan instead.",
-    ),
-    (
-        lambda: TCloseness(QID, 0.1, "d", "euclidean"),
-        'The distance parameter of TCloseness must be "equal" or "ordered". Got \'euclidean\' instead.',
-    ),
-    (
-        lambda: AlphaKAnonymity(QID, 0, 2, "d"),
-        f"The alpha parameter of AlphaKAnonymity {UNIT}. Got 0 instead.",
-    ),
-    (
-        lambda: AlphaKAnonymity(QID, 0.5, 0, "d"),
-        f"The k parameter of AlphaKAnonymity {WHOLE}. Got 0 instead.",
-    ),
-    (
-        lambda: AlphaKAnonymity(QID, 0.5, 2, "d", []),
-        "The values parameter of AlphaKAnonymity must be a list of one or more different values. "
-        "Got [] instead.",
-    ),
-    (
-        lambda: AlphaKAnonymity(QID, 0.5, 2, "d", ["x", " x"]),
-        "The values parameter of AlphaKAnonymity must be a list of one or more different values. "
-        "Got ['x', ' x'] instead.",
-    ),
-    (
-        lambda: ConfidenceBounding(QID, 1.01, "d"),
-        f"The confidence parameter of ConfidenceBounding {UNIT}. Got 1.01 instead.",
-    ),
-    (
-        lambda: ConfidenceBounding(QID, 0.5, "d", [None]),
-        "The values parameter of ConfidenceBounding must be a list of one or more different values. "
-        "Got [None] instead.",
-    ),
-    (
-        lambda: PSensitiveKAnonymity(QID, 0, 2, "d"),
-        f"The p parameter of PSensitiveKAnonymity {WHOLE}. Got 0 instead.",
-    ),
-    (
-        lambda: PSensitiveKAnonymity(QID, 2, 0, "d"),
-        f"The k parameter of PSensitiveKAnonymity {WHOLE}. Got 0 instead.",
-    ),
-]
-
-
-@pytest.mark.parametrize(("make", "sentence"), WRONG, ids=[sentence for _, sentence in WRONG])
-def test_wrong_parameters(make: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(ParameterError) as caught:
-        make()
-    assert caught.value.problems == (sentence,)
-
-
-def test_numpy_numbers_become_plain() -> None:
-    requirement = AlphaKAnonymity(np.array(["age"]), np.float32(0.5), np.int16(3), "d", np.array([1, 2]))
-    assert requirement == AlphaKAnonymity(["age"], 0.5, 3, "d", ["1", "2"])
-    assert json.loads(json.dumps(requirement.parameters())) == {
-        "alpha": 0.5,
-        "k": 3,
-        "sensitive": "d",
-        "values": ["1", "2"],
-    }
-    assert type(requirement.qid[0]) is str
-
-
-def test_parameters_make_the_same_requirement_again() -> None:
-    assert set(MODELS) == {make(QID).model for make in EXAMPLES}
-    for make in EXAMPLES:
-        requirement = make(QID)
-        again = MODELS[requirement.model](qid=requirement.qid, **requirement.parameters())
-        assert again == requirement
-        assert hash(again) == hash(requirement)
-
-
-def test_how_they_are_written() -> None:
-    assert str(KAnonymity(QID, 50)) == "k-anonymity (k = 50) over age, job"
-    assert str(AlphaKAnonymity("age", 0.5, 3, "d", ["x", "y"])) == (
-        "alpha-k-anonymity (alpha = 0.5, k = 3, sensitive = d, values = x, y) over age"
-    )
-    assert str(KAnonymity("a", 2) & LDiversity("b", 3, "d")) == (
-        "k-anonymity (k = 2) over a & l-diversity (l = 3, sensitive = d) over b"
-    )
-
-
-# --- listed values ---
-
-
-@pytest.mark.parametrize(
-    "model", [lambda v: AlphaKAnonymity(QID, 0.5, 2, "d", v), lambda v: ConfidenceBounding(QID, 0.5, "d", v)]
-)
-def test_listed_values_must_be_the_tables(model: Callable[[Any], GroupRequirement]) -> None:
-    labels = ("Cancer", "Flu", "HIV")
-    model(None).bind(labels)
-    model(["HIV", " Flu "]).bind(labels)
-    model("HIV").bind(labels)
-    model(["HVI"]).bind(())  # a table without records has no say
-    with pytest.raises(ParameterError) as caught:
-        model(["HVI", "Flu", "hiv"]).bind(labels)
-    name = type(model(None)).__name__
-    rule = f'The values parameter of {name} must list values of d: "Cancer", "Flu", "HIV". Got '
-    assert caught.value.problems == (
-        rule + '"HVI" instead (did you mean "HIV"?).',
-        rule + '"hiv" instead (did you mean "HIV"?).',
-    )
-
-
-def test_many_values_are_not_all_listed() -> None:
-    with pytest.raises(ParameterError) as caught:
-        ConfidenceBounding(QID, 0.5, "d", ["x"]).bind([f"value\n{n}" for n in range(1000)])
-    assert '"value\\n9" and 990 more. Got "x" instead' in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_values_are_written_as_cells_are() -> None:
-    requirement = ConfidenceBounding(QID, 0.5, "d", [1.0, 2, True, "a "])
-    assert requirement.values == ("1", "2", "True", "a")

@@ -15,7 +15,9 @@ import masquerade as mq
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.net.memory import Wire, run_together
 from masquerade.privacy.m_privacy import MPrivacy
+from masquerade.protocol.collaborate import criterion
 from masquerade.protocol.collaborate.provider import provider
+from masquerade.protocol.collaborate.terms import criterion_of
 from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.contract import EVERYBODY, Collaboration, Contract, Contribution, written_requirement
 from masquerade.protocol.party import ASSEMBLER
@@ -36,6 +38,7 @@ SCHEMA = mq.Schema(
 QID = ["job", "age"]
 HOUSES = ("abbey", "burgh", "clinic", "dale")
 ILLNESSES = ("ague", "bruise", "cold", "dropsy")
+TOGETHER = "of all providers' records together"
 
 
 def table_of(records: list[tuple[str, Any, str]]) -> mq.Table:
@@ -122,6 +125,10 @@ def test_without_a_third_party_the_release_is_the_same(
             {"job": ["any"] * len(named), "age": ["*"] * len(named), "ill": whole["ill"], "house": named}
         )
         assert not mq.verify(one, MPrivacy(m, requirement, "house")).holds
+        lacks_records = not mq.verify(one, MPrivacy(m, mq.KAnonymity(QID, k=k), "house")).holds
+        assert trusted.startswith(
+            f"collaborate: k = {k} " if lacks_records else f"collaborate: {l} values of ill "
+        )
         return
     assert rows(secure.table) == rows(trusted.table)
     assert secure.metrics == pytest.approx(trusted.metrics)
@@ -154,6 +161,61 @@ def _can_be_matched(originals: list[int], ranges: list[tuple[int, int] | None]) 
     return not waiting
 
 
+@pytest.mark.parametrize("mode", ["trusted", "secure"])
+@pytest.mark.parametrize(
+    ("k", "l", "m", "look_ups", "told"),
+    [
+        (
+            9,
+            2,
+            1,
+            99,
+            f"k = 9 cannot be reached: {TOGETHER} some coalition of 1 provider leaves fewer than 9",
+        ),
+        (13, 1, 0, 99, f"k = 13 cannot be reached: {TOGETHER} there are fewer than 13"),
+        (
+            2,
+            3,
+            1,
+            99,
+            f"3 values of ill cannot be reached: {TOGETHER} some coalition of 1 provider leaves fewer",
+        ),
+        (
+            *(2, 2, 1, 0),
+            "2 values of ill may be out of reach, or not: there are too many coalitions to look at each, and the test "
+            "that so many values are each held by more than 1 provider failed for all records together; use "
+            'third_party = "trusted" with choose = "certainty", or ask for fewer values or a smaller m',
+        ),
+    ],
+)
+def test_what_all_records_together_lack_is_named(
+    mode: str,
+    k: int,
+    l: int,  # noqa: E741 # the papers' name
+    m: int,
+    look_ups: int,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three houses with four records and one illness each: any two have two illnesses."""
+    monkeypatch.setattr(criterion, "MOST_OF_WHOLE", look_ups)
+    tables = {
+        name: table_of([("clerk", 30, ill)] * 4) for name, ill in zip(HOUSES[:3], ILLNESSES, strict=False)
+    }
+    with pytest.raises(mq.RequirementUnreachable) as caught:
+        collaborate(contract_of(requirement_of(k, l), m, HOUSES[:3], third_party=mode), tables)
+    assert caught.value.problems == (f"collaborate: {told}",)
+
+
+def test_many_coalitions_do_not_refuse_what_withstands_them_all() -> None:
+    """Ten houses, each with an illness of its own: no illness is held by many, and any seven houses have seven."""
+    tables = {f"house {at}": table_of([("clerk", 30, f"illness {at}")] * 3) for at in range(10)}
+    requirement = requirement_of(2, 4)
+    contract = contract_of(requirement, 3, tuple(tables), third_party="trusted", keep_provider=True)
+    assert criterion_of(contract).exact_test(10, 4) is None  # for a part
+    check_release(tables, collaborate(contract, tables).table, requirement, 3)
+
+
 def test_the_provider_is_dropped_unless_it_is_kept() -> None:
     tables = {name: table_of([("clerk", 30 + at, "cold")] * 9) for at, name in enumerate(HOUSES[:3])}
     for mode in ("trusted", "secure"):
@@ -173,6 +235,19 @@ def test_numbers_are_cut_at_public_places_and_narrowed() -> None:
     assert set(release.table["job"].to_pylist()) == {"clerk"}
     coarse = collaborate(contract_of(requirement_of(16, 1), 0, HOUSES[:2]), tables)
     assert set(coarse.table["age"].to_pylist()) == {"[32, 36)"}
+
+
+def test_with_all_records_at_hand_the_query_error_is_told() -> None:
+    tables = {name: table_of([("clerk", 33, "cold"), ("smith", 34, "cold")] * 8) for name in HOUSES[:2]}
+    told = {}
+    for k in (8, 32):
+        for mode in ("trusted", "secure"):
+            contract = contract_of(requirement_of(k, 1), 0, HOUSES[:2], third_party=mode)
+            told[k, mode] = collaborate(contract, tables).query_error
+    assert told[8, "secure"] is told[32, "secure"] is None
+    assert told[8, "trusted"].mean == 0  # nothing is generalised
+    # All are any job; a job and an age go together, and half of them are taken to be of each.
+    assert told[32, "trusted"].mean > 0.1
 
 
 def test_decimals_and_negative_numbers_have_axes_of_their_own() -> None:
@@ -270,3 +345,5 @@ def test_a_trusted_third_party_may_look_at_all_counts(choose: str) -> None:
         sensitive=["ill"],
     )
     assert rows(release.table.drop_columns(["provider"])) == rows(alone.table)
+    assert release.query_error == alone.query_error
+    assert set(release.seconds) == {"protocol"}

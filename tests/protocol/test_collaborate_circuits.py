@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from masquerade.crypto.circuit import evaluate, to_bits
-from masquerade.protocol.collaborate import circuits, criterion
+from masquerade.protocol.collaborate import circuits
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.collaborate.tree import providers_apart
 
@@ -100,24 +101,69 @@ def test_with_many_coalitions_the_test_is_sufficient(case: tuple[Criterion, Any]
     made, matrices = case
     counts, present = asked(made, matrices)
     least = made.diversities[0][1] if made.diversities else 1
-    circuits.private.cache_clear()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(criterion, "MOST_LOOK_UPS", 0)
-        good = made.good(counts, present)
-        assert in_a_circuit(made, counts, present)["good"].tolist() == good.tolist()
-    circuits.private.cache_clear()
+    hurried = replace(made, most_look_ups=0)
+    good = hurried.good(counts, present)
+    assert in_a_circuit(hurried, counts, present)["good"].tolist() == good.tolist()
     for matrix, verdict in zip(matrices, good, strict=True):
         assert by_definition(matrix, made.m, made.k, least) or not verdict
 
 
 def test_a_value_that_more_than_m_hold_cannot_be_taken_away() -> None:
-    made = Criterion(12, 4, 1, (("ill", 2),))
-    assert not made.is_exact(20)
+    made = Criterion(12, 4, 1, (("ill", 2),), most_look_ups=100)
+    assert made.exact_test(20, 2) is None
     present = np.zeros((2, 12, 20), bool)
     present[0, :5, 3] = present[0, 4:9, 7] = True  # two values of five providers each
     present[1, :5, 3] = present[1, 4:8, 7] = True  # one of them has only four
     counts = present.sum(axis=2)
     assert made.good(counts, [present]).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "l", "n_values", "leaves_out_values"),
+    [(4, 2, 5, 9, False), (7, 3, 2, 6, True), (5, 2, 3, 5, False)],
+)
+def test_coalitions_or_sets_of_values_whichever_are_fewer(
+    n: int,
+    m: int,
+    l: int,  # noqa: E741 # the papers' name
+    n_values: int,
+    leaves_out_values: bool,
+) -> None:
+    made = Criterion(n, m, 1, (("ill", l),))
+    test = made.exact_test(n_values, l)
+    assert test is not None
+    assert test.leaves_out_values == leaves_out_values
+    random = np.random.default_rng(4)
+    matrices = (random.random((200, n, n_values)) < random.random((200, 1, 1))).astype(int)
+    right = [by_definition(matrix, m, 1, l) for matrix in matrices]
+    assert 20 < sum(right) < 180
+    assert made.good(*asked(made, matrices)).tolist() == right
+    assert in_a_circuit(made, *asked(made, matrices))["good"].tolist() == right
+
+
+def test_the_group_of_all_records_is_looked_at_more_closely() -> None:
+    """Ten providers, each with a value of its own: nobody takes away enough, and no value is held by many."""
+    made = Criterion(10, 3, 2, (("ill", 4),))
+    matrix = np.eye(10, 14, dtype=int)[None]
+    assert by_definition(matrix[0], 3, 2, 4)
+    assert not made.good(*asked(made, matrix))[0]
+    assert made.of_whole.good(*asked(made, matrix))[0]
+    assert in_a_circuit(made.of_whole, *asked(made, matrix))["good"][0]
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=cases())
+def test_whether_records_are_lacking_of_the_whole(case: tuple[Criterion, Any]) -> None:
+    made, matrices = case
+    matrices[:, :, 0] += matrices.sum(axis=2) == 0  # everybody has records
+    counts, present = asked(made, matrices)
+    colluding = min(made.m, made.n_providers - 1)
+    right = [
+        all(row.sum() - sum(each) >= made.k for each in combinations(row.tolist(), colluding))
+        for row in counts
+    ]
+    assert made.of_whole.enough(counts).tolist() == right
+    assert in_a_circuit(made.of_whole, counts, present)["enough"].tolist() == right
 
 
 def test_only_requirements_that_gain_from_records_are_taken() -> None:

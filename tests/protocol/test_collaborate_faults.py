@@ -10,30 +10,26 @@ import pytest
 
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
-from masquerade.net.script import Message, Send, kind_of
+from masquerade.net.script import Message, kind_of
 from masquerade.protocol.collaborate.messages import Axes, Records, Rows, Size, Values
 from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.collaborate.secret_counts import Alone
-from masquerade.protocol.collaborate.shared_bits import (
-    Delivery,
-    Hello,
-    Masked,
-    Order,
-    Setup,
-    Share,
-)
+from masquerade.protocol.collaborate.shared_bits import Delivery, Order, Seed
 from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.columns import write_columns
+from masquerade.protocol.pairwise_setup import BaseTransfers, SessionNonce
 from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.shared_circuits import Masked, Share
+from protocol.tampering import changing
 from protocol.test_collaborate import contract_of, requirement_of
 from protocol.test_collaborate_leakage import dealt
 
 SHORT = [
     *(
         (Axes, "digests"),
-        (Hello, "nonce"),
-        (Setup, "seed"),
-        (Setup, "transfers"),
+        (SessionNonce, "data"),
+        (BaseTransfers, "data"),
+        (Seed, "data"),
         (Order, "columns"),
     ),
     *((Delivery, "corrections"), (Masked, "data"), (Share, "data"), (Rows, "table")),
@@ -50,27 +46,8 @@ def scripts(third: str = "secure", **terms: Any) -> dict[str, Any]:
 
 def with_one(kind: type[Message], made: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """Let burgh's messages of a kind be others than they should be."""
-
-    def tamper(message: Message) -> Message:
-        if not isinstance(message, kind):
-            return message
-        known = {name: getattr(message, name) for name in message.__struct_fields__}
-        changed = {name: change(known[name]) for name, change in fields.items()}
-        return kind(**{**known, **changed})
-
-    made["burgh"] = tampering(made["burgh"], tamper)
+    made["burgh"] = changing(made["burgh"], kind_of(kind), **fields)
     return made
-
-
-def tampering(script: Any, tamper: Any) -> Any:
-    """A provider that tampers with what it sends."""
-    heard = None
-    while True:
-        try:
-            move = script.send(heard)
-        except StopIteration as end:
-            return end.value
-        heard = yield Send(move.peers, tamper(move.message)) if isinstance(move, Send) else move
 
 
 @pytest.mark.parametrize(

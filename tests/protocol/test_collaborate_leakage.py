@@ -20,12 +20,13 @@ from masquerade.protocol.collaborate.domains import ranges_of
 from masquerade.protocol.collaborate.messages import Axes, Records, Rows, stacked
 from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.collaborate.secret_counts import Alone
-from masquerade.protocol.collaborate.shared_bits import Masked, Order, Share
+from masquerade.protocol.collaborate.shared_bits import Order
 from masquerade.protocol.collaborate.third_party import public_settings, third_party
 from masquerade.protocol.collaborate.tree import Answers, partition
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.shared_circuits import Masked, Share
 from protocol.test_collaborate import (
     HOUSES,
     ILLNESSES,
@@ -40,8 +41,8 @@ from protocol.test_collaborate import (
 from protocol.test_collaborate_circuits import by_definition
 
 AMONG_PROVIDERS = {
-    *("shared-hello", "shared-setup", "shared-order", "shared-delivery", "shared-masked"),
-    *("shared-result", "collaborate-axes", "collaborate-alone", "collaborate-size"),
+    *("session-nonce", "base-transfers", "shared-seed", "shared-order", "shared-delivery"),
+    *("shared-masked", "shared-result", "collaborate-axes", "collaborate-alone", "collaborate-size"),
 }
 
 
@@ -76,6 +77,9 @@ class Granted:
         self.alone: list[
             tuple[list[int], Any, Any]
         ] = []  # whose parts they are, which are empty, which satisfy
+
+    def whole(self, rows: Any) -> Any:
+        return (yield from self.verdicts([rows]))
 
     def verdicts(self, parts: Any) -> Any:
         told = self._told(parts)
@@ -128,6 +132,15 @@ def simulated(contract: Contract, tables: dict[str, mq.Table]) -> Granted:
     return granted
 
 
+def opened_on(wire: Wire, tables: dict[str, mq.Table]) -> list[Any]:
+    """The bits of each opening: what the shares of all providers add up to."""
+    shares = [heard_from(wire, name, Share) for name in tables]
+    return [
+        reduce(np.bitwise_xor, (np.frombuffer(each.data, np.uint8) for each in messages))
+        for messages in zip(*shares, strict=True)
+    ]
+
+
 def heard_from(wire: Wire, sender: str, kind: type[Any]) -> list[Any]:
     receiver = next(name for name in HOUSES if name != sender)
     return [
@@ -156,7 +169,6 @@ def test_what_is_opened_is_what_the_page_lists(sizes: tuple[int, ...], m: int, l
 
     among = [heard for heard in wire.heard if ASSEMBLER not in (heard.sender, heard.receiver)]
     assert {heard.kind for heard in among} <= AMONG_PROVIDERS
-    shares = [heard_from(wire, name, Share) for name in tables]
     # The digests are of the schema and the session alone, whoever sends them, and there is nothing before them.
     digests = {heard_from(wire, name, Axes)[0].digests for name in tables}
     assert digests == {
@@ -164,10 +176,7 @@ def test_what_is_opened_is_what_the_page_lists(sizes: tuple[int, ...], m: int, l
     }
     assert among[0].kind == "collaborate-axes"
     assert [heard.kind for heard in among].count("collaborate-axes") == len(tables) * (len(tables) - 1)
-    opened = []
-    for messages in zip(*shares, strict=True):
-        data = reduce(np.bitwise_xor, (np.frombuffer(each.data, np.uint8) for each in messages))
-        opened.append(data)
+    opened = opened_on(wire, tables)
     assert len(opened) == len(known.bits)
     for data, bits in zip(opened, known.bits, strict=True):
         assert unpack(data, len(bits)).tolist() == bits
@@ -176,6 +185,21 @@ def test_what_is_opened_is_what_the_page_lists(sizes: tuple[int, ...], m: int, l
             mine = [at for at, owner in enumerate(owners) if owner == number]
             bits = unpack(np.frombuffer(message.bits, np.uint8), 2 * len(mine)).tolist()
             assert bits == [*empty[mine].astype(int), *good[mine].astype(int)]
+
+
+@pytest.mark.parametrize(("k", "l", "enough"), [(100, 2, 0), (4, 4, 1), (100, 4, 0)])
+def test_of_a_refused_whole_one_bit_more_is_opened(k: int, l: int, enough: int) -> None:  # noqa: E741
+    """Whether k records are left by every coalition, and no word about the values."""
+    tables = {
+        "abbey": table_of([("clerk", 30, ill) for ill in ILLNESSES] * 10),
+        "burgh": table_of([("clerk", 30, ill) for ill in ILLNESSES[:2]] * 10),
+    }
+    wire = Wire()
+    with pytest.raises(mq.RequirementUnreachable):
+        collaborate(contract_of(requirement_of(k, l), 1, tuple(tables), provider_aware=False), tables, wire)
+    _, verdict, *reason = opened_on(wire, tables)  # after what the numbers look like
+    assert unpack(verdict, 2).tolist() == [0, 0]
+    assert [unpack(each, 1).tolist() for each in reason] == [[enough]]
 
 
 def test_messages_among_providers_look_like_noise_and_are_as_long_whatever_the_records() -> None:

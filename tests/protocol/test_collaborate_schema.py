@@ -269,6 +269,21 @@ def test_a_contract_that_cannot_work_is_refused_before_anything_leaves(third: st
             one_line(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("choose", "aware", "allowed"),
+    [("widest", True, '"certainty" or "fitness"'), ("fitness", False, '"certainty" or "widest"')],
+)
+def test_an_algorithm_that_there_is_not_is_refused_before_records_leave(
+    choose: str, aware: bool, allowed: str
+) -> None:
+    terms = {"third_party": "trusted", "choose": choose, "provider_aware": aware}
+    contract = contract_of(requirement_of(4, 1), 1, THREE, **terms)
+    for script in (provider("abbey", contract, dealt((30, 30, 30))["abbey"]), third_party(contract)):
+        with pytest.raises(BadInput, match=f"choose parameter of .* must be {allowed}") as caught:
+            next(script)
+        one_line(caught.value)
+
+
 @pytest.mark.parametrize("bounds", [(-1e30, 1e30), (0, 2**41), (float("-inf"), 5)])
 @MODES
 def test_bounds_that_cannot_be_halved_are_named_at_home(third: str, bounds: tuple[float, float]) -> None:

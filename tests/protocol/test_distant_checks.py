@@ -16,12 +16,13 @@ import masquerade as mq
 from masquerade.anonymize.local_view import LocalView
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
-from masquerade.net.script import Send
+from masquerade.net.script import kind_of
 from masquerade.privacy.requirement import TOLERANCE
 from masquerade.protocol.contract import refuse_distant_sensitive
 from masquerade.protocol.distant_checks import DistantChecks, SensitiveValues, largest_share
 from masquerade.protocol.party import party
 from papers.paper_tables import loan_table
+from protocol.tampering import changing
 from protocol.test_mashup import SCHEMA, bag, contract_of, people, run_mashup
 
 DISEASES = ("flu", "cough", "HIV", "gout")
@@ -193,20 +194,11 @@ def test_a_holder_that_tells_too_many_values_is_named() -> None:
         MODELS[0], {"Sex": "bank", "Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}
     )
 
-    def boasting(script: Any) -> Any:
-        heard = None
-        while True:
-            try:
-                move = script.send(heard)
-            except StopIteration as end:
-                return end.value
-            if isinstance(move, Send) and isinstance(move.message, SensitiveValues):
-                move = Send(move.peers, SensitiveValues(35, 35))
-            heard = yield move
-
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: party(name, contract, sick_loans(), ids) for name in contract.parties}
-    scripts["clinic"] = boasting(scripts["clinic"])
+    scripts["clinic"] = changing(
+        scripts["clinic"], kind_of(SensitiveValues), labels=lambda _: 35, bounded=lambda _: 35
+    )
     with pytest.raises(PeerBrokeProtocol, match="told of 35 values for 34 records") as caught:
         run_together(scripts)
     assert caught.value.peer == "clinic"

@@ -19,7 +19,7 @@ from masquerade.crypto.bits import unpack
 from masquerade.data.column import Column
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Heard, Wire, run_together
-from masquerade.net.script import Receive, Script, Send, kind_of
+from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.dka.anonymizers import ByColumns, ByRecords, Descent, FullDomain
@@ -34,7 +34,9 @@ from masquerade.protocol.dka.plain import plain_dka_datafly
 from masquerade.protocol.joint_histogram import Bounds, group_bits
 from masquerade.protocol.joint_histogram_pair import Pair, prepare_pair
 from masquerade.protocol.party import ASSEMBLER
-from protocol.test_joint_histogram import cut_short
+from masquerade.utility.comparison import Comparison
+from masquerade.utility.metrics import measure
+from protocol.tampering import changing, cut_short
 
 PARTIES = ("anna", "berta")
 NAMES = ("job", "town", "age")
@@ -116,6 +118,23 @@ def test_the_release_is_that_of_plain_rounds(n: int, seed: int, k: int) -> None:
     assert bag(release.table) == expected
     assert release.suppressed == n - expected.total()
     assert results["anna"] == results["berta"] == release.rows == n
+
+
+def test_a_suppressed_record_counts_as_lost_altogether() -> None:
+    table, k = people(30, 1), 5
+    sides = plainly(table, k)[1]
+    kept = sides[0].passed
+    assert 0 < kept.size < len(table)
+    columns = [*columns_of(table, 0), *columns_of(table, 1)]
+    everything = Comparison(
+        tuple(columns), (*sides[0].released(), *sides[1].released()), None, kept, {"age": 3.0}
+    )
+    parts = scripts(table, k) | {ASSEMBLER: assemble(contract_of(k), {"age": 3.0})}
+    release = run_together(parts)[ASSEMBLER]
+    assert release.metrics == pytest.approx(measure(everything))
+    assert release.attribute_losses == pytest.approx(everything.attribute_losses())
+    released_alone = sum(count**2 for count in bag(release.table).values())
+    assert release.metrics["discernibility"] == released_alone + release.suppressed * len(table)
 
 
 def test_with_k_of_one_everybody_passes_at_once() -> None:
@@ -414,21 +433,8 @@ def test_a_short_share_of_chi_is_its_senders_fault(guilty: str) -> None:
 
 
 def test_the_assembler_names_who_tells_another_number_of_suppressed_records() -> None:
-    def lying(script: Script[Any]) -> Script[Any]:
-        heard: Any = None
-        while True:
-            try:
-                move = script.send(heard)
-            except StopIteration as end:
-                return end.value
-            if isinstance(move, Send) and kind_of(move.message) == "columns":
-                message: Any = move.message
-                fields = {name: getattr(message, name) for name in message.__struct_fields__}
-                move = Send(move.peers, type(message)(**{**fields, "suppressed": 39}))
-            heard = yield move
-
     made = scripts(people(40, 2), 4)
-    made["berta"] = lying(made["berta"])
+    made["berta"] = changing(made["berta"], "columns", suppressed=lambda _: 39)
     with pytest.raises(PeerBrokeProtocol, match=r"berta.*told 39 suppressed records where anna told"):
         run_together(made)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,10 +13,12 @@ from hypothesis import strategies as st
 import masquerade as mq
 from masquerade.errors import PeerBrokeProtocol, PeerError
 from masquerade.net.memory import Deadlock, run_together
-from masquerade.net.script import Message, Send, decode, encode
+from masquerade.net.script import Message, decode, encode, kind_of
 from masquerade.protocol.assemble import assemble
+from masquerade.protocol.mashup import Instruct
 from masquerade.protocol.party import ASSEMBLER, party
 from papers.paper_tables import loan_table
+from protocol.tampering import changing, tampering
 from protocol.test_mashup import LOANS, REQUIREMENT, bag, contract_of
 
 IDS = [str(row).encode() for row in range(34)]
@@ -27,19 +31,10 @@ def scripts(argmax: str) -> dict[str, Any]:
     return made
 
 
-def tampering(script: Any, at: int, tamper: Any) -> Any:
+def with_one_message(script: Any, at: int, tamper: Callable[[Message], Message]) -> Any:
     """A party whose message number `at` is another than it should be."""
-    heard, sent = None, 0
-    while True:
-        try:
-            move = script.send(heard)
-        except StopIteration as end:
-            return end.value
-        if isinstance(move, Send):
-            if sent == at:
-                move = Send(move.peers, tamper(move.message))
-            sent += 1
-        heard = yield move
+    sent = count()
+    return tampering(script, lambda message: tamper(message) if next(sent) == at else message)
 
 
 ALONE = mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class"))
@@ -76,7 +71,7 @@ def any_field_may_be_wrong(argmax: str, who: str, at: int, data: st.DataObject) 
         return decode(encode(changed), [type(message)])
 
     made = scripts(argmax)
-    made[who] = tampering(made[who], at, tamper)
+    made[who] = with_one_message(made[who], at, tamper)
     try:
         results = run_together(made)
     except (PeerError, mq.AnswerIsNo, mq.BadInput):
@@ -114,19 +109,8 @@ def test_without_tampering_the_release_is_that_of_one_table(argmax: str) -> None
 )
 @pytest.mark.parametrize("argmax", ["secure", "plain"])
 def test_wrong_instructions_are_named(argmax: str, field: str, value: object, problem: str) -> None:
-    from masquerade.protocol.mashup import Instruct
-
-    def tamper(message: Message) -> Message:
-        if not isinstance(message, Instruct):
-            return message
-        fields = {name: getattr(message, name) for name in message.__struct_fields__}
-        return Instruct(**{**fields, field: value})
-
     made = scripts(argmax)
-    bank = made["bank"]
-    for at in range(40):
-        bank = tampering(bank, at, tamper)
-    made["bank"] = bank
+    made["bank"] = changing(made["bank"], kind_of(Instruct), **{field: lambda _: value})
     with pytest.raises(PeerBrokeProtocol, match=problem) as caught:
         run_together(made)
     assert caught.value.peer == "bank"

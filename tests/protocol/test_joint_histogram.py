@@ -17,7 +17,7 @@ from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import row_bounded, row_distinct
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Heard, Wire, run_together
-from masquerade.net.script import Message, Script, Send, kind_of
+from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram import (
     Bounds,
     group_bits,
@@ -35,6 +35,7 @@ from masquerade.protocol.joint_histogram_back_ends import (
 from masquerade.protocol.joint_histogram_costs import Packing, packing_for
 from masquerade.protocol.joint_histogram_pair import Pair, prepare_pair
 from masquerade.protocol.joint_histogram_verdict import every_group_satisfies
+from protocol.tampering import cut_short
 
 NAMES = ("anna", "berta")
 Labels = NDArray[np.uint64]
@@ -166,29 +167,8 @@ def test_a_view_does_not_depend_on_the_others_labels(name: str) -> None:
             assert looks_random(value[16:]), (each.kind, field)
 
 
-def cut_short(script: Script[Any], kind: str) -> Script[Any]:
-    """A party whose messages of one kind lack their last byte."""
-    heard: Any = None
-    while True:
-        try:
-            move = script.send(heard)
-        except StopIteration as end:
-            return end.value
-        if isinstance(move, Send) and kind_of(move.message) == kind:
-            move = Send(move.peers, _shorter(move.message))
-        heard = yield move
-
-
-def _shorter(message: Message) -> Message:
-    for field in reversed(message.__struct_fields__):
-        value = getattr(message, field)
-        if isinstance(value, bytes) and value:
-            return msgspec.structs.replace(message, **{field: value[:-1]})
-    raise AssertionError("nothing to cut")
-
-
 KINDS = {
-    "pair-nonce": "anna",
+    "session-nonce": "anna",
     "pair-base": "anna",
     "histogram-ask": "anna",
     "histogram-trees": "berta",

@@ -28,8 +28,8 @@ N_RECORDS = 34
 
 OPEN = {"blinded", "positions", "class-digest", "instruct", "finished"}
 # Points of a curve, which are no uniform bits; they are made before there is any bid.
-SETUP = {"argmax-nonce", "argmax-base"}
-BITS = {"argmax-masked": 6, "argmax-share": 3}  # of three parties; the others fill their bytes
+SETUP = {"session-nonce", "base-transfers"}
+BITS = {"shared-masked": 6, "shared-result": 3}  # of three parties; the others fill their bytes
 
 
 def winners_of(contract: Contract, wire: Wire) -> list[int | None]:
@@ -56,10 +56,14 @@ def simulated(contract: Contract, party: str, winners: Sequence[int | None]) -> 
     return wire.seen_by(party)
 
 
+def compares(heard: Heard) -> bool:
+    return heard.kind.startswith("argmax-") or heard.kind in SETUP | set(BITS)
+
+
 def by_sender(view: Sequence[Heard]) -> dict[str, list[Heard]]:
     found: dict[str, list[Heard]] = defaultdict(list)
     for heard in view:
-        if heard.kind.startswith("argmax-"):
+        if compares(heard):
             found[heard.sender].append(heard)
     return found
 
@@ -76,7 +80,7 @@ def test_a_view_of_hidden_scores_is_made_from_the_winners(holders: dict[str, str
     contract = contract_of(REQUIREMENT, holders)
     wire = recorded(contract, loan_table())
     view = [heard for heard in wire.seen_by(party) if heard.sender != ASSEMBLER]
-    assert {heard.kind for heard in view if not heard.kind.startswith("argmax-")} <= OPEN
+    assert {heard.kind for heard in view if not compares(heard)} <= OPEN
     instructions = [each for who, each in simulated_instructions(contract, handed_in(wire)) if who != party]
     assert [heard.data for heard in view if heard.kind == "instruct"] == list(map(encode, instructions))
 
@@ -113,7 +117,7 @@ def test_all_shares_together_say_who_won_and_no_more() -> None:
     wire = recorded(contract, loan_table())
     told: dict[str, list[int]] = defaultdict(list)
     for heard in wire.heard:
-        if heard.kind == "argmax-share" and heard.receiver == _next(contract, heard.sender):
+        if heard.kind == "shared-result" and heard.receiver == _next(contract, heard.sender):
             (share,) = payloads(heard)
             told[heard.sender].append(share[0])
     shares = [told[name] for name in contract.parties]

@@ -16,12 +16,15 @@ import masquerade as mq
 from masquerade.anonymize.release import Release
 from masquerade.errors import DataError, NoCommonRecords, PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
+from masquerade.net.script import kind_of
+from masquerade.protocol.argmax import Offer
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.party import ASSEMBLER, party
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import JOB, SEX, loan_table
+from protocol.tampering import changing
 
 
 def contract_of(
@@ -255,27 +258,14 @@ def test_numbers_and_texts_are_the_same_identifiers() -> None:
 
 def test_a_false_score_is_named() -> None:
     contract = contract_of(REQUIREMENT, LOANS, argmax="plain")
-    from masquerade.net.script import Send
-    from masquerade.protocol.argmax import Offer
 
-    def lying(script: Any) -> Any:
-        """Follows the protocol, but claims twice the score."""
-        heard = None
-        while True:
-            try:
-                move = script.send(heard)
-            except StopIteration as end:
-                return end.value
-            if isinstance(move, Send) and isinstance(move.message, Offer) and move.message.score:
-                score = 2 * int.from_bytes(move.message.score, "little", signed=True)
-                move = Send(
-                    move.peers, Offer(score.to_bytes(9, "little", signed=True), move.message.position)
-                )
-            heard = yield move
+    def doubled(score: bytes) -> bytes:
+        claimed = 2 * int.from_bytes(score, "little", signed=True)
+        return claimed.to_bytes(9, "little", signed=True) if score else score
 
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: party(name, contract, loan_table(), ids) for name in contract.parties}
-    scripts["bank"] = lying(scripts["bank"])
+    scripts["bank"] = changing(scripts["bank"], kind_of(Offer), score=doubled)
     with pytest.raises(PeerBrokeProtocol, match="claimed a false score for Salary") as caught:
         run_together(scripts)
     assert caught.value.peer == "bank"

@@ -26,6 +26,7 @@ from masquerade.protocol.participation import AlwaysTakePart
 from masquerade.protocol.secure_argmax import SecureArgMax, prepare
 from masquerade.utility.scores import FIXED_ONE, SCORES
 from papers.paper_tables import loan_table
+from protocol.tampering import changing
 from protocol.test_mashup import REQUIREMENT, a_split, bag, contract_of, deals, people, qids, run_mashup
 
 NAMES = ("anna", "berta", "carla", "dora", "emil")
@@ -102,7 +103,7 @@ def test_what_travels_has_the_same_shape_whatever_is_bid(n_parties: int) -> None
     assert shapes[0] == shapes[1]
 
 
-@pytest.mark.parametrize("kind", ["argmax-bid", "argmax-masked", "argmax-share"])
+@pytest.mark.parametrize("kind", ["argmax-bid", "shared-masked", "shared-result"])
 def test_what_an_honest_party_sends_is_balanced_whatever_it_bids(kind: str) -> None:
     """Each message by itself is uniform; only all shares of the winner together say who it is."""
     n_rounds = 200
@@ -115,7 +116,7 @@ def test_what_an_honest_party_sends_is_balanced_whatever_it_bids(kind: str) -> N
         for receiver in receivers:
             payloads = [_payload(each.data) for each in heard if each.receiver == receiver]
             assert len(payloads) == n_rounds
-            n_bits = {"argmax-bid": WORDS.width, "argmax-masked": 6, "argmax-share": 3}[kind]
+            n_bits = {"argmax-bid": WORDS.width, "shared-masked": 6, "shared-result": 3}[kind]
             bits = np.array([np.unpackbits(each, count=n_bits, bitorder="little") for each in payloads])
             assert abs(bits.mean() - 0.5) < 6 * 0.5 / np.sqrt(bits.size)
             assert np.abs(bits.mean(axis=0) - 0.5).max() < 6 * 0.5 / np.sqrt(n_rounds)
@@ -134,25 +135,11 @@ def test_setups_of_two_sessions_have_nothing_in_common() -> None:
         assert one.data != other.data
 
 
-def tampering(script: Script[Any], kind: str, field: str, change: Any) -> Script[Any]:
-    """A party that follows its script but for what it sends of one kind."""
-    heard: Any = None
-    while True:
-        try:
-            move = script.send(heard)
-        except StopIteration as end:
-            return end.value
-        if isinstance(move, Send) and move.message.__struct_config__.tag == kind:
-            changed = {field: change(getattr(move.message, field))}
-            move = Send(move.peers, msgspec.structs.replace(move.message, **changed))
-        heard = yield move
-
-
 @pytest.mark.parametrize(
     ("n_parties", "kind", "field"),
     [
-        (2, "argmax-nonce", "data"),
-        (2, "argmax-base", "data"),
+        (2, "session-nonce", "data"),
+        (2, "base-transfers", "data"),
         (2, "argmax-order", "columns"),
         (2, "argmax-delivery", "labels"),
         (2, "argmax-bid", "flips"),
@@ -161,18 +148,18 @@ def tampering(script: Script[Any], kind: str, field: str, change: Any) -> Script
         (2, "argmax-garbled", "tags"),
         (2, "argmax-verdict", "labels"),
         (3, "argmax-delivery", "triples"),
-        (3, "argmax-masked", "data"),
-        (3, "argmax-share", "data"),
+        (3, "shared-masked", "data"),
+        (3, "shared-result", "data"),
     ],
 )
 def test_messages_cut_short_are_the_peers_fault(n_parties: int, kind: str, field: str) -> None:
     names = NAMES[:n_parties]
     rounds = [[Bid(5, 1), *[None] * (n_parties - 1)]]
     scripts = {
-        name: tampering(whole_session(me, names, rounds, 1), kind, field, lambda data: data[:-1])
+        name: changing(whole_session(me, names, rounds, 1), kind, **{field: lambda data: data[:-1]})
         for me, name in enumerate(names)
     }
-    with pytest.raises(PeerBrokeProtocol, match=r"does not fit|nonce|comparison's message has"):
+    with pytest.raises(PeerBrokeProtocol, match=r"does not fit|nonce|where the message has"):
         run_together(scripts)
 
 
@@ -182,7 +169,7 @@ def test_a_wrong_table_is_noticed_by_two_parties() -> None:
 
     names = NAMES[:2]
     scripts = {
-        name: tampering(whole_session(me, names, [[None, Bid(2, 1)]], 1), "argmax-garbled", "tables", turned)
+        name: changing(whole_session(me, names, [[None, Bid(2, 1)]], 1), "argmax-garbled", tables=turned)
         for me, name in enumerate(names)
     }
     with pytest.raises(PeerBrokeProtocol, match="neither of its tags"):
@@ -195,7 +182,7 @@ def test_a_party_without_a_candidate_never_wins() -> None:
     rounds = [[None, None, Bid(3, 2)]]
     flipped = {"berta": lambda data: bytes([data[0] ^ 0b101])}  # the win goes from carla to anna
     scripts: dict[str, Script[Any]] = {
-        name: tampering(whole_session(me, names, rounds, 1), "argmax-share", "data", flipped.get(name, bytes))
+        name: changing(whole_session(me, names, rounds, 1), "shared-result", data=flipped.get(name, bytes))
         for me, name in enumerate(names)
     }
     told = "^one of the parties: berta or carla made the comparison come out impossibly$"
@@ -337,11 +324,10 @@ def test_an_end_that_comes_too_early_is_noticed() -> None:
     names = NAMES[:3]
     flipped = {"berta": lambda data: bytes([data[0] ^ 0b100])}
     scripts: dict[str, Script[Any]] = {
-        name: tampering(
+        name: changing(
             whole_session(me, names, [[None, None, Bid(3, 2)]], 1),
-            "argmax-share",
-            "data",
-            flipped.get(name, bytes),
+            "shared-result",
+            data=flipped.get(name, bytes),
         )
         for me, name in enumerate(names)
     }

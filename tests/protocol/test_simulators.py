@@ -29,7 +29,8 @@ from masquerade.protocol.dka.datafly_side import DataflySide
 from masquerade.protocol.duels import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
 from masquerade.protocol.joint_histogram import Bounds, group_bits
 from masquerade.protocol.joint_histogram_pair import prepare_pair
-from masquerade.protocol.secure_argmax import Share, prepare
+from masquerade.protocol.secure_argmax import prepare
+from masquerade.protocol.shared_circuits import Share
 from protocol.test_dka import PARTIES, columns_of, people, real_view, shape
 
 WORDS = BidWords(20, 3)
@@ -42,7 +43,7 @@ HEADERS = {
     "circuit-garbled": 8,
     "argmax-garbled": 8,
 }
-POINTS = ("pair-base", "argmax-base")
+POINTS = ("pair-base", "base-transfers")
 
 
 def random_points(size: int) -> bytes:

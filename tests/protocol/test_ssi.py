@@ -18,7 +18,7 @@ from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram import Bounds, group_bits
 from masquerade.protocol.joint_histogram_pair import Pair, prepare_pair
 from masquerade.protocol.ssi import Scheme, new_key, ssi_by_circuit, ssi_first, ssi_second
-from protocol.test_joint_histogram import cut_short
+from protocol.tampering import cut_short
 
 NAMES = ("anna", "berta")
 sets = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pyarrow as pa
 
 import masquerade as mq
@@ -27,3 +29,12 @@ def test_what_m_privacy_wraps_has_rows_of_its_own() -> None:
     queries = {name: value for name, value, _ in told["metrics"]}["query error"]
     assert release.query_error is not None
     assert float(queries) == float(f"{release.query_error.mean:.4g}")
+
+
+def test_a_report_of_several_parties_is_named_after_them() -> None:
+    table = mq.Table(pa.table({"age": [1, 2]}), mq.Schema([mq.Attribute("age", "continuous")]))
+    release = mq.anonymize(table, mq.KAnonymity("age", 1))
+    of = {"source": "bank and clinic and shop", "parties": ["bank", "clinic", "shop"], "argmax": "secure"}
+    told = contents(dataclasses.replace(release, settings=of))
+    assert told["headline"]["source"] == "bank, clinic and shop"
+    assert told["settings"]["rows"] == [("parties", "bank, clinic, shop"), ("argmax", "secure")]

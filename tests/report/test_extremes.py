@@ -28,7 +28,7 @@ def test_one_group_and_no_step(hand_made, released_column, page, svgs):
 
 
 def test_nothing_released(hand_made, released_column, page):
-    release = hand_made([released_column("A", ["x"], [])], rows=7, sizes=np.zeros(0, np.int64))
+    release = hand_made([released_column("A", ["x"], [])], rows=7, suppressed=7, sizes=np.zeros(0, np.int64))
     read = page(render_report(release))
     told = dict(read.terms)
     assert (told["Released"], told["Suppressed"], told["Groups"]) == ("0", "7", "0")

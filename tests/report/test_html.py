@@ -62,8 +62,9 @@ def test_nothing_is_fetched_and_nothing_runs(release, page):
 
 
 def test_the_headline_tells_the_summary(release, page):
-    summary = dataclasses.replace(release, rows=40, dropped_rows=4).summary
-    read = page(render_report(dataclasses.replace(release, rows=40, dropped_rows=4)))
+    release = dataclasses.replace(release, rows=40, dropped_rows=4, suppressed=2)
+    summary = release.summary
+    read = page(render_report(release))
     told = dict(read.terms)
     assert told["Rows read"] == str(summary["rows"]) == "40"
     assert told["Dropped for missing cells"] == str(summary["dropped_rows"]) == "4"
@@ -72,6 +73,8 @@ def test_the_headline_tells_the_summary(release, page):
     assert told["Groups"] == str(summary["groups"]) == "7"
     assert "Both requirements hold" in read.text
     assert (told["Smallest"], told["Median"], told["Largest"]) == ("3", "5", "7")
+    unknown = page(render_report(dataclasses.replace(release, dropped_rows=None)))
+    assert "Dropped for missing cells" not in dict(unknown.terms)
 
 
 def test_the_tables_tell_the_summary(release, page):

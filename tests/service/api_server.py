@@ -21,7 +21,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import uvicorn
-from argon2 import PasswordHasher
 from fastapi import FastAPI
 
 from masquerade.net.trial import make_trial
@@ -33,6 +32,7 @@ from masquerade.service.coordinator.settings import Settings
 from masquerade.service.negotiation import Agreed
 from masquerade.service.signing import draw_up
 from masquerade.service.store import NewRelease, Session, Status
+from service.credentials import CHEAP
 from service.parties import BANK, CLINIC, NOW, SHOP, carried, policy, request
 from service.stores import HandClock
 
@@ -65,6 +65,10 @@ class Room:
         if user is not None:
             headers["Authorization"] = f"Bearer {self.tokens[user]}"
         return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, verify=self.verify, timeout=60)
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        """What anybody is answered, outside the API's own paths too."""
+        return httpx.get(f"{self.url}{path}", headers=headers, timeout=60)
 
     def ask(self, user: str = "ana") -> Session:
         """A new session."""
@@ -136,8 +140,7 @@ def make_coordinator(folder: Path, clock: HandClock | None = None, **settings: A
     }
     read = Settings.of(content, folder / "coordinator.toml")
     coordinator = Coordinator(read, clock=clock) if clock is not None else Coordinator(read)
-    quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    coordinator.accounts = Accounts(coordinator.store, hasher=quick)
+    coordinator.accounts = Accounts(coordinator.store, hasher=CHEAP)
     for name, password in PASSWORDS.items():
         coordinator.accounts.create(name, password, "admin" if name == "root" else "analyst")
     for card in (BANK, CLINIC):
@@ -184,9 +187,20 @@ def room(folder: Path, clock: HandClock | None = None, **settings: Any) -> Itera
         yield made
 
 
-def until(holds: Any, seconds: float = 60) -> None:
+def until(holds: Any, seconds: float = 180) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it never came about"
         time.sleep(0.01)
+
+
+def raw(place: Room, request: bytes) -> bytes:
+    """What the server answers to bytes that no client library would send."""
+    url = httpx.URL(place.url)
+    with socket.create_connection((url.host, url.port or 80), timeout=60) as connection:
+        connection.sendall(request)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    return answer

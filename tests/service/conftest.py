@@ -1,4 +1,4 @@
-"""A store on each database that the service can use, empty for every test."""
+"""What tests of the service start from: an empty store on each database, accounts, identities, an API that answers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from masquerade.net.trial import make_trial
+from masquerade.service.accounts import Accounts
 from masquerade.service.store import Store
+from service.credentials import CHEAP, LOCKOUT, RIGHT
 from service.stores import HandClock
 
 if TYPE_CHECKING:
+    import httpx
+
     from conftest import Postgres
+    from service.api_server import Room
 
 _numbers = count()
 
@@ -40,3 +46,49 @@ def store(database_url: str, clock: HandClock) -> Iterator[Store]:
     """An empty store."""
     with Store.open(database_url, clock=clock) as opened:
         yield opened
+
+
+@pytest.fixture
+def accounts(store: Store) -> Accounts:
+    """Accounts with one analyst, ann."""
+    made = Accounts(store, lockout=LOCKOUT, hasher=CHEAP)
+    made.create("ann", RIGHT)
+    return made
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the identities and trust stores of a coordinator and two parties."""
+    folder = tmp_path_factory.mktemp("trial")
+    make_trial(folder, ["coordinator", "bank", "clinic"])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """A coordinator's API on a real server: each file of tests has its own."""
+    from service.api_server import room  # slow to import, and most tests of this folder need none
+
+    with room(tmp_path_factory.mktemp("api") / "room") as made:
+        yield made
+
+
+@pytest.fixture
+def ana(place: Room) -> Iterator[httpx.Client]:
+    """An analyst who has signed in."""
+    with place.client("ana") as client:
+        yield client
+
+
+@pytest.fixture
+def ben(place: Room) -> Iterator[httpx.Client]:
+    """Another analyst."""
+    with place.client("ben") as client:
+        yield client
+
+
+@pytest.fixture
+def root(place: Room) -> Iterator[httpx.Client]:
+    """The admin."""
+    with place.client("root") as client:
+        yield client

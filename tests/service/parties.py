@@ -1,4 +1,4 @@
-"""Parties for tests: cards, policies, requests, and a negotiation carried to its end."""
+"""Parties for tests: cards, policies, requests, and negotiations carried to their end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from masquerade.service.ledger import Ledger
 from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate
 from masquerade.service.policy import Policy, read_policy
 from masquerade.service.request import Request, read_request
+from masquerade.service.terms import Deal
 
+K, L = "k-anonymity", "l-diversity"
 NOW = 1_800_000_000
 IDLE = Load(0, NOW)
 
@@ -87,3 +89,17 @@ def carried(
         if not isinstance(ended, CounterOffer):
             return ended, earlier
         earlier.append(ended)
+
+
+def dealt(asked: Request, **policies: Policy) -> Deal:
+    """What bank and clinic agree on, with open policies or such ones."""
+    ended, _ = carried(asked, {"bank": policy(), "clinic": policy()} | policies)
+    assert isinstance(ended, Agreed), ended
+    return ended.deal
+
+
+def refused(asked: Request, **policies: Policy) -> dict[str, tuple[str, ...]]:
+    """Why bank and clinic do not agree, by who says so."""
+    ended, _ = carried(asked, {"bank": policy(), "clinic": policy()} | policies)
+    assert isinstance(ended, Refused), ended
+    return dict(ended.reasons)

@@ -6,7 +6,6 @@ The coordinator here is the real client side of mutual TLS, with the coordinator
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
 from masquerade.service.answering import Offer, Refusal
+from masquerade.service.audit_control import ControlNotes
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -32,14 +32,15 @@ from masquerade.service.control import (
     Signature,
     Start,
 )
-from masquerade.service.mutual_tls import PeerHttp
 from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
 from masquerade.service.node.serving import RunningNode, running
 from masquerade.service.node.settings import read_settings
+from masquerade.service.peer_http import PeerHttp
 from masquerade.service.request import Request, read_request
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract, draw_up
 from masquerade.service.terms import Deal
+from service_house import write
 
 _AUTHORITY = make_authority()
 NAMES = ("coordinator", "bank", "clinic", "stranger")
@@ -65,13 +66,6 @@ WISH: Mapping[str, Any] = {
 
 def now() -> int:
     return int(datetime.now(UTC).timestamp())
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def trust_of(name: str) -> TrustStore:
@@ -121,11 +115,13 @@ class Folder:
             f"{1000 + at},{20 + at % 11},{TOWNS[at % 3]},{DISEASES[at % 3]}"
             for at in [*reversed(range(people)), *range(8000, 8003)]
         ]
-        (self.path / "bank" / "customers.csv").write_text(
-            "\n".join(["ssn,job,salary,income,remark", *customers]) + "\n"
+        write(
+            self.path / "bank" / "customers.csv",
+            "\n".join(["ssn,job,salary,income,remark", *customers]) + "\n",
         )
-        (self.path / "clinic" / "patients.csv").write_text(
-            "\n".join(["ssn,age,town,disease", *patients]) + "\n"
+        write(
+            self.path / "clinic" / "patients.csv",
+            "\n".join(["ssn,age,town,disease", *patients]) + "\n",
         )
 
     def write_conf(self, name: str, *, extra: str = "", **policy: Any) -> Path:
@@ -139,12 +135,13 @@ class Folder:
         }[name]
         roles = {"bank": 'class = "income"', "clinic": 'sensitive = ["disease"]'}[name]
         rules = "\n".join(f"{key} = {_toml(value)}" for key, value in self.policies[name].items())
-        self.conf(name).write_text(
+        write(
+            self.conf(name),
             f'name = "{name}"\naddress = "127.0.0.1:0"\n{extra}\n'
             f'[coordinator]\naddress = "{self.coordinator}"\n'
-            f"[timings]\nconnect = 20\nsilence = 30\nwatch = 0.2\nstart = 60\n"
+            f"[timings]\nconnect = 60\nsilence = 60\nwatch = 0.2\nstart = 180\n"
             f'[datasets.{dataset}]\nsource = "{dataset}.csv"\nid = "ssn"\n{roles}\n'
-            f"{columns}[datasets.{dataset}.policy]\n{rules}\n"
+            f"{columns}[datasets.{dataset}.policy]\n{rules}\n",
         )
         return self.conf(name)
 
@@ -185,9 +182,9 @@ class Coordinator:
             assert isinstance(ended, Agreed), ended
             return ended.deal
 
-    def draw_up(self, deal: Deal, expiry: int | None = None) -> SignedContract:
+    def draw_up(self, deal: Deal, expiry: int | None = None, attempt: int = 1) -> SignedContract:
         keys = {party: PEOPLE[party].fingerprint for party in deal.terms.parties}
-        return draw_up(deal, keys, expiry or now() + 600)
+        return draw_up(deal, keys, expiry or now() + 600, attempt)
 
     async def ask_signature(self, party: str, contract: SignedContract) -> Signature | Pending | Refusal:
         answer: Signature | Pending | Refusal = await self.https[party].call(
@@ -303,15 +300,15 @@ async def world(folder: Folder, *parties: str) -> AsyncIterator[World]:
         yield World(folder, nodes, Coordinator(https))
 
 
-def http(who: str, peer: str, address: str) -> PeerHttp:
-    return PeerHttp(peer, address, PEOPLE[who], trust_of(who))
+def http(who: str, peer: str, address: str, notes: ControlNotes | None = None) -> PeerHttp:
+    return PeerHttp(peer, address, PEOPLE[who], trust_of(who), notes=notes)
 
 
 def run(part: Coroutine[Any, Any, Result]) -> Result:
     """A test's part in a loop of its own; nothing that is waited for takes this long."""
 
     async def bounded() -> Result:
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(300):
             return await part
 
     return asyncio.run(bounded())

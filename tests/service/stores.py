@@ -14,6 +14,7 @@ from masquerade.service.store import NewRelease, Role, Session, Status, Store
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SNAPSHOTS = {"bank": "b1", "shop": "s1"}
+FREE = {"bank": 9, "shop": 9}  # places that each party has left
 Answer = TypeVar("Answer")
 _numbers = count()
 
@@ -93,3 +94,8 @@ def at_once(workers: int, work: Callable[[int], Answer]) -> list[Answer | Except
 
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(one, range(workers)))
+
+
+def history(store: Store, session: Session) -> list[str]:
+    """The states that a session went through, as its listeners were told."""
+    return [event.data["to"] for event in store.events.after(session.id) if event.kind == "status"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -16,24 +15,6 @@ from masquerade.service.api.request_body import EXAMPLE, SCHEMA
 from masquerade.service.request import Request, read_request
 from masquerade.service.store import Status
 from service.api_server import PASSWORDS, REPORT, SUMMARY, TABLE, WISH, Room, room
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    with room(tmp_path_factory.mktemp("api") / "room") as made:
-        yield made
-
-
-@pytest.fixture
-def ana(place: Room) -> Iterator[httpx.Client]:
-    with place.client("ana") as client:
-        yield client
-
-
-@pytest.fixture
-def root(place: Room) -> Iterator[httpx.Client]:
-    with place.client("root") as client:
-        yield client
 
 
 def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
@@ -360,30 +341,30 @@ def test_the_end_of_the_audit_log(place: Room, root: httpx.Client) -> None:
 
 
 def test_health_names_no_party(place: Room) -> None:
-    assert httpx.get(f"{place.url}/health/live").json() == {"status": "live"}
-    ready = httpx.get(f"{place.url}/health/ready")
+    assert place.get("/health/live").json() == {"status": "live"}
+    ready = place.get("/health/ready")
     assert ready.status_code == 200
     assert ready.json()["parties"] == 3
     assert "bank" not in ready.text
 
 
 def test_metrics_are_for_this_machine_or_an_admin(place: Room) -> None:
-    here = httpx.get(f"{place.url}/metrics")
+    here = place.get("/metrics")
     assert here.status_code == 200
     assert "masquerade_http_requests_total" in here.text
     assert "masquerade_queue_length" in here.text
     through = {"X-Forwarded-For": "203.0.113.7"}  # a proxy passes on what comes from elsewhere
-    problem(httpx.get(f"{place.url}/metrics", headers=through), 401)
+    problem(place.get("/metrics", **through), 401)
     for user, status in (("ana", 403), ("root", 200)):
         bearer = {"Authorization": f"Bearer {place.tokens[user]}"}
-        assert httpx.get(f"{place.url}/metrics", headers=through | bearer).status_code == status
-    problem(httpx.get(f"{place.url}/metrics", headers={**through, "Authorization": "Bearer mq_no"}), 401)
+        assert place.get("/metrics", **through | bearer).status_code == status
+    problem(place.get("/metrics", **through, Authorization="Bearer mq_no"), 401)
 
 
 def test_metrics_name_routes_and_no_identifiers(place: Room, ana: httpx.Client) -> None:
     session = place.ask()
     ana.get(f"/sessions/{session.id}")
-    text = httpx.get(f"{place.url}/metrics").text
+    text = place.get("/metrics").text
     assert 'route="/sessions/{id}"' in text
     assert session.id not in text
 
@@ -391,7 +372,7 @@ def test_metrics_name_routes_and_no_identifiers(place: Room, ana: httpx.Client) 
 def test_places_that_there_are_not(place: Room, ana: httpx.Client) -> None:
     problem(ana.get("/nothing"), 404)
     problem(ana.get("/sessions/"), 404)  # nobody is redirected: a token would travel along
-    problem(httpx.get(f"{place.url}/nothing"), 404)
+    problem(place.get("/nothing"), 404)
     refused = ana.delete("/tokens")
     assert "allowed: GET, POST" in problem(refused, 405)["detail"]
     assert refused.headers["allow"] == "GET, POST"
@@ -414,11 +395,11 @@ def test_a_database_that_does_not_answer(tmp_path: Any) -> None:
         assert answer.headers["retry-after"] == "5"
         for word in ("sqlite", "SELECT", str(tmp_path)):
             assert word not in answer.text
-        ready = httpx.get(f"{place.url}/health/ready")
+        ready = place.get("/health/ready")
         assert ready.status_code == 503
         assert (ready.json()["database"], ready.json()["parties"]) == ("does not answer", 3)
         assert ready.json()["running"] is None
-        assert httpx.get(f"{place.url}/health/live").status_code == 200
+        assert place.get("/health/live").status_code == 200
         database.rmdir()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -17,12 +16,6 @@ from service.api_server import Room, room, until
 
 STREAM = {"Accept": "text/event-stream"}
 LISTENERS = 200
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    with room(tmp_path_factory.mktemp("events") / "room") as made:
-        yield made
 
 
 def read(text: str) -> list[dict[str, Any]]:

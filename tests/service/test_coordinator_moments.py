@@ -28,7 +28,8 @@ _ks = count(3)
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Three parties; the clinic takes one session at a time."""
     folder = tmp_path_factory.mktemp("house")
-    timings = f"[timings]\nretry = 0.2\ncomeback = 3\nrefresh = 1\nsilence = {SILENCE}\n"
+    # A negotiation with a frozen party outlives all that a test does meanwhile.
+    timings = f"[timings]\nretry = 0.2\ncomeback = 3\nrefresh = 1\nsilence = {SILENCE}\nanswer = 300\n"
     policies = {"clinic": {"sessions": 1}}
     with House(folder, ("bank", "clinic", "shop"), policies=policies, coordinator_keys=timings) as house:
         for party in house.parties:

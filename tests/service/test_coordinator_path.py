@@ -279,9 +279,21 @@ def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordi
     ):
         with pytest.raises(ParameterError, match=word):
             coordinator.relax(ana, relaxed.id, bad)
-    assert coordinator.relax(ana, relaxed.id, {"most_error": "0.9"}).status is Status.NEGOTIATING
-    done = house.finished(coordinator, relaxed.id, Status.PUBLISHED)
+    with pytest.raises(
+        ParameterError, match=r"most_error: the error of the table that is held is 0\.\d+, so 0"
+    ):
+        coordinator.relax(ana, relaxed.id, {"budget": wish.get("budget", 0)})
+    refused = coordinator.relax(ana, relaxed.id, {"budget": 1})
+    assert refused.status is Status.NEGOTIATING
+    waiting = house.finished(coordinator, relaxed.id, Status.AWAITING_CLIENT)
+    assert (waiting.request, "budget" in (waiting.cause or "")) == (relaxed.request, True)
+    assert coordinator.standings(ana, [waiting])[waiting.id].missed is not None
+    coordinator.relax(ana, relaxed.id, {"attempts": 5})  # no other table comes of it
+    waiting = house.finished(coordinator, relaxed.id, Status.AWAITING_CLIENT)
+    assert "the parties insist on k-anonymity" in (waiting.cause or "")
+    done = coordinator.relax(ana, relaxed.id, {"most_error": "0.9"})  # the table that is held meets it
     assert done.status is Status.PUBLISHED
+    assert coordinator.release(ana, done.id).rows > 0
     assert done.request["most_error"] == "0.9"
 
 
@@ -336,7 +348,8 @@ def test_a_party_that_wants_a_person_to_look_is_waited_for(house: House, coordin
 def test_recipients_get_the_release_and_admins_its_course(house: House, coordinator: Coordinator) -> None:
     ana, ben, eve = house.user("ana"), house.user("ben"), house.user("eve")
     root = house.user("root", "admin")
-    done = house.finished(coordinator, coordinator.ask(ana, house.request(recipients=["ana", "ben"])).id)
+    wish = house.request(attributes=["age", "job", "salary"], recipients=["ana", "ben"])
+    done = house.finished(coordinator, coordinator.ask(ana, wish).id)
     assert done.status is Status.PUBLISHED
     assert coordinator.table(ben, done.id).read_bytes() == coordinator.table(ana, done.id).read_bytes()
     assert coordinator.session(root, done.id).id == done.id

@@ -16,7 +16,7 @@ def test_a_session_that_is_put_back_keeps_its_attempt_and_its_place(store: Store
     first = queued(store)
     clock.tick(seconds=1)
     second = queued(store)
-    claimed = store.sessions.claim(FREE)
+    claimed = store.queue.claim(FREE)
     assert claimed is not None
     assert (claimed.id, claimed.attempts) == (first.id, 1)
     back = store.sessions.put_back(claimed, "party bank: busy", digest("another"), {"nonce": "2"})
@@ -24,7 +24,7 @@ def test_a_session_that_is_put_back_keeps_its_attempt_and_its_place(store: Store
     assert (back.contract_hash, back.contract) == (digest("another"), {"nonce": "2"})
     assert back.cause == "party bank: busy"
     for _ in range(back.attempt_limit + 1):  # however often
-        again = store.sessions.claim(FREE)
+        again = store.queue.claim(FREE)
         assert again is not None
         assert (again.id, again.attempts) == (first.id, 1)
         store.sessions.put_back(again, "busy", digest("third"), {})
@@ -40,7 +40,7 @@ def test_a_contract_is_renewed_while_its_session_runs(store: Store) -> None:
     waiting = queued(store)
     with pytest.raises(Conflict):
         store.sessions.renew(waiting, digest("new"), {})
-    claimed = store.sessions.claim(FREE)
+    claimed = store.queue.claim(FREE)
     assert claimed is not None
     renewed = store.sessions.renew(claimed, digest("new"), {"attempt": 2})
     assert (renewed.contract_hash, renewed.contract) == (digest("new"), {"attempt": 2})
@@ -49,14 +49,14 @@ def test_a_contract_is_renewed_while_its_session_runs(store: Store) -> None:
         store.sessions.advance(claimed, Status.ASSEMBLING)
     assert store.sessions.advance(renewed, Status.ASSEMBLING).status is Status.ASSEMBLING
     other = queued(store)
-    taken = store.sessions.claim(FREE)
+    taken = store.queue.claim(FREE)
     assert taken is not None
     assert taken.id == other.id
     with pytest.raises(Conflict, match="another session has the contract"):
         store.sessions.renew(taken, digest("new"), {})
 
 
-def test_a_relaxed_session_forgets_the_held_table_and_asks_anew(store: Store) -> None:
+def test_a_relaxed_session_asks_anew_and_forgets_the_held_table_once_that_is_agreed(store: Store) -> None:
     furnish(store)
     session = assembling(store)
     with pytest.raises(Conflict):
@@ -65,6 +65,8 @@ def test_a_relaxed_session_forgets_the_held_table_and_asks_anew(store: Store) ->
     relaxed = store.sessions.relax(held, {"most_error": "0.9"}, attempt_limit=5)
     assert (relaxed.status, relaxed.request) == (Status.NEGOTIATING, {"most_error": "0.9"})
     assert (relaxed.attempts, relaxed.attempt_limit) == (0, 5)
+    assert store.releases.held(session.id) is not None
+    store.sessions.agree(relaxed, digest("other terms"), digest("another contract"), {})
     assert store.releases.held(session.id) is None
     assert store.releases.kept() == {"t.csv"}  # until retention has deleted it
     found = store.expire()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import ParameterError
+from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.protocol.collaborate.terms import refuse_impossible
@@ -370,3 +371,27 @@ def test_a_request_tells_what_is_of_the_other_kind() -> None:
         f"request: show_steps: {belongs}",
         'request: attributes: "provider" is the name of the column that tells whose a record is, which nobody gets',
     )
+
+
+def test_over_fewer_attributes_nothing_is_covered_that_a_coalition_can_break() -> None:
+    """Shares over age and ward say nothing of shares over age alone, once a provider's records are taken out."""
+
+    def bounded(*qid: str) -> dict[str, Any]:
+        return {"model": "confidence-bounding", "qid": list(qid), "confidence": 0.6, "sensitive": "disease"}
+
+    policies = {name: hospital(third_party=["trusted"]) for name in NAMES}
+    asked = wish(third_party="trusted", privacy=[bounded("age", "ward"), bounded("age")])
+    ended, _ = carried(asked, policies)
+    assert isinstance(ended, Refused)
+    (line,) = ended.lines
+    assert line.startswith("request: m-privacy over age is not monotone")
+    # Nor is it lost on the way to an m that somebody else insists on, or what a party would sign without.
+    without = wish(third_party="trusted", m=0, privacy=[bounded("age", "ward")])
+    insisting = hospital(third_party=["trusted"], least_m=0, privacy=[bounded("age")])
+    given = answer(insisting, without, CARDS["north"], Ledger(), IDLE, AXES)
+    assert isinstance(given, Offer)
+    assert ConfidenceBounding(["age"], 0.6, "disease") in given.parts
+    ended, _ = carried(wish(third_party="trusted", privacy=[bounded("age", "ward")]), policies)
+    assert isinstance(ended, Agreed)
+    lacking = accepts(insisting, ended.deal, CARDS["north"], Ledger(), IDLE, AXES)
+    assert any("lacks confidence-bounding" in reason and "over age, which" in reason for reason in lacking)

@@ -16,7 +16,7 @@ from masquerade.protocol.collaborate.messages import Rows, Values
 from masquerade.protocol.columns import Columns, read_columns
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.store import Status
-from service.test_coordinator_leakage import bounds, got, listened
+from service.test_coordinator_leakage import bounds, got, listened, without_counts
 from service_hospitals import Hospitals
 
 COLUMNS = ("age", "ward", "cost", "survived", "disease")
@@ -55,7 +55,7 @@ def test_the_coordinator_sees_rows_of_the_release_and_nothing_finer(
     for place, data in told.items():
         assert b"person-" not in data, place
         if not place.endswith((".parquet", ".db", ".db-wal")):
-            assert not raw.findall(data), place
+            assert not raw.findall(without_counts(data)), place
     for party, data in heard:
         assert b"person-" not in data
         assert not raw.findall(data), party

@@ -50,7 +50,7 @@ def test_hospitals_publish_together_with_the_strictest_of_all(
 
     rows = released(coordinator, done)
     assert len(rows) == 120 + 120 + 60  # every record, whoever has it
-    assert list(rows[0]) == ["age", "ward", "survived", "disease"]
+    assert list(rows[0]) == ["age", "ward", "disease", "survived"]  # as asked, the class last
     everybody = [record for party in house.parties for record in house.records(party)]
     for column in ("disease", "survived"):
         assert Counter(row[column] for row in rows) == Counter(record[column] for record in everybody)
@@ -114,8 +114,11 @@ def test_what_nobody_can_withstand_fails_at_once(house: Hospitals, coordinator: 
     assert failed.status is Status.FAILED
     assert failed.attempts == 1
     assert failed.cause is not None
-    assert "cannot be reached: even the group of all providers' records violates it" in failed.cause
-    assert "against any 2 colluding providers" in failed.cause
+    # The texts of the agreement alone: k, and how many may collude.
+    assert (
+        "k = 500 cannot be reached: of all providers' records together some coalition of 2 providers leaves"
+        in failed.cause
+    )
     refused = ended(house, coordinator, privacy=[k_of(501)])  # 120, 120 and 60, each rounded up to hundreds
     assert refused.status is Status.REFUSED
     (reason,) = coordinator.reasons(refused)
@@ -264,7 +267,7 @@ def check(rows: list[dict[str, str]], records: list[dict[str, str]], *, k: int, 
 
 def masquerade(*words: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", LAUNCH, *words], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", LAUNCH, *words], capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

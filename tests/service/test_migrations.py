@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,16 +132,22 @@ def test_a_migration_that_fails_leaves_nothing(database_url: str, engine: Engine
 
 def test_coordinators_that_start_together_take_turns(database_url: str) -> None:
     opening = (
-        "import sys; from masquerade.service.store import Store; input(); Store.open(sys.argv[1]).close()"
+        "import sys; from masquerade.service.store import Store; print(flush=True); input();"
+        "Store.open(sys.argv[1]).close()"
     )
     program = [sys.executable, "-c", opening, database_url]
-    started = [subprocess.Popen(program, stdin=subprocess.PIPE) for _ in range(4)]
-    time.sleep(2)  # until all have imported what they need, so that they collide
+    pipe = subprocess.PIPE
+    started = [subprocess.Popen(program, stdin=pipe, stdout=pipe) for _ in range(4)]
+    for process in started:  # all have imported what they need, so that they collide
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"\n"
     for process in started:
         assert process.stdin is not None
         process.stdin.write(b"go\n")
-        process.stdin.close()
-    assert [process.wait(timeout=60) for process in started] == [0] * 4
+        process.stdin.flush()
+    for process in started:
+        process.communicate(timeout=180)
+    assert [process.returncode for process in started] == [0] * 4
 
 
 def test_threads_may_open_stores_together(database_url: str, tmp_path: Path) -> None:

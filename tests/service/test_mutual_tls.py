@@ -21,7 +21,9 @@ from masquerade.net.running import run_async
 from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
 from masquerade.service.control import Health, Problem, Published
-from masquerade.service.mutual_tls import MOST_BYTES, PeerHttp, _context, caller, serve
+from masquerade.service.mutual_tls import MOST_BYTES, caller, serve, tls_context
+from masquerade.service.peer_http import PeerHttp
+from net.nodes import expired
 
 _, IDENTITIES = trial_identities(["bank", "clinic", "stranger"])
 _, OTHERS = trial_identities(["bank", "clinic"])
@@ -46,7 +48,7 @@ async def answering(scope: Any, receive: Any, send: Any) -> None:
 
 @asynccontextmanager
 async def called_by(
-    who: Identity, *, knows: TrustStore | None = None, known: TrustStore | None = None, timeout: float = 30.0
+    who: Identity, *, knows: TrustStore | None = None, known: TrustStore | None = None, timeout: float = 60.0
 ) -> Any:
     async with (
         serve(answering, "127.0.0.1:0", IDENTITIES["bank"], known or trusting("clinic")) as address,
@@ -89,7 +91,7 @@ def test_nobody_gets_in_without_a_certificate() -> None:
             except (ssl.SSLError, ConnectionError):
                 return b""
             finally:
-                writer.close()
+                writer.transport.abort()
 
     assert run_async(calling()) == b""
 
@@ -99,6 +101,15 @@ def test_a_server_with_another_certificate_is_refused() -> None:
         with_bank(
             lambda bank: bank.call("GET", "/v1/health", answer=Health),
             knows=TrustStore({"bank": OTHERS["bank"].certificate}),
+        )
+
+
+def test_a_certificate_that_has_expired_is_told_with_its_date() -> None:
+    old = expired("bank")
+    with pytest.raises(PeerRefused, match=r"party bank: .*its certificate expired on \d{4}-.* UTC; renew it"):
+        with_bank(
+            lambda bank: bank.call("GET", "/v1/health", answer=Health),
+            knows=TrustStore({"bank": old.certificate}),
         )
 
 
@@ -178,7 +189,7 @@ def test_who_comes_while_the_server_ends_is_turned_away() -> None:
         async with serve(answering, "127.0.0.1:0", IDENTITIES["bank"], trusting("clinic")) as address:
             host, _, port = address.rpartition(":")
             reader, writer = await asyncio.open_connection(host, int(port))  # and no word of TLS yet
-        context = _context(ssl.PROTOCOL_TLS_CLIENT, IDENTITIES["clinic"], trusting("bank"), "bank")
+        context = tls_context(ssl.PROTOCOL_TLS_CLIENT, IDENTITIES["clinic"], trusting("bank"), "bank")
         try:
             async with asyncio.timeout(60):
                 await writer.start_tls(context, server_hostname="bank")

@@ -16,9 +16,10 @@ from masquerade.net.identity import self_signed
 from masquerade.service.answering import Offer, Refusal
 from masquerade.service.audit_verify import verify
 from masquerade.service.control import AskOffer, Health, Pending, Published, Signature
-from masquerade.service.mutual_tls import MOST_BYTES, PeerHttp
+from masquerade.service.mutual_tls import MOST_BYTES
 from masquerade.service.node.approvals import Approvals, deal_id
 from masquerade.service.node.state import State
+from masquerade.service.peer_http import PeerHttp
 from masquerade.service.signing import refusals
 from masquerade.service.terms import Provision
 from service.party_nodes import (
@@ -177,6 +178,30 @@ def test_a_contract_is_signed_and_audited(folder: Folder) -> None:
     assert json.loads(entry["contract"])["deal"]["purpose"] == "research"
 
 
+def test_a_value_that_the_table_does_not_have_is_told_once_a_person_has_agreed(folder: Folder) -> None:
+    folder.write_conf("clinic", needs_approval=True)
+    bounded = {"model": "confidence-bounding", "qid": ["age"], "confidence": 0.9, "sensitive": "disease"}
+    typo = wish(privacy=[*wish().content()["privacy"], {**bounded, "values": ["Qzflu", "Qzfluu"]}])
+
+    async def part() -> None:
+        async with world(folder) as here:
+            contract = here.coordinator.draw_up(await here.coordinator.deal(typo))
+            assert isinstance(await here.coordinator.ask_signature("bank", contract), Signature)
+            # Before that it would tell, to whoever asks, which values the table has.
+            assert isinstance(await here.coordinator.ask_signature("clinic", contract), Pending)
+            Approvals(State(folder.state("clinic"))).approve(deal_id(contract.deal), now())
+            refusal = await here.coordinator.ask_signature("clinic", contract)
+            assert isinstance(refusal, Refusal)
+            (reason,) = refusal.reasons
+            assert 'clinic has no record with disease = "Qzfluu"; ' in reason
+            assert not any(value in reason for value in DISEASES[1:])
+
+    run(part())
+    (refused,) = audited(folder, "clinic", "refusal")
+    assert "Qzfluu" in refused["reasons"][0]
+    assert audited(folder, "clinic", "contract") == []
+
+
 def test_a_deal_that_was_twisted_is_not_signed(folder: Folder) -> None:
     async def part() -> None:
         async with world(folder) as here:
@@ -238,7 +263,7 @@ def test_a_person_approves(folder: Folder) -> None:
             approvals.approve(deal, now())
             assert approvals.waiting() == ()
             await here.coordinator.sign(contract)
-            retry = contract.next_attempt(now() + 600)  # the same deal needs no other approval
+            retry = here.coordinator.draw_up(contract.deal, attempt=2)  # the same deal: no approval anew
             assert isinstance(await here.coordinator.ask_signature("bank", retry), Signature)
             other = here.coordinator.draw_up(await here.coordinator.deal(wish(attempts=1)))
             assert isinstance(await here.coordinator.ask_signature("bank", other), Pending)

@@ -13,6 +13,7 @@ import structlog
 from cli.command import MASQUERADE, Answer, here
 from masquerade.errors import DataError, ParameterError
 from masquerade.service.answering import Offer, Refusal
+from masquerade.service.audit import AuditLog
 from masquerade.service.audit_verify import verify
 from masquerade.service.control import Signature
 from masquerade.service.ledger import Ledger, Released, append
@@ -55,6 +56,7 @@ def released_before(folder: Folder, *datasets: str, lost: bool = False) -> Path:
         state.secret("customers")
     for at, dataset in enumerate(datasets):
         append(state.ledger, released(dataset, at))
+    AuditLog(state.audit, PEOPLE["bank"]).close()
     return state.ledger
 
 
@@ -90,7 +92,10 @@ def test_a_damaged_line_is_told_at_the_start_by_doctor_and_by_the_ledger(
     damage(ledger, 2, b"garbage")
     wrong = f"{ledger}: line 2: not as it was written: it was changed, or put in"
     started = subprocess.run(
-        [MASQUERADE, "party", "serve", str(folder.conf("bank"))], capture_output=True, check=False, timeout=60
+        [MASQUERADE, "party", "serve", str(folder.conf("bank"))],
+        capture_output=True,
+        check=False,
+        timeout=180,
     )
     assert (started.returncode, started.stdout) == (2, b"")
     assert started.stderr.decode().splitlines() == [f"error: {wrong}"]
@@ -226,6 +231,25 @@ def test_beginning_anew_on_purpose(folder: Folder, capsys: Capture) -> None:
         ["customers: its secret is not lost; nothing needs to be forgotten"],
     )
     assert secret.read_bytes() == made
+
+
+def test_an_audit_log_that_is_gone_with_its_head(folder: Folder, capsys: Capture) -> None:
+    """The ledger knows that there was one."""
+    released_before(folder, "customers")
+    for path in folder.state("bank").glob("audit.*"):
+        path.unlink()
+    log = folder.state("bank") / "audit.jsonl"
+    told = f"{log}: the audit log is missing or empty, and the ledger has 1 release; restore it"
+    with pytest.raises(ParameterError) as error:
+        start(folder)
+    assert str(error.value).startswith(told)
+    assert not log.exists()
+    assert any(check["detail"].startswith(told) for check in doctor(capsys, folder, "audit"))
+    assert here(capsys, "audit", "forget", log, "--identity", folder.path / "bank" / "identity").code == 0
+    start(folder)
+    assert [json.loads(line)["event"] for line in log.read_text().splitlines()][:4] == [
+        "genesis", "seal", "cut", "opened",
+    ]  # fmt: skip
 
 
 def test_a_ledger_that_is_set_aside(folder: Folder) -> None:

@@ -48,7 +48,7 @@ class Served:
 
     def end(self, number: int) -> int:
         self.process.send_signal(number)
-        code = self.process.wait(timeout=60)
+        code = self.process.wait(timeout=180)
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code
@@ -115,7 +115,7 @@ def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[s
             refusal = await coordinator.prepare("bank", contract)
             assert isinstance(refusal, Refusal)
             assert refusal.reasons == ("this contract has run before; a contract runs once",)
-            retry = await coordinator.sign(contract.next_attempt(contract.expiry))
+            retry = await coordinator.sign(coordinator.draw_up(contract.deal, contract.expiry, 2))
             release = await coordinator.release(retry)
             assert release.rows == 60
             await coordinator.ended("bank", retry)
@@ -169,7 +169,10 @@ def test_a_node_that_is_stopped_says_so(
 
 def test_two_nodes_do_not_share_a_state_folder(folder: Folder, started: dict[str, Served]) -> None:
     second = subprocess.run(
-        [MASQUERADE, "party", "serve", str(folder.conf("bank"))], capture_output=True, check=False, timeout=60
+        [MASQUERADE, "party", "serve", str(folder.conf("bank"))],
+        capture_output=True,
+        check=False,
+        timeout=180,
     )
     assert (second.returncode, second.stdout) == (2, b"")
     assert second.stderr.decode().splitlines() == [

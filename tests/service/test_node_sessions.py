@@ -23,7 +23,8 @@ from masquerade.service.control import Ready
 from masquerade.service.ledger import Ledger
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract, sign
-from service.party_nodes import COMMON, PEOPLE, WISH, Coordinator, Folder, free_port, now, run, wish, world
+from service.party_nodes import COMMON, PEOPLE, WISH, Coordinator, Folder, now, run, wish, world
+from service_house import Ports
 
 
 @pytest.fixture
@@ -279,7 +280,7 @@ def test_so_many_sessions_at_once(folder: Folder) -> None:
 
 def test_a_session_that_nobody_starts_is_dropped(folder: Folder) -> None:
     conf = folder.conf("bank")
-    conf.write_text(conf.read_text().replace("start = 60", "start = 0.2"))
+    conf.write_text(conf.read_text().replace("start = 180", "start = 0.2"))
 
     async def part() -> None:
         async with world(folder) as here:
@@ -374,8 +375,7 @@ def test_an_unreachable_requirement_is_named_alone_and_without_a_figure(
 
 
 def test_ports_are_kept_to(folder: Folder) -> None:
-    async def part() -> None:
-        port = free_port()
+    async def part(port: int) -> None:
         folder.write_conf("bank", extra=f'session_ports = [{port}, {port}]\nsession_host = "localhost"')
         async with world(folder) as both:
             first, second = await both.coordinator.signed(), await both.coordinator.signed()
@@ -386,7 +386,8 @@ def test_ports_are_kept_to(folder: Folder) -> None:
             await both.coordinator.cancel("bank", first)
             await both.coordinator.release(second)
 
-    run(part())
+    with Ports() as ports:
+        run(part(ports.one()))
 
 
 def test_rows_with_missing_cells_stay_out(folder: Folder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from masquerade.errors import BadInput, ParameterError
 from masquerade.net.identity import self_signed
 from masquerade.net.trust import TrustStore
-from masquerade.service.node.node import open_datasets
+from masquerade.service.node.opening import open_datasets
+from masquerade.service.node.serving import warn_of_certificates
 from masquerade.service.node.settings import read_settings
 from masquerade.service.node.state import State
 from net.nodes import expired
@@ -117,6 +119,57 @@ def test_peers_must_be_told_a_host_that_they_can_reach(folder: Folder) -> None:
     path.write_text('public_address = "bank.example:7001"\n' + path.read_text())
     settings = read_settings(path)
     assert (settings.session_host, settings.session_told) == ("0.0.0.0", "bank.example")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("start = 180", "start = true", "timings.start: must be a number of seconds above 0; got true"),
+        ("start = 180", 'start = "9"', 'timings.start: must be a number of seconds above 0; got "9"'),
+        ('"127.0.0.1:0"', '"::1"', "address: must be an address host:port"),
+        (
+            '"127.0.0.1:0"',
+            '"127.0.0.1:0"\nsession_host = "http://x"',
+            "session_host: must be a host without a",
+        ),
+        ('"127.0.0.1:0"', '"127.0.0.1:0"\nsession_host = "1.2.3.4:99999"', "session_host: must be a host"),
+        ('"127.0.0.1:0"', f'"127.0.0.1:0"\ntrust = "{"x" * 256}"', "trust: must be a folder"),
+        ('"127.0.0.1:0"', f'"127.0.0.1:0"\ntrust = "/tmp/{"x" * 190}/{"y" * 9}"', "trust: "),
+        (
+            "least_k = 3",
+            f"least_k = {10**30}",
+            "datasets.customers.policy.least_k: must be a whole number from 1",
+        ),
+        (
+            "least_k = 3",
+            f'least_k = 3\nprivacy = [{{ model = "k-anonymity", qid = ["job"], k = {10**30} }}]',
+            "datasets.customers.policy.privacy[1].k: must be at most 2^53",
+        ),
+    ],
+)
+def test_nonsense_is_refused_before_the_start(folder: Folder, old: str, new: str, said: str) -> None:
+    conf = folder.conf("bank")
+    conf.write_text(conf.read_text().replace(old, new, 1))
+    assert any(line.startswith(said) for line in problems(conf)), problems(conf)
+
+
+def test_certificates_that_end_are_told_to_the_log(
+    folder: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = read_settings(folder.conf("bank"))
+    warn_of_certificates(settings)
+    assert capsys.readouterr().out == ""
+    pins = {name: settings.trust.pin(name) for name in settings.trust.names}
+    pins["clinic"] = self_signed("clinic", days=5).certificate
+    soon = replace(settings, identity=self_signed("bank", days=9), trust=TrustStore(pins))
+    warn_of_certificates(soon)
+    told = capsys.readouterr().out.splitlines()
+    assert [("our own certificate ends soon" in line, "peer=clinic" in line) for line in told] == [
+        (True, False),
+        (False, True),
+    ]
+    warn_of_certificates(replace(settings, identity=expired("bank")))
+    assert "our own certificate is of no use" in capsys.readouterr().out
 
 
 @given(data=st.data())

@@ -15,7 +15,8 @@ from masquerade.service.control import Parties
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_server import party_app
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.mutual_tls import PeerHttp, serve
+from masquerade.service.mutual_tls import serve
+from masquerade.service.peer_http import PeerHttp
 
 
 def test_parties_hear_of_each_other_and_others_of_nobody(tmp_path: Path) -> None:

@@ -1,10 +1,7 @@
-"""What a policy answers: every reason of refusal, what it adds to a wish, and what was released already."""
+"""What a policy answers: every reason of refusal, what it adds to a wish, and what it signs."""
 
 from __future__ import annotations
 
-import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,22 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masquerade.data.schema import Attribute, Schema
-from masquerade.data.taxonomy import Branch, Taxonomy
-from masquerade.errors import BadInput, ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.t_closeness import TCloseness
 from masquerade.service.answering import Load, Refusal, accepts, answer
-from masquerade.service.card import card_of, rounded_up
-from masquerade.service.ledger import Ledger, append, record_of
-from masquerade.service.negotiation import Agreed
-from masquerade.service.policy import check_policy, read_policy
-from masquerade.service.request import Request, read_request
+from masquerade.service.ledger import Ledger
+from masquerade.service.policy import read_policy
 from masquerade.service.terms import Deal, Price
-from service.parties import BANK, CLINIC, IDLE, NOW, OPEN, carried, offer, policy, reasons, request
-
-K, L = "k-anonymity", "l-diversity"
+from service.parties import BANK, CLINIC, IDLE, NOW, K, L, dealt, offer, policy, reasons, request
 
 
 @pytest.mark.parametrize(
@@ -203,108 +192,6 @@ def test_an_offer_contains_the_wish_and_answering_it_adds_nothing(
     assert offer(strict, asked.wishing(given.parts)).parts == given.parts
 
 
-# What was released already.
-
-
-def _agreed(asked: Request, **changes: Any) -> Deal:
-    ended, _ = carried(asked, {"bank": policy(least_k=20), "clinic": policy(**changes)})
-    assert isinstance(ended, Agreed), ended
-    return ended.deal
-
-
-FIRST = _agreed(request())
-LEDGER = Ledger((record_of(FIRST, "clinic", NOW - 100),))
-
-
-@pytest.mark.parametrize(
-    ("asked", "difference"),
-    [
-        (
-            {"privacy": [{"model": K, "qid": ["age", "job", "salary"], "k": 50}]},
-            "other QIDs (age, job; age, town; job, salary before, age, job, salary; age, town now)",
-        ),
-        (
-            {"attributes": ["age", "job", "salary", "town"]},
-            "other columns (age, disease, job, salary, town before, age, job, salary, town now)",
-        ),
-        ({"class": None}, "another class (income before, none now)"),
-        ({"score": "info-gain"}, "another score (gain-ratio before, info-gain now)"),
-        ({"adversary": "malicious"}, "another protocol (semi-honest before, malicious now)"),
-    ],
-)
-def test_a_second_release_that_could_break_the_first_is_refused(
-    asked: dict[str, Any], difference: str
-) -> None:
-    told = reasons(policy(), request(**asked), ledger=LEDGER)
-    assert f"a second release with {difference} can break the first" in told
-    offer(policy(allow_rerelease=True), request(**asked), ledger=LEDGER)
-    offer(policy(), request(**asked), msgspec.structs.replace(CLINIC, snapshot="dd" * 32), ledger=LEDGER)
-
-
-def test_the_same_request_again_is_answered_with_what_was_agreed() -> None:
-    assert offer(policy(), request()).parts != FIRST.terms.parts  # the bank insisted on a larger k
-    again = offer(policy(), request(), ledger=LEDGER)
-    assert again.parts == FIRST.terms.parts
-    ended, _ = carried(request(), {"bank": policy(least_k=20), "clinic": policy()}, ledger=LEDGER)
-    assert isinstance(ended, Agreed)
-    assert ended.deal.terms.hash == FIRST.terms.hash
-    assert accepts(policy(), ended.deal, CLINIC, LEDGER, IDLE) == ()
-
-
-def test_no_deal_with_a_smaller_k_is_signed() -> None:
-    weaker = _agreed(request())
-    parts = [dict(each) | {"k": 19} for each in weaker.terms.requirements]
-    terms = msgspec.structs.replace(weaker.terms, requirements=tuple(parts))
-    weaker = msgspec.structs.replace(weaker, terms=terms)
-    told = accepts(policy(), weaker, CLINIC, LEDGER, IDLE)
-    assert any(
-        "a second release with a weaker requirement than k-anonymity (k = 20)" in each for each in told
-    )
-    assert accepts(policy(allow_rerelease=True), weaker, CLINIC, LEDGER, IDLE) == ()
-    assert accepts(policy(), weaker, CLINIC, Ledger(), IDLE) == ()
-
-
-def test_a_stricter_second_release_is_let_through() -> None:
-    parts = [dict(each) | {"k": 50} for each in FIRST.terms.requirements]
-    assert {
-        part.parameters()["k"] for part in offer(policy(), request(privacy=parts), ledger=LEDGER).parts
-    } == {50}
-
-
-def test_other_parties_make_another_release_of_the_same_people() -> None:
-    record = msgspec.structs.replace(LEDGER.records[0], parties=("clinic", "shop"), terms="00")
-    told = accepts(policy(), FIRST, CLINIC, Ledger((record,)), IDLE)
-    assert told == (
-        "a second release with other parties (clinic, shop before, bank, clinic now) can break the first",
-    )
-
-
-def test_a_new_snapshot_waits_for_its_interval() -> None:
-    changed = msgspec.structs.replace(CLINIC, snapshot="dd" * 32)
-    patient = policy(least_snapshot_interval=3600)
-    assert reasons(patient, request(), changed, ledger=LEDGER) == (
-        "another snapshot of patients was released 100 seconds ago; "
-        "a new one is released 3500 seconds from now at the earliest",
-    )
-    offer(patient, request(), changed, ledger=LEDGER, load=Load(0, NOW + 3500))
-    offer(patient, request(), ledger=LEDGER)  # the old snapshot may go on
-
-
-def test_the_ledger_is_a_file_of_lines(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.jsonl"
-    assert Ledger.load(path) == Ledger()
-    record = LEDGER.records[0]
-    append(path, record)
-    with path.open("ab") as file:
-        file.write(b'{"adversary":"' + b"x" * 5_000)  # the machine stopped here
-    assert Ledger.load(path).records == (record,)
-    later = msgspec.structs.replace(record, time=NOW)
-    append(path, later)
-    assert Ledger.load(path) == Ledger((record, later)) == LEDGER.with_record(later)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["release"]["time"] for line in lines] == [NOW - 100, NOW]
-
-
 # Before signing.
 
 
@@ -313,7 +200,7 @@ def _changed(deal: Deal, **terms: Any) -> Deal:
 
 
 def test_a_party_accepts_what_it_agreed_to_and_nothing_else() -> None:
-    deal, replace = FIRST, msgspec.structs.replace
+    deal, replace = dealt(request(), bank=policy(least_k=20)), msgspec.structs.replace
     assert accepts(policy(), deal, CLINIC, Ledger(), IDLE) == ()
     assert accepts(policy(least_k=20), deal, BANK, Ledger(), IDLE) == ()
 
@@ -347,230 +234,3 @@ def test_a_party_accepts_what_it_agreed_to_and_nothing_else() -> None:
     ):
         assert told(_changed(deal, requirements=(broken,))).startswith("deal: privacy[1]")
     assert told(replace(deal, purpose="")).startswith("deal: purpose")
-
-
-# Reading.
-
-
-def test_a_request_has_all_its_problems_told_at_once() -> None:
-    with pytest.raises(ParameterError) as caught:
-        read_request(
-            {
-                "atributes": ["age"],
-                "budget": -1,
-                "adversary": "malicous",
-                "most_error": 1.5,
-                "argmax": "secret",
-                "epsilon": float("nan"),
-                "deadline": "tomorrow",
-                "providers": {"age": 7},
-                "privacy": [{"model": "k-anonimity"}, {"model": K, "qid": ["age"], "k": 0}],
-            },
-            "ask.toml",
-        )
-    assert sorted(caught.value.problems) == [
-        'ask.toml: adversary: must be one of "semi-honest", "malicious"; got "malicous" (did you mean "malicious"?)',
-        'ask.toml: argmax: must be one of "secure", "plain"; got "secret" (did you mean "secure"?)',
-        'ask.toml: atributes: unknown key (did you mean "attributes"?); known here: user, purpose, attributes, '
-        "class, privacy, most_error, budget, recipients, providers, kind, m, third_party, parties, score, "
-        "adversary, argmax, epsilon, normalize, deadline, attempts, show_steps",
-        "ask.toml: budget: must be a whole number of cents, of at least 0; got -1",
-        "ask.toml: deadline: must be a date and time with its zone, such as 2030-01-31T12:00:00Z, "
-        'or seconds since 1970; got "tomorrow"',
-        "ask.toml: epsilon: must be a finite number of at least 0; got nan",
-        "ask.toml: most_error: must be a number of at least 0 and at most 1: the largest classification error; "
-        "got 1.5",
-        'ask.toml: privacy[1].model: no model "k-anonimity" (did you mean "k-anonymity"?); available: '
-        "k-anonymity, l-diversity, entropy-l-diversity, recursive-l-diversity, t-closeness, alpha-k-anonymity, "
-        "confidence-bounding, p-sensitive-k-anonymity, m-privacy",
-        "ask.toml: privacy[2].k: must be a whole number of at least 1; got 0",
-        'ask.toml: providers: must be a table of attributes and who contributes them, such as { age = "bank" }; '
-        "got 7",
-        "ask.toml: purpose: missing; say what the table is for",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"attributes": []}, "attributes: missing"),
-        ({"attributes": ["age", "job", "age"]}, 'attributes: "age" is listed twice'),
-        ({"class": "age"}, 'class: "age" is among the attributes too'),
-        ({"class": None, "most_error": 0.2}, "most_error: needs a class"),
-        ({"class": None, "score": "gain-ratio"}, 'score: "gain-ratio" needs a class attribute'),
-        ({"score": "certainty"}, 'score: "certainty" cannot be recomputed'),
-        ({"score": "gain"}, 'score: no score "gain"'),
-        (
-            {"attributes": ["job", "ages"]},
-            r'privacy\[1\].qid: "age" is not among the attributes \(did you mean',
-        ),
-        (
-            {"privacy": [{"model": L, "qid": ["age"], "l": 2, "sensitive": "diseas"}]},
-            r'privacy\[1\].sensitive: "diseas" is not among the attributes \(did you mean "disease"\?\)',
-        ),
-        ({"providers": {"weight": "clinic"}}, 'providers.weight: "weight" is not among'),
-        ({"attempts": 11}, "attempts: must be a whole number from 1 to 10; got 11"),
-        (
-            {"deadline": tomllib.loads("d = 2030-01-01T00:00:00")["d"]},
-            "deadline: must be a date and time with",
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_request(changes: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ParameterError, match=f"^request: {problem}"):
-        request(**changes)
-
-
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text() | st.just("age"),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.just("model"), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-
-
-@settings(deadline=None, max_examples=200)
-@given(st.dictionaries(st.sampled_from([*request().content(), "other"]), ANYTHING, max_size=4))
-def test_whatever_is_sent_is_read_or_refused_in_words(content: dict[str, Any]) -> None:
-    problems: list[str] = []
-    for read, whole in ((read_request, request().content()), (read_policy, OPEN)):
-        try:
-            read(whole | content)
-        except BadInput as error:
-            problems += error.problems or ("nothing is said",)
-    assert not [problem for problem in problems if not problem.isprintable() or problem == "nothing is said"]
-
-
-def test_a_request_is_a_table() -> None:
-    with pytest.raises(ParameterError, match="request: must be a table of keys and values"):
-        read_request([1])
-
-
-def test_a_request_reads_back_from_its_canonical_form() -> None:
-    wish = [
-        {"model": "t-closeness", "qid": ["age"], "t": 0.25, "sensitive": "disease"},
-        {"model": "entropy-l-diversity", "qid": ["age"], "l": 2.5, "sensitive": "disease"},
-        {
-            "model": "alpha-k-anonymity",
-            "qid": ["age"],
-            "alpha": 0.5,
-            "k": 3,
-            "sensitive": "disease",
-            "values": ["HIV"],
-        },
-    ]
-    deadline = tomllib.loads("d = 2030-01-31T12:00:00+02:00")["d"]
-    asked = request(privacy=wish, most_error=0.2, deadline=deadline, providers={"age": "clinic"})
-    assert asked.deadline == 1_896_084_000
-    back = read_request(json.loads(asked.canonical()))
-    assert back == asked
-    assert back.canonical() == asked.canonical()
-    assert b"0.25" in asked.canonical()
-    assert not any(isinstance(each, float) for each in msgspec.to_builtins(asked.content()).values())
-
-
-def test_a_policy_has_all_its_problems_told_at_once() -> None:
-    text = """
-    access = "public"
-    users = ["ana"]
-    adversaries = ["honest"]
-    publish_records = false
-    session = 3
-    [price]
-    per_record = 1
-    per_atribute = 2
-    [[privacy]]
-    model = "k-anonymity"
-    k = 5
-    [[privacy]]
-    model = "l-diversity"
-    l = 3
-    """
-    with pytest.raises(ParameterError) as caught:
-        read_policy(tomllib.loads(text), "clinic.toml: policy")
-    told = "\n".join(caught.value.problems)
-    for expected in (
-        "policy: least_k: missing",
-        'policy: users: listed, but access = "public" lets everybody ask',
-        'policy: adversaries: must be a list of one or more of "semi-honest", "malicious"; got "honest"',
-        'policy: session: unknown key (did you mean "sessions"?)',
-        'policy: price.per_atribute: unknown key (did you mean "per_attribute"?)',
-        "policy: privacy[1].qid: missing; for a k over all attributes write least_k",
-        "policy: privacy[2].sensitive: missing",
-    ):
-        assert expected in told
-    with pytest.raises(ParameterError, match=r"price.per_record: needs publish_records = true"):
-        policy(publish_records=False, price={"per_record": 1})
-
-
-def test_a_policy_speaks_of_columns_that_are_there() -> None:
-    check_policy(policy(privacy=[{"model": L, "l": 2, "sensitive": "disease"}]), CLINIC)
-    wrong = policy(price={"attributes": {"agee": 5}}, privacy=[{"model": L, "l": 2, "sensitive": "illness"}])
-    with pytest.raises(ParameterError) as caught:
-        check_policy(wrong, CLINIC, "clinic.toml")
-    assert caught.value.problems == (
-        'clinic.toml: price.attributes: patients has no column "agee" (did you mean "age"?); '
-        "it has age, town, disease, income",
-        'clinic.toml: privacy[1].sensitive: patients has no column "illness"; it has age, town, disease, income',
-    )
-
-
-def test_the_example_of_the_manual() -> None:
-    manual = Path(__file__).parents[2] / "docs/howto/policy.md"
-    example = manual.read_text().split("```toml\n")[1].split("```")[0]
-    written = read_policy(tomllib.loads(example))
-    assert written.least_k == 10
-    assert len(written.privacy) == 3
-    assert set(written.model_dump()) == set(tomllib.loads(example))  # every key is shown
-    assert OPEN.keys() <= set(written.model_dump())
-
-
-# What is published.
-
-
-def test_a_card_never_has_values() -> None:
-    tree = Taxonomy(Branch("Anywhere", (Branch("North", (Branch("Kiel"), Branch("Husum"))), Branch("Ulm"))))
-    schema = Schema(
-        [
-            Attribute("town", taxonomy=tree),
-            Attribute("age", "continuous", lower=18, upper=97),
-            Attribute("job", taxonomy="flat"),
-            Attribute("firm", taxonomy=Taxonomy.flat(["Acme", "Zeta"])),
-            Attribute("land", taxonomy=Taxonomy(Branch("Utopia"))),
-        ]
-    )
-    card = card_of(
-        "clinic", "patients", schema, identifier="ssn", key=bytes(32), sensitive=["disease"], records=4_321
-    )
-    written = msgspec.json.encode(card).decode()
-    assert '"Anywhere"' in written
-    for value in ("North", "Kiel", "Husum", "Ulm", "18", "97", "Acme", "Zeta", "Utopia", "4321"):
-        assert f'"{value}"' not in written
-        assert f":{value}" not in written
-    assert (card.records, card.names) == (4_400, ("town", "age", "job", "firm", "land", "disease"))
-    assert card.columns[3].taxonomy is None
-    assert [column.role for column in card.columns][-1] == "sensitive"
-    other = Schema([Attribute("age", "continuous", lower=18, upper=98)])
-    first, second = (
-        card_of("clinic", "p", each, identifier="ssn", key=bytes(32))
-        for each in (Schema([Attribute("age", "continuous", lower=18, upper=97)]), other)
-    )
-    assert first.schema != second.schema  # other bounds make another release
-    assert first.schema != card_of("clinic", "p", other, identifier="ssn", key=b"1" * 32).schema
-    with pytest.raises(ParameterError, match='"ssn" identifies people'):
-        card_of("clinic", "p", schema, identifier="ssn", key=bytes(32), sensitive=["ssn"])
-
-
-@given(st.integers(0, 10**9))
-def test_records_are_rounded_up(records: int) -> None:
-    told = rounded_up(records)
-    assert records <= told
-    assert told % 100 == 0
-    assert told - records < max(100, records / 9)
-    assert len(str(told).rstrip("0")) <= 2
-
-
-def test_a_key_that_is_no_text_is_told() -> None:
-    with pytest.raises(ParameterError, match="a key holds half a character"):
-        read_policy({"least_k": 2, "\ud800": 1})

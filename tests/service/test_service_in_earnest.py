@@ -31,7 +31,7 @@ from conftest import PASSWORD as DATABASE_PASSWORD
 from masquerade.console.signed_in import COOKIE
 from masquerade.errors import NotFound, PeerError, PeerRefused
 from masquerade.service.accounts import Accounts
-from service_house import PASSWORD, House, Process, wait_until
+from service_house import PASSWORD, House, Process, wait_until, write
 
 if TYPE_CHECKING:
     from conftest import Postgres
@@ -67,7 +67,9 @@ def with_postgres(folder: Path, postgres: Postgres) -> House:
     postgres.sql(f"CREATE SCHEMA {schema} AUTHORIZATION steward;")
     url = f"{postgres.as_steward(quote(DATABASE_PASSWORD, safe=''))}?options=-csearch_path%3D{schema}"
     web_certificate(folder, "web")
-    keys = f'database = "{url}"\nhttps = {{ certificate = "web.pem", key = "web.key" }}'
+    # A negotiation with a frozen party outlives a browser that starts slowly.
+    timings = "[timings]\nretry = 0.2\ncomeback = 3\nrefresh = 1\nsilence = 20\nanswer = 300"
+    keys = f'database = "{url}"\nhttps = {{ certificate = "web.pem", key = "web.key" }}\n{timings}'
     house = House(folder, coordinator_keys=keys, console=True)
     rows = list(csv.DictReader((folder / "bank.csv").read_text().splitlines()))
     values = ", ".join(f"('{row['ssn']}', '{row['job']}', {row['salary']})" for row in rows)
@@ -79,7 +81,7 @@ def with_postgres(folder: Path, postgres: Postgres) -> House:
     conf = folder / "bank.toml"
     query = f"SELECT ssn, job, salary FROM {schema}.customers"
     source = f'source = "{postgres.trusted}"\nquery = "{query}"'
-    conf.write_text(conf.read_text().replace('source = "bank.csv"', source))
+    write(conf, conf.read_text().replace('source = "bank.csv"', source))
     (folder / "bank.csv").unlink()
     return house
 
@@ -199,7 +201,7 @@ def interrupted_while_people_watch(house: House, server: Process, url: str, web:
                     with http.stream("GET", path, headers=accept) as answer:
                         lines = answer.iter_lines()
                         next(lines)
-                        begun.wait(60)
+                        begun.wait(180)
                         for _ in lines:
                             pass
                     ends.append("whole")
@@ -209,12 +211,12 @@ def interrupted_while_people_watch(house: House, server: Process, url: str, web:
             watching = [threading.Thread(target=follow) for _ in range(2)]
             for each in watching:
                 each.start()
-            begun.wait(60)
+            begun.wait(180)
             looking_on(server, url, held)
             for each in watching:
-                each.join(60)
+                each.join(180)
             assert ends == ["whole", "whole"]  # told that it is over, and not cut off
-            assert server.ended(60) == 0
+            assert server.ended() == 0
     finally:
         os.kill(bank.pid, signal.SIGCONT)
     return held
@@ -228,7 +230,7 @@ def looking_on(server: Process, url: str, session: str) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         page = browser.new_context(ignore_https_errors=True).new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(120_000)
         page.goto(f"{url}/console/sign-in")
         page.get_by_label("Name").fill("ana")
         page.get_by_label("Password").fill(PASSWORD)
@@ -237,7 +239,7 @@ def looking_on(server: Process, url: str, session: str) -> None:
         page.goto(f"{url}/console/sessions/{session}")
         page.get_by_text("negotiating", exact=False).first.wait_for()
         server.process.send_signal(signal.SIGINT)
-        assert server.process.wait(60) == 0
+        assert server.process.wait(180) == 0
         browser.close()
 
 

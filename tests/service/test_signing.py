@@ -160,8 +160,9 @@ def test_a_contract_that_contradicts_itself() -> None:
 
 
 def test_attempts_are_sessions_of_their_own() -> None:
-    second = SIGNED.next_attempt(NOW + 900)
+    second = draw_up(DEAL, KEYS, NOW + 900, attempt=2)
     assert (second.attempt, second.signatures, second.deal) == (2, {}, DEAL)
     assert second.nonce != SIGNED.nonce
-    with pytest.raises(ParameterError, match="allows 3 attempts, and all were made"):
-        second.next_attempt(NOW).next_attempt(NOW)
+    assert second.hash != SIGNED.hash
+    assert _told(_signed(second)) == []
+    assert _told(msgspec.structs.replace(second, signatures=SIGNED.signatures)) != []

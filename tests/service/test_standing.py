@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from masquerade.service.coordinator.standing import Standing, standings
 from masquerade.service.store import Session, Status, Store
-from service.stores import HandClock, assembling, furnish, new_release, published, queued, requested
+from service.stores import HandClock, agreed, assembling, furnish, new_release, published, queued, requested
 
 
 def test_many_sessions_are_told_apart(store: Store, clock: HandClock) -> None:
@@ -51,6 +51,24 @@ def test_what_waited_before_waits_no_longer(store: Store) -> None:
     assert standings(store, "ann", [held])[held.id] == Standing(missed=missed)
     relaxed = store.sessions.relax(held, {"attributes": ["age"]})
     assert standings(store, "ann", [relaxed])[relaxed.id] == Standing()
+
+
+def test_a_release_from_the_cache_is_told_as_such(store: Store) -> None:
+    furnish(store)
+    made = store.releases.of(published(store).id)
+    again = store.releases.publish_cached(agreed(store, requested(store, "ben")), made)
+    assert standings(store, "ben", [again])[again.id] == Standing(rows=100, cached=True)
+
+
+def test_what_was_agreed_is_told(store: Store) -> None:
+    furnish(store)
+    session = store.sessions.advance(requested(store), Status.NEGOTIATING)
+    terms = {"requirements": [{"model": "k-anonymity", "qid": ["age"], "k": 60}], "collaboration": {"m": 1}}
+    session = store.sessions.agree(session, "a" * 64, "b" * 64, {"deal": {"terms": terms}})
+    assert standings(store, "ann", [session])[session.id].agreed == (
+        "k-anonymity (k = 60) over age",
+        "all of it against any 1 colluding provider",
+    )
 
 
 def assembling_from(store: Store, session_id: str) -> Session:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from masquerade.service.control import Progress, SeenStep
 from masquerade.service.coordinator.watching import Watch
+from service.gates import Gate
 from service.stores import furnish, requested
 
 if TYPE_CHECKING:
@@ -31,12 +31,10 @@ def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(
 ) -> None:
     furnish(store)
     session = requested(store)
-    began, may_end = threading.Event(), threading.Event()
-    extend = store.events.extend
+    gate, extend = Gate(), store.events.extend
 
     def slowly(*args: Any) -> None:
-        began.set()
-        assert may_end.wait(30)
+        gate.hold()
         extend(*args)
 
     monkeypatch.setattr(store.events, "extend", slowly)
@@ -44,12 +42,12 @@ def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(
 
     async def cut_short_and_look_again() -> None:
         looking = asyncio.create_task(watch.until_one_fails(show_steps=True))
-        await asyncio.to_thread(began.wait, 30)
+        await gate.reached()
         looking.cancel()
-        asyncio.get_running_loop().call_later(0.1, may_end.set)
+        gate.open_soon()
         with pytest.raises(asyncio.CancelledError):
             await looking
-        await watch.until_settled(show_steps=True, at_most=30)
+        await watch.until_settled(show_steps=True, at_most=60)
 
     asyncio.run(cut_short_and_look_again())
     told = [event.data["round"] for event in store.events.after(session.id) if event.kind == "step"]

@@ -38,7 +38,7 @@ class Release:
     steps: tuple[Step, ...]
     group_sizes: Counts
     rows: int
-    dropped_rows: int
+    dropped_rows: int | None  # for missing cells; None where only those know it who read the tables
     dropped: tuple[str, ...]
     metrics: Mapping[str, float | None]
     attribute_losses: Mapping[str, float]  # what each generalised attribute lost: 0 nothing, 1 everything
@@ -47,11 +47,7 @@ class Release:
     # How many providers feed each group, where the requirement names them; groups are those of `group_sizes`.
     group_providers: Counts | None = None
     query_error: QueryError | None = None  # where groups are cut for the sake of queries
-
-    @property
-    def suppressed(self) -> int:
-        """How many kept rows are not in the release."""
-        return self.rows - self.dropped_rows - int(self.table.num_rows)
+    suppressed: int = 0  # kept rows that are not in the release
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -87,12 +83,14 @@ def publish(
     sensitive: Sequence[str] = (),
     missing: Missing = "drop",
     order: Order = "shuffle",
+    seed: int = 7,
     on_step: OnStep | None = None,
 ) -> Release:
     """Anonymise a table, and let nothing out that the independent check does not pass.
 
     The release holds the attributes of the schema, the class and the sensitive columns, in that order. Who provided
-    a record is checked with them, and released only where `sensitive` or the schema names that column.
+    a record is checked with them, and released only where `sensitive` or the schema names that column. `seed` draws
+    the random queries of the query error, and nothing else.
     """
     started = time.perf_counter()
     special = [algorithm.target] if algorithm.target is not None else []
@@ -119,7 +117,8 @@ def publish(
     comparison = _comparison(complete, outcome, algorithm.target)
     metrics = measure(comparison)
     losses = comparison.attribute_losses()
-    queries = query_error(comparison) if algorithm.name in _FOR_QUERIES and outcome.columns else None
+    asks = algorithm.name in _FOR_QUERIES and outcome.columns
+    queries = query_error(comparison, seed=seed) if asks else None
     measured = time.perf_counter()
     return Release(
         table=shuffled(cells) if order == "shuffle" else cells,
@@ -140,6 +139,7 @@ def publish(
         },
         group_providers=_providers_of_groups(complete, outcome, comparison, requirement),
         query_error=queries,
+        suppressed=comparison.suppressed,
     )
 
 

@@ -1,4 +1,4 @@
-"""`masquerade audit verify LOG`: prove that a party's audit log is whole."""
+"""`masquerade audit …`: prove that an audit log is whole, or go on where its end is lost; check a commitment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from masquerade.cli.output import Json, print_json, say
+from masquerade.cli.operator import By, operator
+from masquerade.cli.output import Json, print_json, say, say_plainly
 
 app = typer.Typer(help="A party's audit log.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -42,12 +43,14 @@ def verify(
 ) -> None:
     """Check every line of an audit log: its form, its number, its hash, and that it follows the line before it.
 
-    Exit code 0 when the log is whole, 1 when it is not; the first bad line is named. That its end was not cut off,
-    or all of it rewritten, shows only with --anchor or --certificate.
+    Exit code 0 when the log is whole, 1 when it is not; the first bad line is named. Where the log's head (audit.head)
+    is beside it, the log must go as far. That nobody has cut off its end on purpose, or rewritten all of it, shows only
+    with --anchor or --certificate.
 
     Example: masquerade audit verify audit.jsonl --certificate identity.pem
     """
     from masquerade.net.identity import party_of, read_pem
+    from masquerade.report.wording import counted
     from masquerade.service.audit_line import Anchor
     from masquerade.service.audit_verify import verify as verify_log
 
@@ -76,11 +79,109 @@ def verify(
         seals = (
             f"sealed up to record {found.sealed_up_to}"
             if certificates
-            else f"{found.seals} seals, not checked"
+            else f"{counted(found.seals, 'seal')}, not checked"
         )
         say(
-            f"whole: {found.records} records of party {found.party}, {found.sessions} sessions"
+            f"whole: {counted(found.records, 'record')} of party {found.party}, {counted(found.sessions, 'session')}"
             f" ({found.unfinished} unfinished), {seals}",
             f"last: {found.last}",
         )
     found.insist()
+
+
+@app.command("snapshot", short_help="Check a party's table against its contract.")
+def snapshot(
+    contract: Annotated[
+        Path, typer.Argument(metavar="CONTRACT", help="The contract's file.", show_default=False)
+    ],
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE", help="What the party shows: a file, or a database URL.", show_default=False
+        ),
+    ],
+    party: Annotated[
+        str, typer.Option("--party", metavar="NAME", help="Whose table it is.", show_default=False)
+    ],
+    key: Annotated[
+        Path,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            help="Its key, of `party snapshot-key`: of the table, or of one column.",
+            show_default=False,
+        ),
+    ],
+    query: Annotated[
+        str, typer.Option("--query", metavar="SQL", help="With a database URL.", show_default=False)
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Say whether a table, or one column of it, is the one that a party has committed to in a contract.
+
+    Exit code 0 when it is, 1 when it is not: a cell, a row or the rows' order differs, or the key is another's. For the
+    auditor of a dispute, who is given all of this and needs nothing else.
+
+    Example: masquerade audit snapshot contract.json patients.csv --party clinic --key patients.key
+    """
+    from masquerade.errors import AnswerIsNo
+    from masquerade.service.signing import read_contract
+    from masquerade.service.snapshot_key import fits, provision_of, read_key
+
+    signed, opened = read_contract(contract), read_key(key)
+    provision = provision_of(signed, party)
+    same = fits(opened, signed, party, opened.table(table, query or None))
+    what = f"column {opened.column}" if opened.column is not None else "the table"
+    if json:
+        print_json(
+            {
+                "same": same,
+                "contract": signed.hash.hex(),
+                "party": party,
+                "dataset": provision.dataset,
+                "snapshot": provision.snapshot,
+                "column": opened.column,
+            }
+        )
+    elif same:
+        say_plainly(
+            f"{what} is the one that {party} committed to: {provision.dataset}, snapshot {provision.snapshot}",
+            f"contract: {signed.hash.hex()}",
+        )
+    if not same:
+        other = opened.snapshot != provision.snapshot
+        why = "the key is another snapshot's" if other else "a cell, a row or the rows' order differs"
+        raise AnswerIsNo(f"{table}: {what} is not the one that {party} committed to in the contract: {why}")
+
+
+@app.command("forget", short_help="Go on with a log whose end is lost.")
+def forget(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="The audit log.", show_default=False)],
+    identity: Annotated[
+        Path,
+        typer.Option(
+            "--identity",
+            metavar="FOLDER",
+            help="The identity of whoever the log is of.",
+            show_default=False,
+        ),
+    ],
+    by: By = "",
+    json: Json = False,
+) -> None:
+    """Go on with an audit log that was emptied, removed or cut short, when there is no backup to restore.
+
+    Nothing is hidden by it: a record tells how far the log went, how much is left, and who said so. Do it while nothing
+    runs on the log.
+
+    Example: masquerade audit forget state/audit.jsonl --identity identity
+    """
+    from masquerade.net.identity import Identity
+    from masquerade.service.audit import AuditLog
+
+    with AuditLog(log, Identity.load(identity), forget=operator(by)) as opened:
+        last = opened.anchor()
+    if json:
+        print_json({"log": str(log), "forgotten": True, "last": str(last)})
+    else:
+        say(f"{log}: goes on without what is lost, and says so in its record {last.number}")

@@ -17,7 +17,7 @@ from masquerade.errors import ParameterError, hint
 
 def bench(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The experiment.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="The experiment.", show_default=False)
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,

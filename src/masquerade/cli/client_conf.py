@@ -94,7 +94,10 @@ class Teller:
         elif event.kind == "approval":
             shown.stage(f"negotiating: a person at {data.get('party')} has to approve it")
         elif event.kind == "problem":
-            shown.stage(f"{data.get('party')}: {data.get('text')}")
+            text = str(data.get("text")).removeprefix(f"party {data.get('party')}: ")
+            shown.stage(f"{data.get('party')}: {text}")
+        elif event.kind == "contract" and isinstance(data.get("requirements"), list):
+            shown.stage(one_line(f"agreed: {'; '.join(map(str, data['requirements']))}"))
 
 
 def _doing(party: object) -> str:
@@ -112,18 +115,17 @@ def guarded(kind: Mapping[str, Any]) -> str:
     return f"against {whom}, third party {kind.get('third_party')}"
 
 
-def insist(session: Session, conf: Path | None) -> None:
+def insist(session: Session, conf: Path | None, *, decides: bool = True) -> None:
     """AnswerIsNo with every reason when a session ended without a release, or waits for its client's word.
 
-    SessionFailed, a PeerError, when a party is the reason.
+    SessionFailed, a PeerError, when a party is the reason. `decides`: whoever reads it may say that word.
     """
     from masquerade.library.client_results import unless_failed
 
     if session.status == "awaiting_client":
-        words = "; ".join(f"{what}: {command}" for what, command in _decisions(session, conf))
-        raise AnswerIsNo(
-            f"session {session.id}: {_missed(session)}; nothing is published before you decide; {words}"
-        )
+        words = [f"{what}: {command}" for what, command in (_decisions(session, conf) if decides else ())]
+        told = "; ".join([f"session {session.id}: {_missed(session)}", _waits(session, decides), *words])
+        raise AnswerIsNo(told, *map(one_line, session.reasons))
     unless_failed(session)
     if session.problems:
         raise AnswerIsNo(*map(one_line, session.problems))
@@ -140,17 +142,21 @@ def _missed(session: Session) -> str:
     return f"the classification error is {missed.error:.4g}, and {wished}"
 
 
+def _waits(session: Session, decides: bool) -> str:
+    return f"nothing is published before {'you decide' if decides else f'{session.client} decides'}"
+
+
 def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
     """What can be decided, each with its command, to be typed as it stands."""
     choices = [("take it as it is", "accept"), ("do without it", "withdraw")]
     if session.missed is not None and session.missed.error is not None:
         enough = math.ceil(session.missed.error * 100) / 100
-        choices.insert(1, ("ask again for less", f"relax --most-error {enough:g}"))
+        choices.insert(1, ("be content with less", f"relax --most-error {enough:g}"))
     return [(what, again(f"decide SESSION {word}", session.id, conf)) for what, word in choices]
 
 
-def lines_of(session: Session, conf: Path | None = None) -> list[str]:
-    """A few lines about a session, for a person: how it stands, and what it waits for."""
+def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True) -> list[str]:
+    """A few lines about a session, for a person: how it stands, and what it waits for; `decides` as in `insist`."""
     told = [f"session {session.id}: {session.status}"]
     told += [
         f"  purpose: {session.purpose}",
@@ -162,14 +168,16 @@ def lines_of(session: Session, conf: Path | None = None) -> list[str]:
         m = session.request.get("m")
         wished = {**session.request, "m": USUAL_M if m is None else m}
         told.append(f"  to be published together, at least {guarded(wished)}")
+    if session.agreed:
+        told.append(f"  agreed: {'; '.join(session.agreed)}")
     if session.attempts:
         told.append(f"  attempt {session.attempts} of {session.attempt_limit}")
     if session.rows is not None:
-        told.append(f"  {session.rows:,} rows")
+        told.append(f"  {session.rows:,} rows{', made for the same terms before' if session.cached else ''}")
     if session.approvals:
         told.append(f"  waits for the approval of a person at {', '.join(session.approvals)}")
     if session.status == "awaiting_client":
-        told.append(f"  {_missed(session)}; nothing is published before you decide")
-        told += [f"  {what}: {command}" for what, command in _decisions(session, conf)]
+        told.append(f"  {_missed(session)}; {_waits(session, decides)}")
+        told += [f"  {what}: {command}" for what, command in (_decisions(session, conf) if decides else ())]
     reasons = session.reasons or ((session.cause,) if session.cause else ())
     return [one_line(line) for line in (*told, *(f"  {reason}" for reason in reasons))]

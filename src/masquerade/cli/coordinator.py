@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -242,12 +242,19 @@ def role(
 def _accounts(conf: Path) -> Iterator[tuple[Store, Accounts]]:
     """The store of a coordinator, which may be running meanwhile."""
     from masquerade.service.accounts import Accounts
+    from masquerade.service.audit import AuditLog
     from masquerade.service.coordinator.settings import Settings, open_store
+    from masquerade.service.witness import Witness
 
     settings = Settings.load(conf)
     settings.make_state()
-    with open_store(settings) as store:
-        yield store, Accounts(store)
+    with ExitStack() as opened:
+        store = opened.enter_context(open_store(settings))
+
+        def enter(event: str, fields: Mapping[str, Any]) -> None:
+            opened.enter_context(AuditLog(settings.audit, settings.identity)).append(event, fields)
+
+        yield store, Accounts(store, witness=Witness(None, enter, "command line"))
 
 
 def _password(from_stdin: bool) -> str:

@@ -52,8 +52,8 @@ def decide(
 ) -> None:
     """Decide on a session that awaits its client: its release was made, and misses the quality you wished for.
 
-    accept publishes it as it is; relax asks the parties again, for less; withdraw does without it. Nothing is
-    published, and nothing charged, before.
+    accept publishes it as it is; relax asks the parties again, for less, and where only the error is another publishes
+    it if that is met; withdraw does without it. Nothing is published, and nothing charged, before.
 
     Example: masquerade decide 5f2c0e… relax --most-error 0.3
     """
@@ -76,7 +76,7 @@ def decide(
         print_json(decided.content())
         return
     say(*lines_of(decided, conf))
-    if decision is Decision.ACCEPT:
+    if decided.published:
         say(f"take it: {again('download SESSION', session, conf)}")
     elif decision is Decision.RELAX:
         say(f"watch it: {again('sessions SESSION --watch', session, conf)}")

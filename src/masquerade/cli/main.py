@@ -31,7 +31,7 @@ from masquerade.cli import (
     verify,
 )
 from masquerade.cli.process import prepare, stopped_by
-from masquerade.errors import BadInput, Bug, MasqueradeError, shown
+from masquerade.errors import BadInput, Bug, MasqueradeError, one_line, shown
 
 _INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
 
@@ -143,5 +143,5 @@ def complain(*problems: str) -> None:
     if sys.stderr is None:  # closed by whoever started us
         return
     for problem in problems:
-        line = " ".join(problem.splitlines())
+        line = one_line(" ".join(problem.splitlines()))  # it may hold words of others
         print(f"error: {line}", file=sys.stderr)  # noqa: T201 # the place where errors are printed

@@ -42,8 +42,10 @@ def describe(made: Mashup) -> list[str]:
     release = made.release
     sent = ", ".join(f"{name} {count:,} bytes" for name, count in made.bytes_sent.items())
     suppressed = f", {release.suppressed:,} suppressed" if release.suppressed else ""
+    dropped = ", ".join(f"{name} {count:,}" for name, count in made.dropped_rows.items() if count)
     return [
         f"{release.rows:,} {_whose(release)}; released in {release.group_sizes.size:,} groups{suppressed}",
+        *([f"rows dropped for missing cells: {dropped}"] if dropped else []),
         *written_lines(release, made.table, made.report),
         f"transcripts: {made.transcripts}",
         seconds_line(release),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
 import time
@@ -13,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.errors import ParameterError
+from masquerade.data.as_json import as_json
+from masquerade.errors import ParameterError, one_line
 
 if TYPE_CHECKING:
     from masquerade.anonymize.outcome import Step
@@ -37,19 +36,14 @@ def say(*lines: str) -> None:
         raise ParameterError(f"standard output: cannot be written: {error.strerror}") from None
 
 
+def say_plainly(*lines: str) -> None:
+    """Lines with words of others: each stays one line, and nothing in it moves the cursor of a terminal."""
+    say(*map(one_line, lines))
+
+
 def print_json(summary: Mapping[str, Any]) -> None:
     """One JSON object in ASCII, which every pipe carries; what JSON cannot say (infinities) is null."""
-    say(json.dumps(_plain(summary), allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    say(as_json(summary))
 
 
 class Progress:

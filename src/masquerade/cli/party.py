@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.output import Json, print_json, say
+from masquerade.cli.operator import By, operator
+from masquerade.cli.output import Json, print_json, say, say_plainly
+from masquerade.cli.snapshot_key import snapshot_key
 
 if TYPE_CHECKING:
     from masquerade.protocol.contract import Collaboration
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from masquerade.service.signing import SignedContract
 
 app = typer.Typer(help="A party's node.", no_args_is_help=True, rich_markup_mode=None)
+app.command("snapshot-key", short_help="What an auditor needs to check a table.")(snapshot_key)
 
 Conf = Annotated[
     Path, typer.Argument(metavar="CONF", help="The node's configuration (TOML).", show_default=False)
@@ -77,7 +80,7 @@ def card(conf: Conf, json: Json = False) -> None:
     """
     import msgspec
 
-    from masquerade.service.node.node import open_datasets
+    from masquerade.service.node.opening import open_datasets
     from masquerade.service.node.settings import read_settings
     from masquerade.service.node.state import State
 
@@ -91,8 +94,8 @@ def card(conf: Conf, json: Json = False) -> None:
     for each in datasets:
         told = each.card
         who = "everybody" if each.public else ", ".join(each.users) or "nobody"
-        say(
-            f"{told.dataset}: {told.records or 'not told how many'} records at most, identified by {told.identifier}",
+        say_plainly(
+            f"{told.dataset}: {_records(told.records)}, identified by {told.identifier}",
             f"  may be asked by {who}, for {', '.join(each.purposes) or 'nothing'}; {each.sessions} sessions at once",
             f"  snapshot {told.snapshot}",
         )
@@ -101,7 +104,11 @@ def card(conf: Conf, json: Json = False) -> None:
         for column in told.columns:
             tree = column.taxonomy
             height = f", taxonomy of height {tree.height} below {tree.root or 'a root'}" if tree else ""
-            say(f"  {column.name}: {column.kind}, {column.role}{height}")
+            say_plainly(f"  {column.name}: {column.kind}, {column.role}{height}")
+
+
+def _records(count: int | None) -> str:
+    return "number of records not told" if count is None else f"{count:,} records at most"
 
 
 @app.command("preview", short_help="What a contract lets leave this machine.")
@@ -110,7 +117,7 @@ def preview(
     contract: Annotated[
         str,
         typer.Argument(
-            metavar="[CONTRACT]", help="A file, or the name of a deal that waits.", show_default=False
+            metavar="CONTRACT", help="A file, or the name of a deal that waits.", show_default=False
         ),
     ] = "",
     json: Json = False,
@@ -132,20 +139,21 @@ def preview(
     signed = _found(settings, contract)
     provision = signed.deal.terms.provision(settings.name)
     dataset = settings.datasets.get(provision.dataset) if provision is not None else None
-    made = previewed(signed, settings.name, dataset.schema if dataset is not None else None)
+    schema = dataset.schema if dataset is not None else None
+    made = previewed(signed, settings.name, schema, trust=settings.trust, own=settings.identity)
     if json:
         print_json(made.content())
     else:
-        say(*described(made))
+        say_plainly(*described(made))
 
 
 @app.command("approve", short_help="Let a contract that waits be signed.")
-def approve(conf: Conf, deal: DealName, json: Json = False) -> None:
+def approve(conf: Conf, deal: DealName, by: By = "", json: Json = False) -> None:
     """Approve a deal: the node signs its contract when the coordinator asks next. Look at the preview first.
 
     Example: masquerade party approve bank.toml 3f9a
     """
-    _decide(conf, deal, None, json)
+    _decide(conf, deal, None, by, json)
 
 
 @app.command("refuse", short_help="Refuse a contract that waits.")
@@ -155,13 +163,14 @@ def refuse(
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="What the asker is told.", show_default=False)
     ] = "",
+    by: By = "",
     json: Json = False,
 ) -> None:
     """Refuse a deal: the node says so, with the reason, when the coordinator asks next.
 
     Example: masquerade party refuse bank.toml 3f9a --reason "ask the data office first"
     """
-    _decide(conf, deal, reason, json)
+    _decide(conf, deal, reason, by, json)
 
 
 @app.command("ledger", short_help="What was released from which snapshot.")
@@ -200,7 +209,7 @@ def ledger(
         return
     for each in records:
         moment = datetime.fromtimestamp(each.time, UTC)
-        say(
+        say_plainly(
             f"{moment:%Y-%m-%d %H:%M:%S} UTC  {each.dataset} {each.snapshot[:12]}  "
             f"{', '.join(each.columns)}  for {', '.join(each.recipients)}  with {', '.join(each.parties)}",
             *(f"  {part}" for part in each.parts),
@@ -265,7 +274,7 @@ def _list_waiting(settings: Settings, json: bool) -> None:
         print_json({"party": settings.name, "waiting": rows})
         return
     for row in rows:
-        say(
+        say_plainly(
             f"{row['deal'][:12]}  {row['user']}, for {row['purpose']}: {', '.join(row['columns'])}"
             f"  (parties {', '.join(row['parties'])})"
         )
@@ -278,20 +287,17 @@ def _found(settings: Settings, word: str) -> SignedContract:
     from masquerade.errors import ParameterError
     from masquerade.service.node.approvals import Approvals
     from masquerade.service.node.state import State
-    from masquerade.service.signing import SignedContract
+    from masquerade.service.signing import read_contract
 
     path = Path(word)
     if path.is_file():
-        try:
-            return SignedContract.read(path.read_bytes())
-        except ParameterError as error:
-            raise ParameterError(f"{path}: {error}") from None
+        return read_contract(path)
     if path.suffix or len(path.parts) > 1:  # no deal is called that
         raise ParameterError(f"{path}: there is no such file")
     return Approvals(State(settings.state)).find(word).contract
 
 
-def _decide(conf: Path, word: str, reason: str | None, json: bool) -> None:
+def _decide(conf: Path, word: str, reason: str | None, by: str, json: bool) -> None:
     """What a person says goes into the audit log before it counts."""
     import time
 
@@ -307,9 +313,9 @@ def _decide(conf: Path, word: str, reason: str | None, json: bool) -> None:
     before = approvals.decided(deal)
     with AuditLog(state.audit, settings.identity) as audit:
         if reason is None:
-            audit.append("approval", {"deal": deal})
+            audit.append("approval", {"deal": deal, **operator(by)})
         else:
-            audit.append("disapproval", {"deal": deal, "reason": reason})
+            audit.append("disapproval", {"deal": deal, "reason": reason, **operator(by)})
     now = int(time.time())
     if reason is None:
         approvals.approve(deal, now)

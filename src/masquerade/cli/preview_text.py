@@ -13,6 +13,7 @@ def described(made: Preview) -> list[str]:
         f"contract {made.contract}, attempt {made.attempt} of {made.attempts}, "
         f"{'expired' if made.expired else 'valid until'} {made.expiry}",
         f"signed by: {', '.join(made.signed_by) or 'nobody yet'}",
+        *(f"the signature of {name} does not count: {why}" for name, why in made.not_signed_by.items()),
         f"asked by {made.user}, for {made.purpose}; the release goes to {', '.join(made.recipients)}",
         f"parties: {', '.join(made.parties)}; from {made.dataset}, snapshot {made.snapshot}",
         "",

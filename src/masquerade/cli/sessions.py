@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def sessions(
     session: Annotated[
         str | None,
-        typer.Argument(metavar="[SESSION]", help="One session; without it the newest.", show_default=False),
+        typer.Argument(metavar="SESSION", help="One session; without it the newest.", show_default=False),
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow the session until it ends.")] = False,
     status: Annotated[
@@ -51,12 +51,13 @@ def sessions(
         if watch and not one.final:
             with progress() as shown:
                 one = wait_for(client, session, shown, conf)
+        decides = one.status != "awaiting_client" or one.client == client.me().name
         if json:
             print_json(one.content())
         else:
-            say(*lines_of(one, conf))
+            say(*lines_of(one, conf, decides=decides))
         if watch:
-            insist(one, conf)
+            insist(one, conf, decides=decides)
 
 
 def table_of(found: Sequence[Session]) -> list[str]:

@@ -12,6 +12,7 @@ from masquerade.console.frame import View, page, problem_place
 from masquerade.console.wording import number, short
 from masquerade.errors import ParameterError
 from masquerade.service.accounts import require
+from masquerade.service.audit_head import head_path
 from masquerade.service.audit_verify import Verification, verify
 from masquerade.service.store import Role, User
 
@@ -78,7 +79,7 @@ class _Checked:
     def _verified(self, admin: User) -> Verification:
         require(admin, Role.ADMIN)
         settings = self._view.coordinator.settings
-        if not settings.audit.exists():
+        if not settings.audit.exists() and not head_path(settings.audit).exists():
             raise ParameterError("there is no audit log yet")
         return verify(settings.audit, certificates=[settings.identity.certificate])
 

@@ -5,7 +5,7 @@ Texts and attributes are set as values and never parsed, so that what others wro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -37,10 +37,28 @@ def link(text: str, target: str, look: str = "", **attributes: Any) -> TextEleme
 
 
 def button(text: str, pressed: Callable[[], Any], look: str = "", **attributes: Any) -> TextElement:
-    """A button."""
+    """A button. While what it does is under way, another press does nothing."""
     made = tag("button", text, look, type="button", **attributes)
-    made.on("click", lambda _event: pressed(), js_handler=_PRESSED)
+    made.on("click", _one_at_a_time(pressed), js_handler=_PRESSED)
     return made
+
+
+def _one_at_a_time(pressed: Callable[[], Any]) -> Callable[[object], Awaitable[None]]:
+    under_way = False
+
+    async def press(_event: object) -> None:
+        nonlocal under_way
+        if under_way:
+            return
+        under_way = True
+        try:
+            doing = pressed()
+            if isinstance(doing, Awaitable):
+                await doing
+        finally:
+            under_way = False
+
+    return press
 
 
 def text_field(

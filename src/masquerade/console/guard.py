@@ -12,6 +12,9 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from masquerade.service.api.headers import SECURE
+from masquerade.service.witness import address
+
 PREFIX = "/console"
 CONSOLE = "masquerade.console"  # where a request's scope has the console
 HEADERS = "masquerade.console.headers"  # where it has headers that its answer alone has
@@ -60,6 +63,7 @@ class Guard:
             await _refuse(scope, send)
         else:
             scope[CONSOLE] = self._console
+            address.set(scope["client"][0] if scope.get("client") else None)
             await self._app(scope, receive, _with_headers(scope, send) if scope["type"] == "http" else send)
 
 
@@ -92,6 +96,8 @@ def _with_headers(scope: Scope, send: Send) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in {**_USUAL, **scope.get(HEADERS, {})}.items():
                 headers[name] = value  # the API's own headers would let no page load anything
+            if scope.get("scheme") == "https":
+                headers["Strict-Transport-Security"] = SECURE
             if scope["path"].startswith(_PARTS) and message["status"] == 200:
                 headers["Cache-Control"] = _FOREVER
         await send(message)

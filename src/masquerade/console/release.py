@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from masquerade.console.elements import facts, link, table, tag
 from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
-from masquerade.console.wording import moment, money, number, short
+from masquerade.console.wording import moment, money, number, share, short
+from masquerade.report.wording import FIGURES, METRICS
 from masquerade.service.store import Release
 
 
@@ -29,6 +31,7 @@ async def release_page(view: View) -> None:
             ("Rows", number(release.rows)),
             ("Groups", number(summary.get("groups"))),
             ("Suppressed rows", number(summary.get("suppressed") or 0)),
+            *_error(summary.get("quality") or {}),
             ("Cost", money(int(cost.get("total") or 0))),
         ],
         "figures",
@@ -60,6 +63,11 @@ def _verdict(held: bool) -> str:
     return "A requirement does not hold."
 
 
+def _error(quality: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How often a decision tree that learnt from the release is wrong, where there is a class."""
+    return [("Classification error", share(quality["error"]))] if quality.get("error") is not None else []
+
+
 def _draw_requirements(requirements: list[Mapping[str, Any]]) -> None:
     with tag("section"):
         tag("h2", "Requirements")
@@ -71,13 +79,20 @@ def _draw_requirements(requirements: list[Mapping[str, Any]]) -> None:
                     each.get("model", "?"),
                     ", ".join(each.get("qid") or ()),
                     _parameters(each),
-                    number(each.get("value")),
+                    partial(_worst, each),
                     "yes" if each.get("holds") else "no",
                 ]
                 for each in requirements
             ],
             numbers=(3,),
         )
+
+
+def _worst(entry: Mapping[str, Any]) -> None:
+    """The worst group's figure, and what it counts: records, values, providers, …"""
+    with tag("div"):
+        tag("div", number(entry.get("value")))
+        tag("div", FIGURES.get(str(entry.get("model")), ""), "quiet small")
 
 
 def _parameters(entry: Mapping[str, Any]) -> str:
@@ -127,8 +142,8 @@ def _draw_metrics(summary: Mapping[str, Any]) -> None:
     if metrics:
         with tag("section"):
             tag("h2", "What was kept")
-            rows = [[name.replace("_", " "), number(value)] for name, value in metrics]
-            table("Metrics of the release", ["Metric", "Value"], rows, numbers=(1,))
+            rows = [[name.replace("_", " "), number(value), METRICS.get(name, "")] for name, value in metrics]
+            table("Metrics of the release", ["Metric", "Value", "Meaning"], rows, numbers=(1,))
 
 
 def _draw_cost(cost: Mapping[str, Any]) -> None:

@@ -40,6 +40,7 @@ class _Form:
         self._found = found
         self._draft = Draft(columns_of(found))
         self._changes = 0
+        self._sent = False
 
     async def draw(self) -> None:
         """Everything, top to bottom."""
@@ -235,6 +236,8 @@ class _Form:
             self._view.say(f"{len(problems)} to mend" if problems else "This can be sent")
 
     async def _send(self) -> None:
+        if self._sent:
+            return
         if self._draft.problems():
             self._problems.clear()
             with self._problems:
@@ -243,6 +246,7 @@ class _Form:
         asked = self._view.ask(self._view.coordinator.ask, self._draft.content())
         made = await self._view.trying(asked, self._problems)
         if made is not None:
+            self._sent = True  # the page is about to go: who presses once more does not ask twice
             ui.navigate.to(f"/sessions/{made.id}")
 
 

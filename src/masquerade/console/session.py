@@ -37,6 +37,7 @@ async def session_page(view: View) -> None:
     """The page; it looks for what is new by itself."""
     shown = _Shown(view, view.parameters["session_id"])
     await shown.load()
+    ui.page_title(f"Session {short(shown.session.id)} · Masquerade")
     shown.draw()
     ui.timer(_EVERY, shown.refresh)
 
@@ -175,7 +176,7 @@ class _Shown:
                 *kind_facts(session),
                 ("Parties", ", ".join(session.providers)),
                 ("Recipients", ", ".join(session.recipients) or session.client),
-                ("Attempt", f"{session.attempts} of {session.attempt_limit}"),
+                ("Attempt", _attempt(session)),
                 ("Started", moment(session.started)),
                 (
                     "Finished" if session.status.final else "Waits at most until",
@@ -207,10 +208,10 @@ class _Shown:
                     "Or relax: largest classification error",
                     "",
                     self._relax_to,
-                    hint="Empty: any. The parties are asked anew",
+                    hint="Empty: any. A table that meets it is published",
                     inputmode="decimal",
                 )
-            button("Relax and ask again", self._relax)
+            button("Relax", self._relax)
 
     # --- actions ---
 
@@ -232,3 +233,10 @@ class _Shown:
     async def _done(self, doing: Awaitable[Session | None]) -> None:
         if await doing is not None:
             await self.refresh()
+
+
+def _attempt(session: Session) -> str:
+    """Which attempt it is; a table that was kept for the same terms took none."""
+    if session.status is Status.PUBLISHED and not session.attempts:
+        return "none: the release was there already"
+    return f"{session.attempts} of {session.attempt_limit}"

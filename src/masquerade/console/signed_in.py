@@ -39,8 +39,7 @@ class Browsers:
 
     def sign_in(self, name: str, password: str) -> str:
         """The cookie for a browser; NotAllowed when name or password is wrong or the account is locked."""
-        user = self._accounts.sign_in(name, password)
-        token, _described = self._accounts.create_token(user, SIGN_IN, LONGEST)
+        _user, token, _made = self._accounts.sign_in_for_token(name, password, SIGN_IN, LONGEST)
         return self._box.encrypt(token.encode("ascii")).decode("ascii")
 
     def sign_out(self, cookie: str | None) -> None:
@@ -49,7 +48,7 @@ class Browsers:
             described, user = self._known(cookie)
         except SignedOut:
             return
-        self._accounts.revoke(user, described.id)
+        self._accounts.revoke(user, described.id, for_sign_out=True)
 
     def user(self, cookie: str | None, *, acting: bool = True) -> User:
         """Who is signed in, as the account is now; SignedOut when nobody is.

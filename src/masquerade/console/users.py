@@ -134,4 +134,4 @@ class _Users:
     def _allowed(self, admin: User) -> Accounts:
         """The accounts, for whoever is an admin at this moment."""
         require(admin, Role.ADMIN)
-        return self._view.coordinator.accounts
+        return self._view.coordinator.accounts.by(admin.name)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from masquerade.report.wording import figure
 from masquerade.service.request import read_request
 from masquerade.service.store.states import Status
 
@@ -106,10 +107,10 @@ def size(count: float) -> str:
 
 
 def number(value: Any) -> str:
-    """A figure of a summary: whole numbers with their thousands apart, others in a few digits."""
+    """A figure of a summary, as the report writes it."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "–" if value is None else str(value)
-    return f"{value:,}".replace(",", " ") if isinstance(value, int) else f"{value:.4g}"
+    return figure(value)
 
 
 def share(written: Any) -> str:

@@ -267,9 +267,3 @@ def to_bits(numbers: Sequence[int] | NDArray[np.integer], width: int) -> Bits:
     data = b"".join((int(each) & mask).to_bytes(n_bytes, "little") for each in numbers)
     rows = np.frombuffer(data, np.uint8).reshape(len(numbers), n_bytes)
     return np.ascontiguousarray(np.unpackbits(rows, axis=1, bitorder="little")[:, :width].T)
-
-
-def from_bits(bits: Bits) -> list[int]:
-    """Words as whole numbers, none negative."""
-    rows = np.packbits(bits.T, axis=1, bitorder="little")
-    return [int.from_bytes(row.tobytes(), "little") for row in rows]

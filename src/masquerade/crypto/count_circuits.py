@@ -76,16 +76,6 @@ def both() -> Circuit:
 
 
 @lru_cache(maxsize=64)
-def row_at_least(columns: int, width: int, k: int, together: int = 1) -> Circuit:
-    """k-anonymity over a row's cells: each is 0 or at least k. About 3·w ANDs a cell."""
-    build, cells = _row(columns, width, together)
-    good = [words.is_zero(build, cell) ^ 1 for cell in cells]  # not empty …
-    few = [_below(build, cell, k) for cell in cells]
-    build.output("good", [build.all_of([build.both(a, b) ^ 1 for a, b in zip(good, few, strict=True)])])
-    return build.build()
-
-
-@lru_cache(maxsize=64)
 def row_distinct(columns: int, width: int, least: int, together: int = 1) -> Circuit:
     """Distinct ℓ-diversity: at least so many cells are not empty, or all are. About 2·w ANDs a cell."""
     build, cells = _row(columns, width, together)

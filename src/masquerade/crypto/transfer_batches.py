@@ -2,7 +2,7 @@
 
 | kind | sender has | receiver has | extra message from the sender |
 |---|---|---|---|
-| random | two random blocks | the chosen one | none |
+| random | two random blocks, or bits | the chosen one | none |
 | correlated, XOR | x | x ⊕ r·Δ | 16 bytes a transfer |
 | correlated, ring | x | x + r·Δ | one element a transfer |
 | chosen | m₀, m₁ | m_r | both, masked |
@@ -72,6 +72,11 @@ class SentBatch(_Batch):
         self._use()
         return self._pads(2)
 
+    def random_bits(self) -> tuple[Bits, Bits]:
+        """Two random bits a transfer; the receiver has one of them."""
+        zeros, ones = self.random()
+        return _lowest_bits(zeros), _lowest_bits(ones)
+
     def correlate_xor(self, delta: Blocks) -> tuple[Blocks, bytes]:
         """Blocks x, and the message that gives the receiver x ⊕ r·Δ. One Δ for all, or one for each."""
         deltas = np.broadcast_to(delta, (len(self), 2))
@@ -129,6 +134,10 @@ class ReceivedBatch(_Batch):
         self._use()
         return self._pads(2)
 
+    def random_bits(self) -> Bits:
+        """The chosen of the sender's two random bits."""
+        return _lowest_bits(self.random())
+
     def correlated_xor(self, message: bytes) -> Blocks:
         """x ⊕ r·Δ for the sender's x and Δ."""
         changes = blocks_from_bytes(message, len(self))
@@ -168,3 +177,7 @@ def _elements(ring: Ring, pads: Elements, shape: tuple[int, ...]) -> Elements:
 
 def _raw(pads: Elements, size: int) -> Bytes:
     return np.ascontiguousarray(pads).view(np.uint8)[:, :size]
+
+
+def _lowest_bits(blocks: Blocks) -> Bits:
+    return (blocks[:, 0] & np.uint64(1)).astype(np.uint8)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import time
+import weakref
 from collections.abc import Container, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,7 @@ _BOM = codecs.BOM_UTF8
 _BLOCK = 2 << 20  # bytes that Arrow parses at once; a small file has several blocks, too, for several threads
 _SMALL_BLOCK, _BLOCKS = 1 << 18, 8
 _LARGEST_BLOCK = 2**31 - 1
+_LETS_GO_WITHIN = 10.0  # seconds; it takes microseconds where nobody else needs the processor
 
 
 def read_csv(
@@ -122,7 +125,6 @@ def _parse(
     text: bytes, start: int, names: list[str], types: dict[str, pa.DataType], separator: str
 ) -> pa.Table | None:
     """The asked columns by Arrow's parser; None when it finds something wrong, however it words it."""
-    guard = _Guard()
     body = pa.py_buffer(text).slice(start)
     quoted = text.find(b'"', start) >= 0
     if quoted:
@@ -131,6 +133,8 @@ def _parse(
         body = pa.py_buffer(text[start:] + b"\n\0" + separator.encode() * len(names))
     block = min(max(body.size // _BLOCKS, _SMALL_BLOCK), _BLOCK)
     while True:
+        guard = _Guard()
+        seen, guards = guard.seen, weakref.ref(guard)
         try:
             table = pyarrow.csv.read_csv(
                 pa.BufferReader(body),
@@ -147,21 +151,36 @@ def _parse(
                 return None
             block = min(block * 16, _LARGEST_BLOCK)  # a row was larger than a block
             continue
-        if quoted and not guard.last_row_seen:
+        finally:
+            del guard
+            _let_go(guards)
+        if quoted and not seen:
             return None
         return table.select(list(types)).unify_dictionaries()
 
 
 class _Guard:
-    """Sees every row with a wrong number of fields; only the row that we put at the end may be one."""
+    """Sees every row with a wrong number of fields; only the row that we put at the end may be one, and is `seen`."""
 
-    last_row_seen = False
+    def __init__(self) -> None:
+        self.seen: list[bool] = []
 
     def __call__(self, row: Any) -> str:
         if not row.text.startswith("\0"):
             return "error"
-        self.last_row_seen = True
+        self.seen.append(True)
         return "skip"
+
+
+def _let_go(guards: weakref.ref[_Guard]) -> None:
+    """Wait until Arrow has let go of what it was given, its guard the last of it.
+
+    It does so in a thread of its own, a moment after it has answered: an interpreter that ends in that moment, as after
+    a mistake in a small file, would be aborted by it.
+    """
+    patience = time.monotonic() + _LETS_GO_WITHIN
+    while guards() is not None and time.monotonic() < patience:
+        time.sleep(0.0001)
 
 
 def _parse_slowly(

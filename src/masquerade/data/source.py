@@ -26,15 +26,6 @@ class Source:
     origin: Origin
 
 
-class _Every:
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
-EVERY_COLUMN: Container[str] = _Every()
-"""For `coded`: every column of text as a dictionary of its distinct cells, whatever the columns are."""
-
-
 def read_source(
     source: str,
     base: Path,

@@ -16,6 +16,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from masquerade.data.durable import sync_folder
 from masquerade.data.encode import is_text, texts
 from masquerade.data.read_csv import check_separator
 from masquerade.data.source import CSV_SUFFIXES, PARQUET_SUFFIXES
@@ -162,7 +163,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except (OSError, UnicodeError) as error:
         raise _unwritable(path, error) from None
     finally:
@@ -184,12 +185,3 @@ def _check_folder(path: Path) -> None:
 def _unwritable(path: Path, error: Exception) -> ParameterError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else error
     return ParameterError(f"{path}: cannot be written: {reason}")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last through a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

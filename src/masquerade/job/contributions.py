@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from masquerade.anonymize.datafly import Datafly
-from masquerade.anonymize.mondrian import Mondrian
 from masquerade.errors import hint
+from masquerade.job.kind import MASHUP, PROVIDERS, is_kind_known
 from masquerade.job.plan import Plan
 from masquerade.job.providers import Headers, check_providers, contract_of_providers
-from masquerade.job.requirements import FOR_PROVIDERS
+from masquerade.job.requirements import FOR_PROVIDERS, entry_of
 from masquerade.net.identity import check_name
 from masquerade.protocol.contract import (
     Contract,
@@ -21,13 +20,16 @@ from masquerade.protocol.dka.party import DKA_DATAFLY, refuse_dka
 from masquerade.protocol.party import ASSEMBLER
 from masquerade.utility.scores import SCORES
 
+_OF_PROVIDERS = ("choose", "strict", "verification", "provider_aware")
+
 
 def check_parties(plan: Plan) -> None:
     """What can be said of the parties before their tables are looked at."""
     check_sources(plan)
+    plan.refuse_name((*MASHUP, PROVIDERS))
     if plan.job.is_collaboration:
         check_providers(plan)
-    else:
+    elif is_kind_known(plan.job, plan.problems):
         _check_mashup(plan)
     if plan.job.output.order == "input":
         plan.problems.add(
@@ -68,16 +70,11 @@ def _check_mashup(plan: Plan) -> None:
             ("algorithm", "score"),
             f'"{algorithm.score}" cannot be recomputed by the other parties; use another score in a mashup',
         )
-    if algorithm.name == Datafly.name:
+    of_providers = [key for key in _OF_PROVIDERS if algorithm.asks_for(key)]
+    of_providers += ["third_party"] if "third_party" in algorithm.model_fields_set else []
+    for key in of_providers:
         problems.add(
-            ("algorithm", "name"),
-            f'"{algorithm.name}" is for one table; a mashup has "tds" and "{DKA_DATAFLY}", '
-            f'providers of the same columns have "{Mondrian.name}"',
-        )
-    if "third_party" in algorithm.model_fields_set:
-        problems.add(
-            ("algorithm", "third_party"),
-            f'belongs to providers of the same columns, with name = "{Mondrian.name}"',
+            ("algorithm", key), f'belongs to providers of the same columns, with name = "{PROVIDERS}"'
         )
     if algorithm.name == DKA_DATAFLY:
         _check_dka(plan)
@@ -114,15 +111,7 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
     class_from = _class_from(plan, headers)
     holder = {column.name: column.holder for column in columns}
     for part, reason in refuse_distant_sensitive(plan.requirement.parts, holder):
-        position = next(
-            (
-                at
-                for at, entry in enumerate(job.privacy)
-                if entry.model == part.model and entry.qid == [*part.qid]
-            ),
-            0,
-        )
-        problems.add(("privacy", position), reason)
+        problems.add(entry_of(job, part), reason)
     is_dka = job.algorithm.name == DKA_DATAFLY
     score = "" if is_dka else str(plan.algorithm().settings()["score"])
     if problems.lines:
@@ -156,13 +145,7 @@ def _check_dka(plan: Plan) -> None:
             ("algorithm", "whole_columns"),
             f"belongs to datafly; {DKA_DATAFLY} generalises record by record, as the paper does",
         )
-    for name in plan.requirement.qid_attributes:
-        section = plan.job.attributes.get(name)
-        if section is not None and section.taxonomy is None and section.type != "categorical":
-            plan.problems.add(
-                ("attributes", name),
-                f"{DKA_DATAFLY} generalises step by step; give a taxonomy, for a number a tree of fixed intervals",
-            )
+    plan.refuse_without_steps()
 
 
 def _contributions(plan: Plan, headers: Headers, names: Sequence[str], role: str) -> list[Contribution]:
@@ -184,11 +167,20 @@ def _contributions(plan: Plan, headers: Headers, names: Sequence[str], role: str
                 f'"{name}": {" and ".join(holders)} {verb}; name one contributor in parties.NAME.attributes',
             )
         elif not holders:
-            everything = [column for columns in headers.values() for column in columns]
-            plan.problems.add(key, f'no party contributes "{name}"{hint(name, everything)}')
+            plan.problems.add(key, f'no party contributes "{name}"{_why_nobody(plan, headers, name)}')
         else:
             found.append(Contribution(name, holders[0], "attribute" if role == "attribute" else "sensitive"))
     return found
+
+
+def _why_nobody(plan: Plan, headers: Headers, name: str) -> str:
+    """Who has a column and does not contribute it; otherwise the name that was probably meant."""
+    for party, section in plan.job.parties.items():
+        if name == section.id:
+            return f"; it identifies the people of {party}, and is never released"
+        if name in headers[party]:
+            return f"; {party} has it: add it to parties.{party}.attributes"
+    return hint(name, [column for columns in headers.values() for column in columns])
 
 
 def _class_from(plan: Plan, headers: Headers) -> str | None:

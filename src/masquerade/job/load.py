@@ -21,14 +21,6 @@ from masquerade.job.problems import Key, Problems, shown, written
 _MOST_BYTES = 16 << 20  # a file beyond it is the table, named by mistake
 
 
-def parse_job(content: dict[str, Any], source: str = "job") -> Job:
-    """Validate the content of a job file."""
-    problems = Problems(source)
-    job = understand(content, problems)
-    problems.settle()
-    return job
-
-
 def read_toml(path: Path) -> dict[str, Any]:
     """The content of a TOML file."""
     try:

@@ -192,8 +192,10 @@ class AlgorithmSection(Section):
 
     def asks_for(self, name: str) -> bool:
         """Whether a key is written down with another value than the usual one, which says nothing."""
-        usual = "gain-ratio" if name == "score" else type(self).model_fields[name].default
-        return name in self.model_fields_set and getattr(self, name) not in (None, usual)
+        default = type(self).model_fields[name].default
+        # What an algorithm does without a word is usual too.
+        usual = {"score": "gain-ratio", "verification": "exact"}.get(name, default)
+        return name in self.model_fields_set and getattr(self, name) not in (None, default, usual)
 
 
 class OutputSection(Section):

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from masquerade.anonymize.tds import TopDownSpecialization, refuse_suppression
 from masquerade.data.schema import Schema
 from masquerade.errors import hint
 from masquerade.job.attributes import schema_of
+from masquerade.job.kind import MASHUP, PROVIDERS
 from masquerade.job.load import read_toml, understand
 from masquerade.job.model import DataSection
 from masquerade.job.outputs import Outputs, outputs_of
-from masquerade.job.problems import Problems
+from masquerade.job.problems import Problems, shown
 from masquerade.job.requirements import requirement_of
 from masquerade.job.roles import check_roles
 from masquerade.privacy.m_privacy import MPrivateGroups
@@ -70,17 +72,7 @@ class Plan:
     def algorithm(self) -> Anonymizer:
         """The anonymizer."""
         section, target = self.job.algorithm, self.job.roles.class_
-        available = ", ".join(ALGORITHMS)
-        if section.name in LATER_ALGORITHMS:
-            text = f'"{section.name}" is not available in this version; available: {available}'
-            self.problems.add(("algorithm", "name"), text)
-        elif section.name in MASHUP_ALGORITHMS:
-            text = f'"{section.name}" is for a mashup of two parties; for one table: {available}'
-            self.problems.add(("algorithm", "name"), text)
-        elif section.name not in ALGORITHMS:
-            meant = hint(section.name, [*ALGORITHMS, *MASHUP_ALGORITHMS, *LATER_ALGORITHMS])
-            text = f'no algorithm "{section.name}"{meant}; available: {available}'
-            self.problems.add(("algorithm", "name"), text)
+        self.refuse_name(ALGORITHMS)
         if section.name == Datafly.name:
             return self._datafly(target)
         if section.name == Mondrian.name:
@@ -93,9 +85,41 @@ class Plan:
                 return TopDownSpecialization(target, section.score, section.suppression)
         return TopDownSpecialization()
 
+    def refuse_name(self, available: Sequence[str]) -> None:
+        """An algorithm that is none of those for one table, or of those for parties."""
+        name = self.job.algorithm.name
+        if name in available:
+            return
+        listed = ", ".join(available)
+        if name in LATER_ALGORITHMS:
+            text = f'"{name}" is not available in this version; available: {listed}'
+        elif name in MASHUP_ALGORITHMS:
+            text = f'"{name}" is for a mashup of two parties; for one table: {listed}'
+        elif name in ALGORITHMS:
+            text = (
+                f'"{name}" is for one table; a mashup has {" and ".join(map(shown, MASHUP))}, '
+                f'providers of the same columns have "{PROVIDERS}"'
+            )
+        else:
+            meant = hint(name, [*available, *LATER_ALGORITHMS])
+            text = f'no algorithm "{name}"{meant}; available: {listed}'
+        self.problems.add(("algorithm", "name"), text)
+
+    def refuse_without_steps(self) -> None:
+        """Numbers of a QID that nothing says how to generalise step by step."""
+        for name in self.requirement.qid_attributes:
+            section = self.job.attributes.get(name)
+            if section is not None and section.taxonomy is None and section.type != "categorical":
+                self.problems.add(
+                    ("attributes", name),
+                    f"{self.job.algorithm.name} generalises step by step; give a taxonomy, "
+                    "for a number a tree of fixed intervals",
+                )
+
     def _datafly(self, target: str | None) -> Datafly:
         section = self.job.algorithm
         self._refuse_keys_of_tds(Datafly.name)
+        self.refuse_without_steps()
         if self.requirement.parts:
             with self.problems.collecting(("algorithm",)):
                 refuse_requirements(without_redundant(self.requirement.parts))

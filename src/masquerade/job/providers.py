@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from masquerade.anonymize.mondrian import refuse_not_monotone
-from masquerade.anonymize.provider_aware import refuse_provider_cuts
+from masquerade.anonymize.mondrian import Mondrian, refuse_not_monotone
+from masquerade.anonymize.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
 from masquerade.data.product import Product
 from masquerade.errors import hint
 from masquerade.job.plan import Plan
+from masquerade.job.requirements import entry_of
 from masquerade.privacy.m_privacy import MPrivateGroups
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.collaborate.criterion import Criterion
@@ -54,14 +55,15 @@ def check_providers(plan: Plan) -> None:
     if not plan.requirement.parts:
         return
     if section.choose is None:
-        with problems.collecting(("privacy",)):
-            Criterion.of(
-                max(len(job.parties), 2),
-                _m(plan),
-                _wrapped(plan),
-                third_party=section.third_party,
-                provider_aware=section.provider_aware and "provider_aware" in section.model_fields_set,
-            )
+        for part in _wrapped(plan):
+            with problems.collecting(entry_of(job, part)):
+                Criterion.of(
+                    max(len(job.parties), 2),
+                    _m(plan),
+                    [part],
+                    third_party=section.third_party,
+                    provider_aware=section.provider_aware and "provider_aware" in section.model_fields_set,
+                )
         if section.third_party == "secure":
             _refuse_flat(plan)
     else:
@@ -70,6 +72,10 @@ def check_providers(plan: Plan) -> None:
             refuse_not_monotone(parts)
             if plan.is_provider_aware:
                 refuse_provider_cuts(parts)
+        kind = ProviderAwareMondrian if plan.is_provider_aware else Mondrian
+        choose: Any = section.choose
+        with problems.collecting(("algorithm",)):
+            kind(choose=choose)
 
 
 def contract_of_providers(plan: Plan, headers: Headers) -> Contract | None:

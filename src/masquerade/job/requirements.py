@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from masquerade.data.product import Product, columns_of
-from masquerade.errors import hint
+from masquerade.errors import ParameterError, hint
+from masquerade.job.kind import is_kind_known
 from masquerade.job.model import Job, PrivacyEntry
 from masquerade.job.problems import Key, Problems
 from masquerade.privacy.m_privacy import MPrivacy, MPrivateGroups
@@ -31,15 +32,35 @@ def requirement_of(job: Job, problems: Problems) -> Requirement:
     if not job.privacy:
         problems.add(("privacy",), "missing; give at least one [[privacy]] entry")
     wrapping = [position for position, entry in enumerate(job.privacy) if entry.model == M_PRIVACY]
-    sensitive: list[str] = list(dict.fromkeys(job.roles.sensitive))
-    if wrapping and len(sensitive) > 1:
-        sensitive = [Product(sensitive)]  # against insiders, several sensitive attributes count as one
-    parts: list[GroupRequirement] = []
-    for position, entry in enumerate(job.privacy):
-        if position not in wrapping:
-            parts += _parts(("privacy", position), entry, sensitive, problems)
-    joined = Conjunction(parts)
+    joined = Conjunction([part for _, part in _entries(job, problems)])
     return _wrapped(job, wrapping, joined, problems) if wrapping else joined
+
+
+def entry_of(job: Job, part: GroupRequirement) -> Key:
+    """The key of the entry that a requirement comes from."""
+    unheard = Problems("")  # told when the entries were read
+    return next((key for key, each in _entries(job, unheard) if each == part), ("privacy",))
+
+
+def tell_values(job: Job, problems: Problems, error: ParameterError) -> None:
+    """Values that nobody has, each told with the entry that lists them; the error names the requirement first."""
+    entries = list(_entries(job, Problems("")))
+    for problem in error.problems:
+        for key, part in entries:
+            if problem.startswith(f"{part}: "):
+                problems.add((*key, "values"), problem.removeprefix(f"{part}: "))
+
+
+def _entries(job: Job, problems: Problems) -> Iterator[tuple[Key, GroupRequirement]]:
+    """The requirements of all entries but m-privacy, each with its entry's key."""
+    sensitive: list[str] = list(dict.fromkeys(job.roles.sensitive))
+    if len(sensitive) > 1 and any(entry.model == M_PRIVACY for entry in job.privacy):
+        sensitive = [Product(sensitive)]  # against insiders, several sensitive attributes count as one
+    for position, entry in enumerate(job.privacy):
+        key = ("privacy", position)
+        if entry.model != M_PRIVACY:
+            for part in _parts(key, entry, sensitive, problems):
+                yield key, part
 
 
 def _wrapped(job: Job, wrapping: list[int], joined: Conjunction, problems: Problems) -> Requirement:
@@ -56,20 +77,20 @@ def _wrapped(job: Job, wrapping: list[int], joined: Conjunction, problems: Probl
         problems.add(("privacy", first), f"{M_PRIVACY} wraps the other entries; give at least one of them")
     provider = job.provider
     if provider is None and not problems.about(("roles", "provider")):
-        if job.parties:
-            problems.add(("privacy", first), FOR_PROVIDERS)
-        else:
+        if not job.parties:
             problems.add(
                 ("roles", "provider"), f"missing; {M_PRIVACY} needs the column of each record's provider"
             )
+        elif is_kind_known(job, problems):
+            problems.add(("privacy", first), FOR_PROVIDERS)
     taken = {*joined.qid_attributes, *joined.special_columns}
-    if entry.m is None or provider is None or provider in taken or not joined.parts:
-        return joined
-    asked = (
-        "verification" in job.algorithm.model_fields_set
-    )  # without a wish the fastest: the verdict is the same
-    way = job.algorithm.verification if asked else "exact"
-    return Conjunction([MPrivacy(entry.m, joined, provider, way)])
+    if entry.m is not None and provider is not None and provider not in taken and joined.parts:
+        # Without a wish the fastest: the verdict is the same.
+        asked = "verification" in job.algorithm.model_fields_set
+        way = job.algorithm.verification if asked else "exact"
+        with problems.collecting(("privacy", first)):
+            return Conjunction([MPrivacy(entry.m, joined, provider, way)])
+    return joined
 
 
 def _parts(

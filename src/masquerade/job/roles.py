@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from masquerade.errors import hint
+from masquerade.job.kind import is_kind_known
 from masquerade.job.model import Job
 from masquerade.job.problems import Key, Problems, written
 
@@ -28,7 +29,12 @@ def check_roles(job: Job, problems: Problems) -> None:
                 ("roles", "provider"),
                 f'"{roles.provider}" is the provider, but {other} names it too; drop one of them',
             )
-    elif job.output.keep_provider and not job.is_collaboration:
+    elif (
+        job.output.keep_provider
+        and not job.is_collaboration
+        and is_kind_known(job, problems)
+        and not problems.about(("roles", "provider"))
+    ):
         problems.add(("output", "keep_provider"), "true, but roles.provider names no column")
     for party, section in job.parties.items():
         known = {*job.attributes, *parts, *roles.identifiers}

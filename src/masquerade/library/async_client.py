@@ -159,7 +159,7 @@ class AsyncClient(Connected):
         return await self._run(self._calls.decide(session, "accept"))
 
     async def relax(self, session: str, request: Wish) -> Session:
-        """Ask again, for less; the release that missed the wished quality is thrown away."""
+        """Ask again, for less; what the parties refuse leaves the release that missed the wished quality waiting."""
         return await self._run(self._calls.decide(session, "relax", request))
 
     async def withdraw(self, session: str) -> Session:

@@ -160,7 +160,7 @@ class Client(Connected):
         return self._run(self._calls.decide(session, "accept"))
 
     def relax(self, session: str, request: Wish) -> Session:
-        """Ask again, for less; the release that missed the wished quality is thrown away."""
+        """Ask again, for less; what the parties refuse leaves the release that missed the wished quality waiting."""
         return self._run(self._calls.decide(session, "relax", request))
 
     def withdraw(self, session: str) -> Session:

@@ -145,7 +145,7 @@ class Core:
         self.address = Address.read(url)
         self._token = token
         self._user, self._password = user, password
-        self._signed_in = False
+        self._signed_in: list[str] = []  # tokens that our password got us; calls at once may get one each
 
     def ask(self, ask: Ask) -> Script[Answer]:
         """The answer to a request; when it is a refusal, the error that it means."""
@@ -153,11 +153,13 @@ class Core:
         for left in reversed(range(TRIES)):
             if self._token is None:
                 yield from self._sign_in()
-            answer = yield self.signed(ask)
+            sent = self.signed(ask)
+            answer = yield sent
             if isinstance(answer, PeerError):
                 raise answer
             if answer.status == 401 and self._password is not None and not renewed:
-                self._token, renewed = None, True  # it lives for hours, and we may live longer
+                renewed = True
+                self._forget(sent.token)  # it lives for hours, and we may live longer
                 continue
             error = refusal(answer)
             if error is None:
@@ -172,11 +174,15 @@ class Core:
         return replace(ask, token=self._token)
 
     def leave(self) -> Script[None]:
-        """Make the token that a password got us worthless; a token that was given stays."""
-        if self._signed_in and self._token is not None:
-            self._signed_in = False
-            yield self.signed(Ask("DELETE", "/sign-in"))  # it ends by itself too, if nobody hears us
+        """Make every token that a password got us worthless; a token that was given stays."""
+        for token in tuple(self._signed_in):
+            self._forget(token)
+            yield Ask("DELETE", "/sign-in", token=token)  # it ends by itself too, if nobody hears us
+
+    def _forget(self, token: str | None) -> None:
+        if self._token == token:
             self._token = None
+        self._signed_in = [each for each in self._signed_in if each != token]
 
     def _sign_in(self) -> Script[None]:
         ask = Ask("POST", "/sign-in", body={"user": self._user, "password": self._password})
@@ -187,7 +193,7 @@ class Core:
             error = refusal(answer)
             if error is None:
                 self._token = read(answer, _SignedIn).token
-                self._signed_in = True
+                self._signed_in.append(self._token)
                 return
             if not isinstance(error, TooMany) or not left or error.seconds > LONGEST_PAUSE:
                 raise error

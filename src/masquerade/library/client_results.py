@@ -115,6 +115,8 @@ class Session(_Answered, frozen=True, kw_only=True):
     finished: datetime | None = None
     expires: datetime | None = None
     rows: int | None = None
+    agreed: tuple[str, ...] = ()  # the requirement that all parties signed
+    cached: bool = False  # whether its release was made for the same terms before
     failed_by: str | None = (
         None  # the party through which it failed; empty: one of them, nobody can tell which
     )

@@ -5,18 +5,16 @@ from __future__ import annotations
 import ssl
 import stat
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
 
 from masquerade.errors import ParameterError
 from masquerade.library.doctor import Check, error, fine, problems, warning
-from masquerade.net.identity import KEY_FILE, Identity, out_of_date
+from masquerade.net.identity import KEY_FILE, Identity, ends_soon, out_of_date
 from masquerade.net.trust import TrustStore
 from masquerade.report.wording import counted
-
-SOON = timedelta(days=14)  # a trial's certificates are valid for 30: a fresh one is nothing to worry about
 
 
 def identity_checks(folder: Path, name: str | None) -> tuple[Identity | None, list[Check]]:
@@ -122,4 +120,4 @@ def _dated(name: str, whose: str, pem: bytes, renew: str) -> Check:
     until = x509.load_pem_x509_certificate(pem).not_valid_after_utc
     left = until - datetime.now(UTC)
     detail = f"{whose}: valid until {until:%Y-%m-%d} ({counted(left.days, 'day')})"
-    return warning(name, detail, f"{renew} in time") if left < SOON else fine(name, detail)
+    return warning(name, detail, f"{renew} in time") if ends_soon(pem) else fine(name, detail)

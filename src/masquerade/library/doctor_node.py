@@ -11,7 +11,7 @@ from masquerade.errors import BadInput, MasqueradeError
 from masquerade.library.doctor import Check, OnStage, error, fine, problems
 from masquerade.library.doctor_certificates import https_checks, identity_checks, trust_checks
 from masquerade.library.doctor_peers import other_parties, peer_checks
-from masquerade.library.doctor_state import database_checks, ledger_checks, state_checks
+from masquerade.library.doctor_state import configuration_checks, database_checks, ledger_checks, state_checks
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity
 from masquerade.net.running import run_async
@@ -41,10 +41,11 @@ def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iter
     yield from checks
     state = path.parent / _text(content, "state", "state")
     on_stage("reading the audit log")
-    yield from state_checks(state, identity)
+    yield from state_checks(state, identity, path.parent / _text(content, "identity", "identity"))
     datasets = content.get("datasets")
     yield from ledger_checks(state, map(str, datasets) if isinstance(datasets, dict) else ())
     if settings is not None:
+        yield from configuration_checks(state, settings.digest)
         for name, dataset in settings.datasets.items():
             on_stage(f"reading {name}")
             yield from _dataset(settings.name, dataset)
@@ -71,7 +72,7 @@ def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -
     identity, trust, checks = _who(path.parent, content, peers)
     yield from checks
     on_stage("reading the audit log")
-    yield from state_checks(state, identity)
+    yield from state_checks(state, identity, path.parent / _text(content, "identity", "identity"))
     on_stage("asking the database")
     yield from database_checks(_text(content, "database", "sqlite:///coordinator.db"), state)
     https = content.get("https")

@@ -19,7 +19,7 @@ from masquerade.net.identity import Identity
 from masquerade.net.probe import Finding, explain, probe
 from masquerade.net.trust import TrustStore
 from masquerade.service.control import Health, Parties
-from masquerade.service.mutual_tls import PeerHttp
+from masquerade.service.peer_http import PeerHttp
 
 PATIENCE = 5.0  # seconds for one answer
 DIFFERS, TOO_MUCH = 5.0, 60.0  # seconds between two clocks

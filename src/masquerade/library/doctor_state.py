@@ -6,7 +6,8 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -15,8 +16,9 @@ from masquerade.data.database_url import PostgresUrl, sqlite_path
 from masquerade.errors import MasqueradeError, one_line
 from masquerade.library.doctor import Check, error, fine, problems, warning
 from masquerade.library.doctor_certificates import mode_checks
-from masquerade.net.identity import Identity
+from masquerade.net.identity import Identity, party_of, read_pem
 from masquerade.report.wording import counted
+from masquerade.service.audit_head import head_path
 from masquerade.service.audit_verify import verify
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.state import State
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 LITTLE, TOO_LITTLE = 1 << 30, 100 << 20  # bytes
 
 
-def state_checks(folder: Path, identity: Identity | None) -> Iterator[Check]:
+def state_checks(folder: Path, identity: Identity | None, identity_folder: Path) -> Iterator[Check]:
     """The state folder: there, ours, closed to others, with room; and the audit log in it, whole."""
     there = folder
     while not there.exists() and there != there.parent:
@@ -48,7 +50,17 @@ def state_checks(folder: Path, identity: Identity | None) -> Iterator[Check]:
     else:
         yield fine("state", f"{folder}: only its owner may look into it")
     yield _room(there)
-    yield from _audit(folder / "audit.jsonl", identity)
+    certificates = [] if identity is None else [identity.certificate, *earlier(identity, identity_folder)]
+    yield from _audit(folder / "audit.jsonl", certificates)
+
+
+def earlier(identity: Identity, folder: Path) -> Iterator[bytes]:
+    """The certificates that this identity had before, where they are kept as PEM files in its folder."""
+    for path in sorted(folder.glob("*.pem")):
+        with suppress(MasqueradeError):  # a key, or somebody else's
+            certificate = read_pem(path)
+            if certificate != identity.certificate and party_of(certificate, str(path)) == identity.name:
+                yield certificate
 
 
 def _room(folder: Path) -> Check:
@@ -62,24 +74,23 @@ def _room(folder: Path) -> Check:
     return warning("disk", detail, "make room soon") if free < LITTLE else fine("disk", detail)
 
 
-def _audit(path: Path, identity: Identity | None) -> Iterator[Check]:
-    if not path.exists():
+def _audit(path: Path, certificates: Sequence[bytes]) -> Iterator[Check]:
+    if not path.exists() and not head_path(path).exists():
         yield fine("audit", "the log has not begun")
         return
     try:
         found = verify(path)
         if not found.whole:
-            yield error(
-                "audit",
-                f"{path}: line {found.first_bad}: {found.problem}",
-                "keep the file as it is, and find out who changed it",
-            )
+            advice = "keep the file as it is, find out who changed it, and restore it from a backup"
+            if (found.problem or "").startswith("missing:"):
+                advice += "; `masquerade audit forget` goes on without"
+            yield error("audit", f"{path}: line {found.first_bad}: {found.problem}", advice)
             return
         detail = f"whole: {counted(found.records, 'record')}, {counted(found.sessions, 'session')}"
-        if identity is None or not found.seals:
+        if not certificates or not found.seals:
             yield fine("audit", f"{detail}; its seals are not checked")
             return
-        sealed = verify(path, certificates=[identity.certificate])
+        sealed = verify(path, certificates=certificates)
     except MasqueradeError as caught:
         yield from problems("audit", caught)
         return
@@ -89,12 +100,14 @@ def _audit(path: Path, identity: Identity | None) -> Iterator[Check]:
         yield warning(
             "audit",
             f"{detail}; with our certificate, line {sealed.first_bad}: {sealed.problem}",
-            "if the certificate was renewed, give all of them to `masquerade audit verify`",
+            "if it was renewed, put the earlier one beside it, under another name that ends in .pem",
         )
 
 
 def ledger_checks(folder: Path, datasets: Iterable[str]) -> Iterator[Check]:
-    """A party's ledger, whole; and the secrets by which it knows what it has released, there and closed to others."""
+    """A party's ledger, whole; the secrets by which it knows what it has released, there and closed to others; and what
+    it has published.
+    """
     state = State(folder)
     try:
         ledger = Ledger.load(state.ledger)
@@ -108,8 +121,26 @@ def ledger_checks(folder: Path, datasets: Iterable[str]) -> Iterator[Check]:
         yield fine("ledger", f"whole: {count} release{'' if count == 1 else 's'}")
         lost = (state.lost_secret(name, ledger.releases(name)) for name in datasets)
         yield from (error("secret", problem) for problem in lost if problem is not None)
+        if (missing := state.lost_audit(count)) is not None:
+            yield error("audit", missing)
+    try:
+        published = len(state.snapshots.current)
+        yield fine("snapshots", f"{counted(published, 'dataset')} published so far")
+    except MasqueradeError as caught:
+        yield from problems("snapshots", caught)
     for path in sorted((folder / "secrets").glob("*.key")):
         yield from (check for check in mode_checks("secret", path) if check.status != "ok")
+
+
+def configuration_checks(folder: Path, digest: str) -> Iterator[Check]:
+    """Whether a node that runs has taken over the configuration as it stands in the file."""
+    used = State(folder).configuration
+    if used is not None and used != digest:
+        yield warning(
+            "configuration",
+            "the node runs by an older configuration than the file has (or was killed before it changed)",
+            "give it a few seconds; its log says what it does not take over, and why",
+        )
 
 
 def database_checks(url: str, base: Path) -> Iterator[Check]:

@@ -23,6 +23,7 @@ from masquerade.data.taxonomy_files import find_taxonomies, read_taxonomy
 from masquerade.errors import ParameterError, RequirementViolated, hint
 from masquerade.privacy import check
 from masquerade.privacy.check import Verdict
+from masquerade.privacy.m_privacy_groups import with_coalitions
 from masquerade.privacy.requirement import Requirement
 
 
@@ -139,6 +140,7 @@ def anonymize(
     sensitive: Iterable[str] = (),
     missing: Missing = "drop",
     order: Order = "shuffle",
+    seed: int = 7,
     on_step: OnStep | None = None,
 ) -> Release:
     """Make a release of a table (or of any frame) that satisfies the requirement, and check it independently.
@@ -146,7 +148,7 @@ def anonymize(
     The release holds the attributes of the table's schema, the class and the sensitive columns. Without an
     algorithm, top-down specialization by discernibility, which needs no class. Rows with a missing cell are
     dropped, or with `missing="error"` refused. `order="input"` keeps the order of the rows, which can point
-    at people: it is for evaluation.
+    at people: it is for evaluation. `seed` draws the random queries of the query error (Mondrian).
     """
     table = frame if isinstance(frame, Table) else Table(frame)
     checked_requirement(requirement)
@@ -157,6 +159,10 @@ def anonymize(
             "The algorithm parameter of anonymize must be an algorithm such as TopDownSpecialization(). "
             f"Got {algorithm!r} instead."
         )
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ParameterError(
+            f"The seed parameter of anonymize must be a whole number of at least 0. Got {seed!r} instead."
+        )
     _check_word("missing", missing, get_args(Missing))
     _check_word("order", order, get_args(Order))
     made = publish(
@@ -166,6 +172,7 @@ def anonymize(
         sensitive=names_of("sensitive", sensitive),
         missing=missing,
         order=order,
+        seed=seed,
         on_step=on_step,
     )
     return as_public(made)
@@ -179,7 +186,8 @@ def as_public(made: releases.Release) -> Release:
 def verify(frame: Any, requirement: Requirement) -> Verification:
     """Does this table, as it is, satisfy the requirement?"""
     table = frame if isinstance(frame, Table) else Table(frame)
-    return Verification(check.verify(table, checked_requirement(requirement)), table.origin.name)
+    verdicts = with_coalitions(table, check.verify(table, checked_requirement(requirement)))
+    return Verification(verdicts, table.origin.name)
 
 
 def checked_requirement(requirement: object) -> Requirement:

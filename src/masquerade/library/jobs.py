@@ -66,6 +66,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
         sensitive=plan.published,
         missing=data.missing,
         order=plan.job.output.order,
+        seed=plan.job.algorithm.seed,
         on_step=on_step,
     )
     release = replace(

@@ -21,9 +21,10 @@ from typing import Any
 import msgspec
 
 from masquerade.data.table import Table
-from masquerade.errors import Bug, DataError, MasqueradeError, one_line
+from masquerade.errors import Bug, DataError, MasqueradeError, ParameterError, one_line
 from masquerade.job.attributes import schema_of
 from masquerade.job.plan import Plan
+from masquerade.job.requirements import tell_values
 from masquerade.job.tables import read_section
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
@@ -37,6 +38,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
 from masquerade.protocol.dka.party import DKA_DATAFLY, dka_party
 from masquerade.protocol.identifiers import identifiers
+from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.party import party
 from masquerade.service.audit import AuditLog
 
@@ -83,9 +85,10 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 class Listening(msgspec.Struct, frozen=True, tag="listening"):
-    """Where the party can be reached."""
+    """Where the party can be reached, and what its table lacked: that is for its launcher, not for its peers."""
 
     address: str
+    dropped_rows: int
 
 
 class Stage(msgspec.Struct, frozen=True, tag="stage"):
@@ -130,8 +133,13 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
     table = Table(source.table, schema, origin=source.origin).complete(used, section.missing)
     if not len(table):
         raise DataError(f"{source.origin.name}: no complete row is left")
-    # Wrong cells are told before anybody else is bothered.
+    # Wrong cells, and values that nobody has, are told before anybody else is bothered.
     table.columns(column.name for column in contract.columns_of(name) if column.name in qid)
+    try:
+        refuse_unknown_to(name, contract, table)
+    except ParameterError as error:
+        tell_values(plan.job, plan.problems, error)
+        plan.settle()
     return table, tuple(each for each in source.all_columns if each not in needed)
 
 
@@ -150,7 +158,7 @@ async def _run(setup: Setup) -> None:
     records = Records(Path(setup.folder), setup.name)
     records.certificate.write_bytes(identity.certificate)
     async with listen(identity, trust) as listener:
-        _tell(Listening(listener.address))
+        _tell(Listening(listener.address, table.dropped_rows))
         line = await asyncio.to_thread(sys.stdin.readline)
         book = msgspec.json.decode(line, type=Book)
         peers = [Node(name, address) for name, address in book.addresses.items()]

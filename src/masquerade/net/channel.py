@@ -6,6 +6,7 @@ contents: `net/script.py` gives them kinds, `net/session.py` drives a party's sc
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +19,14 @@ PROTOCOL_VERSION = 1
 SESSION_BYTES = 32
 
 
+_HOST = re.compile(r"\w[\w.-]{0,252}|\[[0-9A-Fa-f:.]+(%\w+)?\]")  # a number of IPv6 stands in brackets
+
+
+def is_host(text: str) -> bool:
+    """Whether this can be a host: a name, a number such as 127.0.0.1, or one in brackets such as [::1]."""
+    return _HOST.fullmatch(text) is not None
+
+
 @dataclass(frozen=True)
 class Node:
     """A party and where it listens: `host:port`."""
@@ -27,7 +36,7 @@ class Node:
 
     def __post_init__(self) -> None:
         host, _, port = self.address.rpartition(":")
-        if not host or not port.isdecimal() or int(port) > 65535:
+        if not is_host(host) or not port.isdecimal() or int(port) > 65535:
             raise ParameterError(f"party {self.name}: {shown(self.address)} is not an address host:port")
 
 

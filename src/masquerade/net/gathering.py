@@ -42,6 +42,7 @@ class Gathering:
         }
         self.trouble: asyncio.Future[Exception] = loop.create_future()
         self.last_word: Bye | None = None
+        self._greetings: set[asyncio.Task[None]] = set()
 
     @property
     def channels(self) -> dict[str, StreamChannel]:
@@ -69,6 +70,11 @@ class Gathering:
                 for task in {task for task in coming if task.done()}:
                     coming.remove(task)
                     task.result()
+        except Exception:
+            # Whom we are greeting may take us for there already: it should hear our last word, and not miss us.
+            if self._greetings:
+                await asyncio.wait(self._greetings, timeout=self.timings.grace)
+            raise
         finally:
             for task in tasks:
                 task.cancel()
@@ -93,9 +99,11 @@ class Gathering:
         while True:
             stream = ClientStream(peer.address, self.identity, peer.name, self.trust.pin(peer.name))
             try:
+                greeting = asyncio.create_task(self._greet(peer, stream))
+                self._greetings.add(greeting)
+                greeting.add_done_callback(self._greetings.discard)
                 async with asyncio.timeout_at(until):
-                    await self._greet(peer, stream)
-                self._join(peer, stream)
+                    await greeting
                 return
             except (StreamBroke, TimeoutError):
                 await stream.end()
@@ -109,7 +117,7 @@ class Gathering:
             delay = min(2 * delay, _LONGEST_DELAY)
 
     async def _greet(self, peer: Node, stream: ClientStream) -> None:
-        """Say hello first, and hear the peer's hello, which must fit."""
+        """Say hello first, and hear the peer's hello, which must fit: then it has joined."""
         await stream.write(encode(self._hello()))
         frame = await stream.read()
         if frame is None:
@@ -124,6 +132,7 @@ class Gathering:
         reason = misfit(answer, self.agreement)
         if reason is not None:
             raise refused(peer, reason, self.agreement, answer.version, by_peer=False)
+        self._join(peer, stream)
 
     async def _await(self, peer: Node) -> None:
         """Wait for a peer to dial us; meanwhile look whether it ever will."""
@@ -159,13 +168,19 @@ class Gathering:
         reason = self._misfit(hello, shown)
         if reason is None and self.last_word is None:
             await stream.write(encode(self._hello()))
+            if self.joined[caller.name].done() or self.last_word is not None:
+                return  # meanwhile another stream of its was faster, or we have left: it is hung up on
             self._join(caller, stream)
             await stream.ended.wait()
             return
-        await stream.write(encode(Refusal(reason or Reason.GAVE_UP, self.agreement.version, self.last_word)))
-        if reason not in (None, Reason.TWICE, Reason.NOT_INVITED):  # those do not harm who is here
-            assert reason is not None
-            self.abort(refused(caller, reason, self.agreement, hello.version, by_peer=False))
+        try:
+            await stream.write(
+                encode(Refusal(reason or Reason.GAVE_UP, self.agreement.version, self.last_word))
+            )
+        finally:  # whether it hears us out or has hung up: we know why it does not come
+            if reason not in (None, Reason.TWICE, Reason.NOT_INVITED):  # those do not harm who is here
+                assert reason is not None
+                self.abort(refused(caller, reason, self.agreement, hello.version, by_peer=False))
 
     def _misfit(self, hello: Hello, shown: str | None) -> Reason | None:
         if shown is None or hello.name != shown:

@@ -34,6 +34,8 @@ CERTIFICATE_FILE = "identity.pem"
 KEY_FILE = "key.pem"
 MOST_DAYS = 3650
 
+SOON = timedelta(days=14)  # a trial's certificates are valid for 30: a fresh one is nothing to worry about
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 _CLOCKS_DIFFER = timedelta(minutes=5)
 
@@ -153,12 +155,19 @@ def out_of_date(certificate: bytes) -> str | None:
     return None
 
 
+def ends_soon(certificate: bytes) -> datetime | None:
+    """Until when a certificate (PEM) is valid, if that is less than SOON from now."""
+    until = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    return until if until - datetime.now(UTC) < SOON else None
+
+
 def read_pem(path: Path) -> bytes:
     """The bytes of a small text file."""
     try:
         return path.read_bytes()
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: a path that no file can have
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ParameterError(f"{path}: cannot be read: {reason}") from None
 
 
 def make_folder(folder: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LAST_STEPS = 0.5  # seconds for what is about to end by itself
 _runners: list[asyncio.Runner] = []  # the one of the main thread, once it is needed
 
 
@@ -72,8 +73,13 @@ def _runner() -> asyncio.Runner:
 
 
 async def _end_all_others(task: asyncio.Task[Any]) -> None:
-    """What a session leaves running ends with it."""
+    """What a session leaves running ends with it.
+
+    gRPC's own tasks end by themselves once a server has stopped; one that is cancelled on its way may print its error.
+    """
     others = asyncio.all_tasks() - {task}
+    if others:
+        await asyncio.wait(others, timeout=_LAST_STEPS)
     for each in others:
         each.cancel()
     await asyncio.gather(*others, return_exceptions=True)

@@ -60,7 +60,11 @@ class TrustStore:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """The store in a folder: each `<peer>.pem` is that peer's certificate."""
-        if not folder.is_dir():
+        try:
+            there = folder.is_dir()
+        except OSError as error:  # too long a name, for one
+            raise ParameterError(f"{folder}: cannot be read: {error.strerror}") from None
+        if not there:
             raise ParameterError(f"{folder}: there is no such folder; a trust store has one .pem file a peer")
         store = cls({})
         for path in sorted(folder.glob(f"*{SUFFIX}")):

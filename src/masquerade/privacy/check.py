@@ -31,7 +31,8 @@ _CELLS_AT_A_TIME = 1 << 23
 class Verdict:
     """Whether one requirement holds on a table.
 
-    `value` is the worst group's figure; `violation` names the first violating group in the order of the rows.
+    `value` is the worst group's figure; `violation` names the first violating group in the order of the rows. Of
+    m-privacy, `coalition` are the providers who breach that group, and `checks` is what it took to look at all groups.
     """
 
     requirement: GroupRequirement
@@ -40,6 +41,8 @@ class Verdict:
     groups: int
     group: Mapping[str, str] | None = None
     violation: str | None = None
+    coalition: tuple[str, ...] | None = None
+    checks: int | None = None
 
     def summary(self) -> dict[str, object]:
         """The entry of a JSON summary."""
@@ -53,6 +56,10 @@ class Verdict:
         }
         if self.group is not None:
             entry["first_violating_group"] = dict(self.group)
+        if self.coalition is not None:
+            entry["coalition"] = list(self.coalition)
+        if self.checks is not None:
+            entry["checks"] = self.checks
         return entry
 
 

@@ -26,6 +26,7 @@ from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError
 from masquerade.privacy.coalitions.constraint import EG_MONOTONE, KNOWN, Constraint
 from masquerade.privacy.coalitions.many_groups import GroupCheck, strategy_named
+from masquerade.privacy.coalitions.strategies import Strategy
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
@@ -128,8 +129,10 @@ class MPrivateGroups(GroupRequirement):
         for member, (names, _) in zip(self.members, layout.values, strict=True):
             member.bind(names)
 
-    def check(self, whole: Counts, labels: Sequence[str]) -> tuple[Layout, GroupCheck]:
-        """How the counts are laid out, and the check of groups that are counted so."""
+    def check(
+        self, whole: Counts, labels: Sequence[str], strategy: Strategy | None = None
+    ) -> tuple[Layout, GroupCheck]:
+        """How the counts are laid out, and the check of groups that are counted so; by another strategy if given."""
         layout = layout_of(tuple(labels), self)
         everything = layout.counts(whole).sum(axis=1)
         constraints, places = [], []
@@ -140,7 +143,7 @@ class MPrivateGroups(GroupRequirement):
                 mine = np.bincount(of_value, everything[0], len(names)).astype(np.int64)[None]
             constraints.append(Constraint(member, mine, names))
             places.append(None if np.array_equal(of_value, np.arange(layout.n_values)) else of_value)
-        return layout, GroupCheck(self.m, constraints, places, self.verification)
+        return layout, GroupCheck(self.m, constraints, places, strategy or self.verification)
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> Counts:
         """How many colluding providers each group withstands, up to m; −1 where not even outsiders."""
@@ -215,6 +218,15 @@ class MPrivateGroups(GroupRequirement):
     def __str__(self) -> str:
         over = ", ".join(self.qid)
         return f"m-privacy (m = {self.m}, provider = {self.provider}) of {self._wrapped()} over {over}"
+
+
+def covers_against_insiders(one: GroupRequirement, other: GroupRequirement) -> bool:
+    """Whether the other follows from the one also where m-privacy wraps both.
+
+    What holds for all groups over more attributes need not hold over fewer, where a coalition can break their union.
+    """
+    same_groups = set(one.qid) == set(other.qid)
+    return (same_groups or isinstance(one, EG_MONOTONE)) and one.covers(other)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from masquerade.data.product import columns_of
 from masquerade.data.table import Table
 from masquerade.engine.counts import pair_counts
-from masquerade.privacy.check import Reading
+from masquerade.privacy.check import Reading, Verdict
+from masquerade.privacy.coalitions.fitness import VERIFICATION_WEIGHT
+from masquerade.privacy.coalitions.strategies import TOP_DOWN_FROM, Strategy, adaptive
 from masquerade.privacy.m_privacy import MPrivacy, MPrivateGroups
+from masquerade.privacy.requirement import checked_number, parameter_error
 
 
 @dataclass(frozen=True)
@@ -30,27 +35,60 @@ class GroupVerdict:
 
 
 def verify_m_privacy(
-    frame: Any, requirement: MPrivacy, verification: str | None = None
+    frame: Any,
+    requirement: MPrivacy,
+    verification: str | None = None,
+    *,
+    alpha: float = VERIFICATION_WEIGHT,
+    threshold: float = TOP_DOWN_FROM,
 ) -> tuple[GroupVerdict, ...]:
-    """Verify each group of a table that has a column of providers; `verification` names another way to do it."""
+    """Verify each group of a table that has a column of providers; `verification` names another way to do it.
+
+    `alpha` and `threshold` are those of "adaptive", and change how many checks it makes: what constraints on values
+    weigh in a provider's fitness, and from which mean fitness of a group's providers on it goes top-down.
+    """
     table = frame if isinstance(frame, Table) else Table(frame)
     wanted = requirement if verification is None else replace(requirement, verification=verification)
+    checked_number(verify_m_privacy, "alpha", alpha, 0, 1)
+    checked_number(verify_m_privacy, "threshold", threshold, 0)
+    chosen = (alpha, threshold) != (VERIFICATION_WEIGHT, TOP_DOWN_FROM)
+    if chosen and wanted.verification != "adaptive":
+        must_be = '"adaptive" where alpha or threshold is given'
+        raise parameter_error(verify_m_privacy, "verification", must_be, wanted.verification)
+    strategy = partial(adaptive, alpha=alpha, threshold=threshold) if chosen else None
     reading = Reading(table, [*wanted.qid_attributes, *wanted.special_columns])
     verdicts: list[GroupVerdict] = []
     for part in wanted.parts:
         assert isinstance(part, MPrivateGroups)
-        verdicts += _verdicts(reading, part)
+        verdicts += _verdicts(reading, part, strategy)
     return tuple(verdicts)
 
 
-def _verdicts(reading: Reading, part: MPrivateGroups) -> list[GroupVerdict]:
+def with_coalitions(table: Table, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """The verdicts on a table; those on m-privacy with who breaches the first violating group, and the checks made."""
+    parts = [each.requirement for each in verdicts if isinstance(each.requirement, MPrivateGroups)]
+    if not parts:
+        return tuple(verdicts)
+    reading = Reading(table, [name for part in parts for name in (*part.qid, *columns_of(part.sensitive))])
+
+    def told(verdict: Verdict) -> Verdict:
+        if not isinstance(verdict.requirement, MPrivateGroups):
+            return verdict
+        groups = _verdicts(reading, verdict.requirement)
+        coalition = next((group.coalition for group in groups if not group.private), None)
+        return replace(verdict, coalition=coalition, checks=sum(group.checks for group in groups))
+
+    return tuple(map(told, verdicts))
+
+
+def _verdicts(reading: Reading, part: MPrivateGroups, strategy: Strategy | None = None) -> list[GroupVerdict]:
     labels, n_groups = reading.groups(part.qid)
     coded = reading.sensitive(part.sensitive)
     part.bind(coded.labels)
     if not n_groups:
         return []
     whole = np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
-    layout, check = part.check(whole, coded.labels)
+    layout, check = part.check(whole, coded.labels, strategy)
     rows = np.empty(n_groups, np.intp)
     rows[labels[::-1]] = np.arange(labels.size - 1, -1, -1)
     histograms = pair_counts(labels, coded.codes, n_groups, len(coded.labels))

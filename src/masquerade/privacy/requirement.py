@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -24,6 +24,9 @@ from numpy.typing import NDArray
 from masquerade.data.product import Product, columns_of
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError
+
+# No table has so many records, values or providers; twice as many still fit where counts are held, and a JSON number.
+MOST_WHOLE = 2**53 - 1
 
 # Fractions, entropies and distances are equal when they differ by less than rounding can make them differ.
 TOLERANCE = 1e-9
@@ -168,13 +171,23 @@ def _plain(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-def without_redundant(parts: Iterable[GroupRequirement]) -> tuple[GroupRequirement, ...]:
+Covers = Callable[[GroupRequirement, GroupRequirement], bool]
+
+
+def covers(one: GroupRequirement, other: GroupRequirement) -> bool:
+    """Whether the other follows from the one."""
+    return one.covers(other)
+
+
+def without_redundant(
+    parts: Iterable[GroupRequirement], covers: Covers = covers
+) -> tuple[GroupRequirement, ...]:
     """The parts that no other part covers; of two that cover each other, the first."""
     kept: list[GroupRequirement] = []
     for part in parts:
-        if any(other.covers(part) for other in kept):
+        if any(covers(other, part) for other in kept):
             continue
-        kept = [other for other in kept if not part.covers(other)]
+        kept = [other for other in kept if not covers(part, other)]
         kept.append(part)
     return tuple(kept)
 
@@ -211,6 +224,8 @@ def checked_whole(owner: object, name: str, value: object, least: int = 1) -> in
     """A whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise parameter_error(owner, name, f"a whole number of at least {least}", value)
+    if value > MOST_WHOLE:
+        raise parameter_error(owner, name, f"a whole number of at most {MOST_WHOLE}", value)
     return int(value)
 
 
@@ -229,11 +244,12 @@ def checked_number(
 
 
 def parameter_error(owner: object, name: str, must_be: str, got: object) -> ParameterError:
-    """The one sentence for a wrong parameter."""
-    shown = got.item() if isinstance(got, np.generic) else got
-    return ParameterError(
-        f"The {name} parameter of {type(owner).__name__} must be {must_be}. Got {shown!r} instead."
-    )
+    """The one sentence for a wrong parameter of an object, or of a function."""
+    whose = getattr(owner, "__name__", type(owner).__name__)
+    plain = got.item() if isinstance(got, np.generic) else got
+    endless = isinstance(plain, int) and abs(plain) > 1 << 256  # Python does not write numbers of any length
+    shown = "a number of very many digits" if endless else repr(plain)
+    return ParameterError(f"The {name} parameter of {whose} must be {must_be}. Got {shown} instead.")
 
 
 def plural(count: int, noun: str) -> str:

@@ -41,16 +41,17 @@ def assemble(contract: Contract, weights: dict[str, float] | None = None) -> Scr
     classes = _classes(contract, cells)
     losses = {name: loss for columns in handed.values() for name, loss in columns.losses.items()}
     _check_losses(contract, handed)
-    comparison = Comparison((), released, classes, None, weights or {})
-    rows = cells.num_rows
+    suppressed = _suppressed(handed)
+    comparison = Comparison((), released, classes, None, weights or {}, suppressed)
+    rows = cells.num_rows + suppressed
     return Release(
         table=shuffled(cells),
         verdicts=verdicts,
         columns=released,
         steps=_steps(handed),
         group_sizes=comparison.group_sizes,
-        rows=rows + _suppressed(handed),
-        dropped_rows=0,
+        rows=rows,
+        dropped_rows=None,
         dropped=tuple(dict.fromkeys(name for columns in handed.values() for name in columns.left_out)),
         metrics=measure(comparison, losses),
         attribute_losses={name: loss.certainty / max(rows, 1) for name, loss in losses.items()},
@@ -66,6 +67,7 @@ def assemble(contract: Contract, weights: dict[str, float] | None = None) -> Scr
             for part in ("align", "prepare", "protocol")
             if part != "prepare" or any(part in columns.seconds for columns in handed.values())
         },
+        suppressed=suppressed,
     )
 
 

@@ -64,8 +64,7 @@ class GarblingSide:
         self._stock.refill(zeros)
         if making is None:
             return labels_message, b""
-        either = (_lowest_bits(blocks) for blocks in for_triples.random())
-        return labels_message, making.correct(peer, *either)
+        return labels_message, making.correct(peer, *for_triples.random_bits())
 
     def garble(self, bid: Bits, flips: bytes, *, reveal: bool) -> tuple[Garbling, Garbled]:
         """The next duel; `flips` is where the evaluator's bid differs from its choices in the transfers."""
@@ -114,7 +113,7 @@ class EvaluatingSide:
         for_labels, for_triples = self._ordered
         self._stock.refill(for_labels.correlated_xor(labels))
         if making is not None:
-            making.absorb(peer, _lowest_bits(for_triples.random()), correction)
+            making.absorb(peer, for_triples.random_bits(), correction)
 
     def flips(self, bid: Bits) -> bytes:
         """Our bid for the next duel, masked by our choices in the transfers."""
@@ -146,7 +145,3 @@ class _Stock:
         if not self._rows:
             raise Bug("no labels are in stock")
         return self._rows.pop(0)
-
-
-def _lowest_bits(blocks: NDArray[np.uint64]) -> Bits:
-    return (blocks[:, 0] & np.uint64(1)).astype(np.uint8)

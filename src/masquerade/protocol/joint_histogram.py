@@ -35,7 +35,8 @@ from masquerade.crypto.stretched_rows import Word, Words, word_for
 from masquerade.crypto.unit_products import UnitPicker, UnitPlanter, batch_size
 from masquerade.errors import ParameterError
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.joint_histogram_pair import Pair, blaming, shared_outputs
+from masquerade.protocol.blaming import blaming
+from masquerade.protocol.joint_histogram_pair import Pair, shared_outputs
 
 Labels = NDArray[np.uint64]
 OnPhase = Callable[[str], None]

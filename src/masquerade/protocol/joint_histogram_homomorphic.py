@@ -26,6 +26,7 @@ from masquerade.crypto.circuits_library import masked_threshold
 from masquerade.crypto.homomorphic import Slots
 from masquerade.crypto.okamoto_uchiyama import OkamotoUchiyamaPublic, generate
 from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.blaming import blaming
 from masquerade.protocol.joint_histogram import (
     Bounds,
     EntriesOffered,
@@ -35,7 +36,7 @@ from masquerade.protocol.joint_histogram import (
     checked_threshold,
 )
 from masquerade.protocol.joint_histogram_costs import KEY_BITS, PLAINTEXT_BITS, Packing, packing_for
-from masquerade.protocol.joint_histogram_pair import Pair, blaming, shared_outputs
+from masquerade.protocol.joint_histogram_pair import Pair, shared_outputs
 
 _BATCH = 4096  # ciphertexts, or records, in one message
 

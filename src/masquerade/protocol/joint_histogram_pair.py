@@ -8,9 +8,7 @@ Setup: one nonce and one message of 128 base transfers each way (about 8 kB), 0.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
@@ -21,19 +19,14 @@ from masquerade.crypto.hashing import derive_key
 from masquerade.crypto.one_of_n import TableReceiver, TableSender
 from masquerade.crypto.transfer_batches import ReceivedBatch
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
-from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
+from masquerade.errors import Bug, ParameterError
 from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.blaming import blaming
+from masquerade.protocol.pairwise_setup import exchange_nonces
 
 BackEnd = Literal["transfers", "encryption"]  # ways to a joint histogram
 
-_NONCE_BYTES = 32
 _PART_BYTES = 1 << 25  # of garbled circuits in one message
-
-
-class PairNonce(Message, tag="pair-nonce", frozen=True):
-    """Makes the session's setups differ from those of all others."""
-
-    data: bytes
 
 
 class PairBase(Message, tag="pair-base", frozen=True):
@@ -126,13 +119,8 @@ def prepare_pair(me: int, parties: Sequence[str], purpose: bytes) -> Script[Pair
     if len(parties) != 2:
         raise ParameterError(f"this computation takes exactly 2 parties. Got {len(parties)} instead.")
     peer = parties[1 - me]
-    nonces = {me: os.urandom(_NONCE_BYTES)}
-    yield Send((peer,), PairNonce(nonces[me]))
-    nonce = yield Receive(peer, PairNonce)
-    if len(nonce.data) != _NONCE_BYTES:
-        raise PeerBrokeProtocol(peer, f"sent a nonce of {len(nonce.data)} bytes instead of {_NONCE_BYTES}")
-    nonces[1 - me] = nonce.data
-    pair = Pair(me, parties, b"masquerade/pair/1\0" + purpose + b"\0" + nonces[0] + nonces[1])
+    nonces = yield from exchange_nonces(me, parties)
+    pair = Pair(me, parties, b"masquerade/pair/1\0" + purpose + b"\0" + b"".join(nonces))
     yield Send((peer,), PairBase(pair.sender.setup(), pair.receiver.setup()))
     half = yield Receive(peer, PairBase)
     with blaming(peer):
@@ -254,12 +242,3 @@ def _parts(circuit: Circuit, size: int) -> Iterator[slice]:
     step = max(1, _PART_BYTES // (32 * (circuit.n_and + bits)))
     for at in range(0, size, step):
         yield slice(at, min(at + step, size))
-
-
-@contextmanager
-def blaming(name: str) -> Iterator[None]:
-    """What does not fit in a peer's message is told as the peer's fault."""
-    try:
-        yield
-    except ParameterError as error:
-        raise PeerBrokeProtocol(name, f"sent a message that does not fit: {error}") from None

@@ -27,6 +27,7 @@ from masquerade.protocol.columns import Columns, Received, Told, write_columns
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.distant_checks import prepare_checks
 from masquerade.protocol.distant_parts import distant_from, implied_size
+from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.mashup import JointSchema, Round, mashup
 from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
 from masquerade.protocol.secure_argmax import prepare
@@ -61,6 +62,7 @@ def party(
     """
     tell = on_stage if on_stage is not None else _silent
     me = contract.parties.index(name)
+    refuse_unknown_to(name, contract, table)
     tell("aligning")
     started = time.perf_counter()
     # Everybody hashes its own list and blinds every list; the others' sizes are not known yet, and are as a rule alike.

@@ -22,7 +22,6 @@ is passed over when the game is said to be over; but not who did it, when there 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -30,29 +29,18 @@ import numpy as np
 
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuits_library import BidWords, undefeated
-from masquerade.crypto.gmw import SharedEvaluation, opened, share_message
+from masquerade.crypto.gmw import SharedEvaluation
 from masquerade.crypto.triples import TripleMaking, Triples
 from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.argmax import Bid, Winner
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.duels import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
+from masquerade.protocol.pairwise_setup import set_up_pairs
+from masquerade.protocol.shared_circuits import evaluate_and_open
 
 ROUNDS_AHEAD = 64
-_NONCE_BYTES = 32
 _READ = "a comparison's message"  # what a peer may get wrong
-
-
-class Nonce(Message, tag="argmax-nonce", frozen=True):
-    """Makes the session's setups differ from those of all others."""
-
-    data: bytes
-
-
-class BaseTransfers(Message, tag="argmax-base", frozen=True):
-    """Half of the base transfers of a pair."""
-
-    data: bytes
 
 
 class Order(Message, tag="argmax-order", frozen=True):
@@ -80,49 +68,19 @@ class Verdict(Message, tag="argmax-verdict", frozen=True):
     labels: bytes
 
 
-class Masked(Message, tag="argmax-masked", frozen=True):
-    """Shares of masked operands: one layer of n-party ANDs."""
-
-    data: bytes
-
-
-class Share(Message, tag="argmax-share", frozen=True):
-    """A share of the winner."""
-
-    data: bytes
-
-
 def prepare(
     me: int, parties: Sequence[str], words: BidWords, *, rounds_ahead: int = ROUNDS_AHEAD
 ) -> Script[SecureArgMax]:
     """Set up a session's comparisons, before its first round. All parties give the same words and rounds ahead."""
     if len(parties) < 2 or rounds_ahead < 1:
         raise ParameterError("a secure comparison takes at least 2 parties and 1 round ahead")
-    peers = {number: name for number, name in enumerate(parties) if number != me}
-    nonces = {me: os.urandom(_NONCE_BYTES)}
-    yield Send(tuple(peers.values()), Nonce(nonces[me]))
-    for number, name in peers.items():
-        nonce = yield Receive(name, Nonce)
-        if len(nonce.data) != _NONCE_BYTES:
-            raise PeerBrokeProtocol(
-                name, f"sent a nonce of {len(nonce.data)} bytes instead of {_NONCE_BYTES}"
-            )
-        nonces[number] = nonce.data
-    garbling: dict[int, GarblingSide] = {}
-    evaluating: dict[int, EvaluatingSide] = {}
-    for number, name in peers.items():
-        left, right = sorted((me, number))
-        session = b"masquerade/argmax/1\0" + nonces[left] + nonces[right] + b"%d %d" % (left, right)
-        side: GarblingSide | EvaluatingSide
-        if _garbler(left, right) == me:
-            side = garbling[number] = GarblingSide(session, words.width, is_left=me == left)
-        else:
-            side = evaluating[number] = EvaluatingSide(session, words.width, is_left=me == left)
-        yield Send((name,), BaseTransfers(side.setup()))
-    for number, name in peers.items():
-        half = yield Receive(name, BaseTransfers)
-        with blaming(name, _READ):
-            (garbling.get(number) or evaluating[number]).finish_setup(half.data)
+    garbling, evaluating = yield from set_up_pairs(
+        me,
+        parties,
+        b"masquerade/argmax/1",
+        lambda session, peer: GarblingSide(session, words.width, is_left=me < peer),
+        lambda session, peer: EvaluatingSide(session, words.width, is_left=me < peer),
+    )
     argmax = SecureArgMax(me, tuple(parties), words, garbling, evaluating, rounds_ahead)
     yield from argmax.stock_up()
     return argmax
@@ -214,21 +172,8 @@ class SecureArgMax:
         if self._triples is None:
             raise Bug("no triples are in stock")
         part = SharedEvaluation(undefeated(n), self._me, n, shares, self._triples)
-        while part.message is not None:
-            yield Send(self._peers, Masked(part.message))
-            heard = []
-            for name in self._peers:
-                masked = yield Receive(name, Masked)
-                heard.append(_as_long_as(part.message, masked.data, name))
-            part.hear(heard)
-        own = part.shares("winner")
-        message = share_message(own)
-        yield Send(self._peers, Share(message))
-        told = []
-        for name in self._peers:
-            share = yield Receive(name, Share)
-            told.append(_as_long_as(message, share.data, name))
-        return [int(flag) for flag in opened(own, told)[:, 0]]
+        winner = yield from evaluate_and_open(part, self._peers, "winner")
+        return [int(flag) for flag in winner[:, 0]]
 
     def _duels(self, word: Bits) -> Script[dict[str, Bits]]:
         """This party's shares of how all duels ended: nothing but zeros for those of others.
@@ -260,17 +205,3 @@ class SecureArgMax:
             )
             shares[f"{left} {right}"], shares[f"{right} {left}"] = (mine[name] for name in OUTPUTS)
         return shares
-
-
-def _garbler(left: int, right: int) -> int:
-    """Who of a pair garbles: in turns, so that everybody garbles for about half of its peers."""
-    return left if (left + right) % 2 else right
-
-
-def _as_long_as(ours: bytes, theirs: bytes, name: str) -> bytes:
-    """A peer's message of a round in which all parties' are equally long."""
-    if len(theirs) != len(ours):
-        raise PeerBrokeProtocol(
-            name, f"sent {len(theirs)} bytes where a comparison's message has {len(ours)}"
-        )
-    return theirs

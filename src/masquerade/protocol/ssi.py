@@ -29,7 +29,8 @@ from masquerade.crypto.count_circuits import fewer_in_common, less_than_public
 from masquerade.crypto.homomorphic import STATISTICAL_BITS, PublicKey, SecretKey
 from masquerade.errors import ParameterError
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.joint_histogram_pair import Pair, blaming, read_outputs
+from masquerade.protocol.blaming import blaming
+from masquerade.protocol.joint_histogram_pair import Pair, read_outputs
 
 Scheme = Literal["okamoto-uchiyama", "paillier"]
 

@@ -81,9 +81,10 @@ def _headline(release: Release) -> Section:
     else:
         verb = "does" if len(bad) == 1 else "do"
         verdict, state = f"{len(bad)} of {len(release.verdicts)} requirements {verb} not hold", "bad"
+    dropped = release.dropped_rows
     figures = [
         ("Rows read", count(release.rows)),
-        ("Dropped for missing cells", count(release.dropped_rows)),
+        *([] if dropped is None else [("Dropped for missing cells", count(dropped))]),
         ("Suppressed", count(release.suppressed)),
         ("Released", count(int(release.table.num_rows))),
         ("Groups", count(int(release.group_sizes.size))),
@@ -91,12 +92,20 @@ def _headline(release: Release) -> Section:
     if release.seconds:
         figures.append(("Time", duration(sum(release.seconds.values()))))
     return {
-        "source": bare_name(str(release.settings.get("source") or "table")),
+        "source": _source(release.settings),
         "verdict": verdict,
         "state": state,
         "failing": [str(verdict.requirement) for verdict in bad],
         "figures": figures,
     }
+
+
+def _source(settings: Mapping[str, Any]) -> str:
+    """Where the records come from: the parties, or a file without its folder."""
+    parties = [str(name) for name in settings.get("parties") or ()]
+    if parties:
+        return " and ".join([", ".join(parties[:-1]), parties[-1]] if parties[1:] else parties)
+    return bare_name(str(settings.get("source") or "table"))
 
 
 def _metrics(release: Release) -> dict[str, float | None]:
@@ -228,6 +237,8 @@ def _score(score: float) -> str:
 def _settings(settings: Mapping[str, Any]) -> Section:
     rows = []
     for name, value in _flattened(settings):
+        if name == "source" and settings.get("parties"):
+            continue  # it would name the parties once more
         last = name.rsplit(".", 1)[-1]
         text = _plain(value)
         if any(word in last.casefold() for word in _UNTOLD):

@@ -10,15 +10,17 @@ import os
 import secrets
 import threading
 import unicodedata
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from masquerade.errors import NotAllowed, ParameterError
+from masquerade.errors import Conflict, NotAllowed, ParameterError
 from masquerade.service.store import ApiToken, Guard, Role, Store, User
 from masquerade.service.store.checks import user_name
+from masquerade.service.witness import Witness
 
 TOKEN_PREFIX = "mq_"  # noqa: S105 - what a secret scanner looks for
 SHORTEST_PASSWORD = 12
@@ -60,42 +62,68 @@ class Accounts:
     """Users and what proves that somebody is one."""
 
     def __init__(
-        self, store: Store, *, lockout: Lockout | None = None, hasher: PasswordHasher | None = None
+        self,
+        store: Store,
+        *,
+        lockout: Lockout | None = None,
+        hasher: PasswordHasher | None = None,
+        witness: Witness | None = None,
     ) -> None:
         self._store = store
+        self._witness = witness or Witness()
         self._lockout = lockout or Lockout()
         self._hasher = hasher or PasswordHasher()  # Argon2id, parameters of RFC 9106
         self._nobodys_hash = self._hasher.hash(secrets.token_bytes(32))
         # Each hash takes 64 MiB: a storm of sign-ins waits here instead of filling the memory.
         self._places = threading.BoundedSemaphore(max(2, os.cpu_count() or 2))
 
+    def by(self, name: str) -> Accounts:
+        """The same accounts, as this user (or "command line") changes them: so it is written down."""
+        changing = copy(self)
+        changing._witness = self._witness.seeing(name)
+        return changing
+
     # --- users ---
 
     def create(self, name: str, password: str, role: Role | str = Role.ANALYST) -> User:
         """A new account; Conflict when the name is taken."""
-        return self._store.users.add(user_name(name), self._hash(checked_password(password)), _role(role))
+        made = self._store.users.add(user_name(name), self._hash(checked_password(password)), _role(role))
+        self._witness.changed("account made", made.name, role=made.role.value)
+        return made
 
     def set_password(self, name: str, password: str, *, revoke_tokens: bool = True) -> None:
         """Another password. Whoever had the old one may have made tokens: they go too, unless told otherwise."""
         self._store.users.set_hash(name, self._hash(checked_password(password)))
-        self.unlock(name)
+        self._forget_guesses(name)
         if revoke_tokens:
             self._store.users.revoke_tokens(name)
+        self._witness.changed("password changed", name, tokens_revoked=revoke_tokens)
 
     def set_role(self, name: str, role: Role | str) -> User:
         """Another role."""
-        return self._store.users.set_role(name, _role(role))
+        changed = self._store.users.set_role(name, _role(role))
+        self._witness.changed("role changed", name, role=changed.role.value)
+        return changed
 
     def disable(self, name: str) -> User:
         """Shut an account: neither its password nor its tokens open anything."""
-        return self._store.users.set_disabled(name, True)
+        return self._set_disabled(name, True)
 
     def enable(self, name: str) -> User:
         """Open an account again."""
-        return self._store.users.set_disabled(name, False)
+        return self._set_disabled(name, False)
+
+    def _set_disabled(self, name: str, disabled: bool) -> User:
+        changed = self._store.users.set_disabled(name, disabled)
+        self._witness.changed("account disabled" if disabled else "account enabled", name)
+        return changed
 
     def unlock(self, name: str) -> None:
         """Forget the guesses at a name, so that it can sign in now."""
+        self._forget_guesses(name)
+        self._witness.changed("account unlocked", name)
+
+    def _forget_guesses(self, name: str) -> None:
         self._store.users.guarded(name, lambda _guard: (None, None))
 
     def locked_until(self, name: str) -> datetime | None:
@@ -108,17 +136,48 @@ class Accounts:
 
     def sign_in(self, name: str, password: str) -> User:
         """The user with this name and password; NotAllowed otherwise, with one message for every reason."""
+        return self._proved(name, password)[0]
+
+    def sign_in_for_token(
+        self, name: str, password: str, purpose: str, lifetime: timedelta
+    ) -> tuple[User, str, ApiToken]:
+        """Sign in, with a token from then on, its description and its user.
+
+        A password that is changed at the same moment takes its tokens with it: no token is made for the old one.
+        """
+        user, stored = self._proved(name, password)
+        token, expires = _new_token(), self._store.clock() + lifetime
+        try:
+            made = self._store.users.add_token(user.name, purpose, token, expires, while_hash=stored)
+        except Conflict:
+            raise NotAllowed(_WRONG) from None
+        return user, token, made
+
+    def _proved(self, name: str, password: str) -> tuple[User, str]:
+        """The user with this name and password, and the hash that says so."""
         found = self._store.users.with_hash(name)
         stored = found[1] if found is not None else self._nobodys_hash
         right = self._verify(stored, password) and found is not None and not found[0].disabled
         now = self._store.clock()
         # Judged after the hash was verified: of many guesses at once, those that end after the lock count for nothing.
-        opened = self._store.users.guarded(name, lambda guard: self._lockout.judge(guard, right, now))
+        opened, locked = self._store.users.guarded(name, lambda guard: self._judged(guard, right, now))
+        known = found[0].name if found is not None else None
+        if locked:
+            self._witness.locked(known)
         if not opened or found is None:
+            self._witness.saw("sign-in refused", known)
             raise NotAllowed(_WRONG)
+        self._witness.saw("signed in", known)
         if self._hasher.check_needs_rehash(stored):
-            self._store.users.set_hash(name, self._hash(password), instead_of=stored)
-        return found[0]
+            renewed = self._hash(password)
+            self._store.users.set_hash(name, renewed, instead_of=stored)
+            stored = renewed
+        return found[0], stored
+
+    def _judged(self, guard: Guard, right: bool, now: datetime) -> tuple[Guard | None, tuple[bool, bool]]:
+        """What is remembered after a guess, whether it opens the door, and whether it locked the name."""
+        after, opened = self._lockout.judge(guard, right, now)
+        return after, (opened, after is not None and after.lockouts > guard.lockouts)
 
     # --- API tokens ---
 
@@ -128,9 +187,11 @@ class Accounts:
         """A new token and its description. The token itself is shown here and never again."""
         if lifetime is not None and lifetime <= timedelta(0):
             raise ParameterError(f"a token's lifetime must be above 0; got {lifetime}")
-        token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+        token = _new_token()
         expires = None if lifetime is None else self._store.clock() + lifetime
-        return token, self._store.users.add_token(user.name, name, token, expires)
+        made = self._store.users.add_token(user.name, name, token, expires)
+        self._witness.changed("token made", user.name, token=made.id)
+        return token, made
 
     def authenticate(self, token: str) -> User:
         """The user who has this token; NotAllowed otherwise, with one message for every reason."""
@@ -148,9 +209,14 @@ class Accounts:
         """A user's tokens, oldest first."""
         return self._store.users.tokens(user.name)
 
-    def revoke(self, user: User, token_id: str) -> ApiToken:
+    def revoke(self, user: User, token_id: str, *, for_sign_out: bool = False) -> ApiToken:
         """Make one of a user's tokens worthless; NotFound when it is not theirs."""
-        return self._store.users.revoke_token(user.name, token_id)
+        revoked = self._store.users.revoke_token(user.name, token_id)
+        if for_sign_out:
+            self._witness.saw("signed out", user.name)
+        else:
+            self._witness.changed("token revoked", user.name, token=revoked.id)
+        return revoked
 
     # --- hashing ---
 
@@ -183,6 +249,10 @@ def checked_password(password: str) -> str:
             f"a password must have from {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} signs; got {len(password)}"
         )
     return password
+
+
+def _new_token() -> str:
+    return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
 
 def _bytes(password: str) -> bytes:

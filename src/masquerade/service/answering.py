@@ -26,9 +26,9 @@ from masquerade.service.card import SchemaCard
 from masquerade.service.horizontal import collaboration_of
 from masquerade.service.ledger import Ledger, Released, objections
 from masquerade.service.policy import Policy
-from masquerade.service.request import Request
+from masquerade.service.request import Kind, Request
 from masquerade.service.reservations import against_request, against_snapshot, triggered
-from masquerade.service.terms import Axis, Deal, Price, Provision, read_parts, strictest
+from masquerade.service.terms import Axis, Deal, Price, Provision, covering, read_parts, strictest
 
 ANOTHER_SNAPSHOT = "the deal is about another snapshot or schema than the one offered"
 
@@ -56,7 +56,12 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
         """The requirements."""
-        return read_parts(self.requirements, f"the offer of {self.party}")
+        return read_parts(self.requirements, f"the offer of {self.party}", self.kind)
+
+    @property
+    def kind(self) -> Kind:
+        """What kind of request it answers: columns of this party alone, or those that everybody has."""
+        return "horizontal" if any(column.holder == EVERYBODY for column in self.columns) else "vertical"
 
     def axis(self, name: str) -> Axis | None:
         """How a column is generalised, in a horizontal session."""
@@ -96,7 +101,7 @@ def answer(
     parts = _insisted(policy, request, mine)
     m = _against(policy, request)
     if not policy.allow_rerelease:  # a repeated request is answered with what was agreed then
-        parts = strictest([*parts, *_agreed_before(released, request)])
+        parts = strictest([*parts, *_agreed_before(released, request)], request.kind)
         m = max(
             [m, *(each.collaboration.m for each in released if request.is_horizontal and each.collaboration)]
         )
@@ -166,7 +171,8 @@ def accepts(
         holder = EVERYBODY if request.is_horizontal else card.party
         if {*answered.columns} != {column for column in terms.columns if column.holder == holder}:
             reasons.append("the deal asks for other columns than those offered")
-        lacking = [part for part in answered.parts if not any(each.covers(part) for each in asked)]
+        covers = covering(request.kind)
+        lacking = [part for part in answered.parts if not any(covers(each, part) for each in asked)]
         reasons += [f"the deal lacks {part}, which the policy insists on" for part in lacking]
         if terms.m < answered.m:
             reasons.append(f"the deal has m = {terms.m}; the policy insists on {answered.m}")
@@ -271,4 +277,4 @@ def _insisted(policy: Policy, request: Request, mine: Sequence[Contribution]) ->
     qids = [part.qid for part in parts]
     qids += [pattern.qid for pattern in policy.patterns if wanted >= set(pattern.qid)]
     qids += [tuple(own)] if own else []  # nothing of this party's is released outside a QID
-    return strictest([*parts, *(KAnonymity(qid, policy.least(qid)) for qid in qids)])
+    return strictest([*parts, *(KAnonymity(qid, policy.least(qid)) for qid in qids)], request.kind)

@@ -1,8 +1,9 @@
 """Proves that an audit log is whole, or names the first line that is not as it was written, and what is wrong with it.
 
 The log is read once, line by line, so that its length does not matter. A log that is in use can be verified: it is
-taken as it is at the start. Whoever can write the file can also cut off its end, or write another log that is whole in
-itself: against that, give anchors that were kept elsewhere, or the party's certificates, with which the log is sealed.
+taken as it is at the start. Where its head (audit_head.py) is beside it, the log must go as far. Whoever can write the
+folder can also cut off its end, or write another log that is whole in itself: against that, give anchors that were kept
+elsewhere, or the party's certificates, with which the log is sealed.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 from masquerade.errors import AnswerIsNo, DataError, ParameterError, shown
 from masquerade.net.identity import fingerprint, party_of
 from masquerade.service.audit import SESSION_END, SESSION_START
+from masquerade.service.audit_head import read_head, told_missing
 from masquerade.service.audit_line import (
     FORMAT,
     GENESIS,
@@ -73,9 +76,9 @@ def verify(path: Path, anchors: Sequence[Anchor] = (), certificates: Sequence[by
     for anchor in anchors:
         if anchor.number < 1:
             raise ParameterError(f"anchor {anchor}: records are numbered from 1")
-    check = _Check(anchors, certificates)
     first_bad = problem = None
-    with _opened(path) as (file, size):
+    with _opened(path) as (file, size, head):
+        check = _Check(anchors, certificates, head)
         try:
             for line in _lines(file, size, path):
                 check.take(line)
@@ -99,8 +102,9 @@ def verify(path: Path, anchors: Sequence[Anchor] = (), certificates: Sequence[by
 class _Check:
     """Takes one line after the other; what is wrong is wrong with the line after `last`."""
 
-    def __init__(self, anchors: Sequence[Anchor], certificates: Sequence[bytes]) -> None:
+    def __init__(self, anchors: Sequence[Anchor], certificates: Sequence[bytes], head: Anchor | None) -> None:
         self.last = NOTHING
+        self._head = head
         self.party: str | None = None
         self.seals = self.started = self.ended = 0
         self.sealed_up_to: int | None = None
@@ -123,6 +127,10 @@ class _Check:
             raise LineError("broken chain: this line was written after another one than the line before it")
         if number in self._anchors and self._anchors[number] != {record.hash}:
             raise LineError(f"not the record that was anchored: its hash is {record.hash}")
+        if self._head is not None and number == self._head.number and record.hash != self._head.hash:
+            raise LineError(
+                f"not the record that was written here, by the log's head: its hash is {record.hash}"
+            )
         if number == 1:
             self._begin(record)
         sealed = self._take_event(record)
@@ -166,11 +174,15 @@ class _Check:
 
     def end(self) -> None:
         """No more lines; LineError when there should be."""
+        if self._head is not None and (told := told_missing(self._head, self.last)) is not None:
+            raise LineError(f"missing: {told}")
         missing = max(self._anchors, default=0)
         if missing > self.last.number:
             raise LineError(
                 f"missing: the log ends before it, but record {missing} was anchored; its end was cut off"
             )
+        if self.last == NOTHING:
+            raise LineError("missing: the log is empty, and every log has a beginning")
         if self._reader is not None and self.sealed_up_to is None:
             raise LineError("missing: the log ends before its first seal")
 
@@ -180,23 +192,27 @@ def _why(number: int, last: Anchor) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """The file, and its size at a moment when nobody is in the middle of writing."""
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, int, Anchor | None]]:
+    """The file, its size and its head at a moment when nobody is in the middle of writing."""
+    if not path.exists() and (head := read_head(path)) is not None:  # removed: as bad as emptied
+        yield BytesIO(), 0, head
+        return
     try:
         with path.open("rb") as file:
             with suppress(OSError):  # some network file systems have no locks
                 fcntl.flock(file, fcntl.LOCK_SH)
+            head = read_head(path)  # before the size: a line is written before its head
             size = os.fstat(file.fileno()).st_size
             with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_UN)
-            yield file, size
+            yield file, size, head
     except OSError as error:
         raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _lines(file: BinaryIO, size: int, path: Path) -> Iterator[bytes]:
     """The lines without their ends."""
-    first = True
+    first = size > 0
     while size > 0:
         line = file.readline(min(size, MOST_LINE))
         size -= len(line)

@@ -23,6 +23,7 @@ import msgspec
 from masquerade.errors import ParameterError
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.service.card import SchemaCard
+from masquerade.service.plain_text import insist_on_plain
 from masquerade.service.signing import SignedContract
 
 
@@ -145,8 +146,10 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def read_said(data: bytes, kind: Any, source: str) -> Any:
-    """What somebody said, of one of the kinds above; ParameterError that names the source."""
+    """What somebody said, of one of the kinds above, in plain text; ParameterError that names the source."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        said = msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ParameterError(f"{source}: {error}") from None
+    insist_on_plain(msgspec.json.decode(data), source)
+    return said

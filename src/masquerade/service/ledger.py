@@ -20,7 +20,8 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Collaboration
 from masquerade.service.canonical import canonical
 from masquerade.service.ledger_chain import append_line, read_chain
-from masquerade.service.terms import Deal, read_parts
+from masquerade.service.request import Kind
+from masquerade.service.terms import Deal, covering, read_parts
 
 
 class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,9 +42,14 @@ class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: str | None = None  # the digest of how the columns were generalised; None: not noted then
 
     @property
+    def kind(self) -> Kind:
+        """Whether the parties held different columns or different people."""
+        return "vertical" if self.collaboration is None else "horizontal"
+
+    @property
     def parts(self) -> tuple[GroupRequirement, ...]:
         """The requirements that the release satisfies."""
-        return read_parts(self.requirements, "ledger")
+        return read_parts(self.requirements, "ledger", self.kind)
 
 
 @dataclass(frozen=True)
@@ -60,10 +66,6 @@ class Ledger:
         """The latest release from another snapshot of the dataset."""
         others = [each for each in self.records if each.dataset == dataset and each.snapshot != snapshot]
         return max(others, key=lambda each: each.time, default=None)
-
-    def with_record(self, record: Released) -> Ledger:
-        """The ledger with one more line."""
-        return Ledger((*self.records, record))
 
     def releases(self, dataset: str) -> int:
         """How often a dataset took part, whatever its snapshot."""
@@ -129,7 +131,8 @@ def objections(
             differences.append(f"other columns ({_names(each.columns)} before, {_names(columns)} now)")
         if _qids(parts) != _qids(each.parts):
             differences.append(f"other QIDs ({_shown(each.parts)} before, {_shown(parts)} now)")
-        weaker = [old for old in each.parts if not any(new.covers(old) for new in parts)]
+        covers = covering(each.kind)
+        weaker = [old for old in each.parts if not any(covers(new, old) for new in parts)]
         if weaker and _qids(parts) == _qids(each.parts):
             differences.append(f"a weaker requirement than {_conjunction(weaker)}")
         if class_name != each.class_name:
@@ -167,7 +170,8 @@ def _about_providers(
         found.append(
             f"another order of the columns ({', '.join(earlier.columns)} before, {', '.join(columns)} now)"
         )
-    stricter = not all(any(old.covers(new) for old in earlier.parts) for new in parts)
+    covers = covering(earlier.kind)
+    stricter = not all(any(covers(old, new) for old in earlier.parts) for new in parts)
     if stricter and _qids(parts) == _qids(earlier.parts):
         found.append(f"another requirement ({_conjunction(earlier.parts)} before, {_conjunction(parts)} now)")
     if collaboration.m != before.m:

@@ -23,6 +23,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from masquerade.data.durable import sync_folder
 from masquerade.errors import DataError
 from masquerade.service.canonical import canonical
 from masquerade.service.whole_file import write_whole
@@ -99,12 +100,8 @@ def append_line(path: Path, body: bytes, read: Callable[[bytes], object]) -> Non
             file.write(line + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        if chain.size == 0:  # a new file is only there for good once its folder knows it
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        if chain.size == 0:
+            sync_folder(path.parent)
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror}") from None
     write_whole(head_path(path), canonical(Head(chain.head.number + 1, found)))

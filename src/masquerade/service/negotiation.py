@@ -25,7 +25,7 @@ from masquerade.protocol.party import ASSEMBLER
 from masquerade.service.answering import Offer, Refusal
 from masquerade.service.horizontal import collaboration_of, different, unsuitable
 from masquerade.service.request import Request
-from masquerade.service.terms import Deal, Terms, cost, read_parts, strictest
+from masquerade.service.terms import Deal, Terms, cost, covering, read_parts, strictest
 
 MOST_ROUNDS = 8
 THE_REQUEST = "request"  # whose reasons are nobody's but the request's own
@@ -69,7 +69,8 @@ def negotiate(
     by_party = [_readable(each) for each in _by_party(answers)]
     offers = [each for each in by_party if isinstance(each, Offer)]
     asked = earlier[-1].request.privacy if earlier else request.privacy
-    joint = strictest([*request.privacy, *asked, *(part for offer in offers for part in offer.parts)])
+    offered = [part for offer in offers for part in offer.parts]
+    joint = strictest([*request.privacy, *asked, *offered], request.kind)
     m = max([request.colluding, *(offer.m for offer in offers)])
     refusals = [each for each in by_party if isinstance(each, Refusal)]
     reasons: dict[str, list[str]] = {each.party: list(each.reasons) for each in refusals}
@@ -81,8 +82,9 @@ def negotiate(
     if reasons:
         whole = {who: tuple(dict.fromkeys(reasons[who])) for who in sorted(reasons)}
         return Refused(whole, set(whole) == {each.party for each in refusals if each.busy})
+    covers = covering(request.kind)
     insisted = {
-        offer.party: tuple(part for part in offer.parts if not any(each.covers(part) for each in asked))
+        offer.party: tuple(part for part in offer.parts if not any(covers(each, part) for each in asked))
         for offer in offers
     }
     if all(offer.parts == joint and offer.m == m for offer in offers):
@@ -114,7 +116,7 @@ def _readable(given: Offer | Refusal) -> Offer | Refusal:
     """An offer whose requirements nobody can read is as good as a refusal."""
     if isinstance(given, Offer):
         try:
-            read_parts(given.requirements, "its offer")
+            read_parts(given.requirements, "its offer", given.kind)
         except ParameterError as error:
             return Refusal(given.party, error.problems)
     return given
@@ -201,7 +203,8 @@ def _about_size(
 
 
 def _asking(part: GroupRequirement, request: Request, offers: Sequence[Offer]) -> list[str]:
-    if any(each.covers(part) for each in request.privacy):
+    covers = covering(request.kind)
+    if any(covers(each, part) for each in request.privacy):
         return [THE_REQUEST]
     return [offer.party for offer in offers if part in offer.parts]
 

@@ -14,6 +14,7 @@ from masquerade.errors import ParameterError
 from masquerade.job.problems import Key
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.card import SchemaCard, unknown_column
 from masquerade.service.request import (
     MOST_COLLUDING,
@@ -51,7 +52,9 @@ class Policy(Form):
     access: Literal["private", "public"] = key("private", description='one of "private", "public"')
     users: Texts = key((), description='a list of users, such as ["ana"]')
     purposes: Texts = key((), description='a list of purposes, such as ["research"], or ["*"] for any')
-    least_k: Annotated[int, Field(ge=1)] | None = key(None, description="a whole number of at least 1")
+    least_k: Annotated[int, Field(ge=1, le=MOST_WHOLE)] | None = key(
+        None, description="a whole number from 1 to 2^53 − 1"
+    )
     privacy: Annotated[tuple[GroupRequirement, ...], Field(strict=False)] = key(
         (), description="a list of tables, each written [[privacy]] in double brackets"
     )
@@ -68,10 +71,10 @@ class Policy(Form):
         ("secure",), description='a list of one or more of "secure", "trusted"'
     )
     price: Prices = key(Prices(), description="a table, written [price]")
-    sessions: Annotated[int, Field(ge=1)] = key(4, description="a whole number of at least 1")
+    sessions: Annotated[int, Field(ge=1, le=1000)] = key(4, description="a whole number from 1 to 1000")
     needs_approval: bool = key(False, description="true or false")
     allow_rerelease: bool = key(False, description="true or false")
-    least_snapshot_interval: Annotated[int, Field(ge=0)] = key(
+    least_snapshot_interval: Annotated[int, Field(ge=0, le=MOST_WHOLE)] = key(
         0, description="a whole number of seconds, of at least 0"
     )
     share_class: bool = key(False, description="true or false")

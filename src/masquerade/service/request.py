@@ -20,6 +20,7 @@ from masquerade.job.problems import Key
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import written_requirement
 from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text
+from masquerade.service.plain_text import insist_on_plain
 from masquerade.service.sections import Form, key, read_form
 from masquerade.utility.scores import SCORES, score_named
 
@@ -225,4 +226,5 @@ def read_request(content: Any, source: str = "request") -> Request:
     """A request from TOML or JSON; ParameterError with every problem at once."""
     if not isinstance(content, Mapping):
         raise ParameterError(f"{source}: must be a table of keys and values")
+    insist_on_plain(content, source)
     return read_form(Request, {key: each for key, each in content.items() if each is not None}, source)

@@ -8,19 +8,49 @@ slip does not hide what else is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from inspect import signature
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from masquerade.errors import Bug, ParameterError, hint, nearest, one_line
 from masquerade.job.load import known_keys, understand
 from masquerade.job.problems import Key, Problems, shown, written
 from masquerade.job.requirements import requirement_of
+from masquerade.net.channel import is_host
+from masquerade.privacy.models import MODELS
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.service.canonical import MOST_WHOLE
 
 Read = TypeVar("Read", bound="Form")
 
+_ABOUT_SENSITIVE = {name for name, model in MODELS.items() if "sensitive" in signature(model).parameters}
 _DECIMALS = ("l", "c", "h", "t", "alpha", "confidence")  # parameters that may be decimals
+
+
+def _real_number(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float):  # neither true nor "5" is a number
+        raise ValueError
+    return value
+
+
+def _host(value: str) -> str:
+    if not is_host(value):
+        raise ValueError
+    return value
+
+
+Duration = Annotated[float, BeforeValidator(_real_number), Field(gt=0, le=86_400, strict=False)]  # in seconds
+Host = Annotated[str, AfterValidator(_host)]
 
 
 def key(default: Any, *, description: str, alias: str | None = None) -> Any:
@@ -65,7 +95,14 @@ def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ..
         if all(isinstance(each, GroupRequirement) for each in entries):
             return tuple(entries)
         entries = [_with_numbers(each) for at, each in enumerate(entries) if not _tell_m(each, at, problems)]
+        _tell_immense(entries, problems)
     job = understand({"privacy": entries}, problems)
+    for position, entry in enumerate(job.privacy):
+        if (
+            entry.model in _ABOUT_SENSITIVE and "sensitive" not in entry.given()
+        ):  # a job file may say it elsewhere
+            needed = f"missing; {entry.model} needs a sensitive attribute"
+            problems.broken(("privacy", position, "sensitive"), needed)
     return requirement_of(job, problems).parts if job.privacy else ()
 
 
@@ -77,6 +114,14 @@ def _tell_m(entry: Any, position: int, problems: Problems) -> bool:
         ("privacy", position), "m-privacy is no entry here; a horizontal request has m, and a policy least_m"
     )
     return True
+
+
+def _tell_immense(entries: Sequence[Any], problems: Problems) -> None:
+    """Numbers that no contract can hold."""
+    for position, entry in enumerate(entries):
+        for name, value in entry.items() if isinstance(entry, Mapping) else ():
+            if isinstance(value, int) and abs(value) > MOST_WHOLE:
+                problems.broken(("privacy", position, name), "must be at most 2^53 − 1")
 
 
 def _with_numbers(entry: Any) -> Any:
@@ -105,7 +150,7 @@ def _read(form: type[Read], rest: dict[str, Any], problems: Problems) -> Read:
             for fault in error.errors(include_url=False, include_context=False):
                 if not fault["loc"]:  # pydantic names no key that is no text
                     raise ParameterError(f"{problems.source}: a key holds half a character") from None
-                _tell(form, fault["loc"], fault["type"], fault["input"], problems)
+                _tell(form, fault["loc"], fault["input"], problems)
                 rest = {key: value for key, value in rest.items() if key != fault["loc"][0]}
         else:
             for key, problem in found:
@@ -114,7 +159,7 @@ def _read(form: type[Read], rest: dict[str, Any], problems: Problems) -> Read:
     raise Bug(f"{problems.source}: cannot be read even without its unreadable keys")
 
 
-def _tell(form: type[BaseModel], key: Key, kind: str, value: Any, problems: Problems) -> None:
+def _tell(form: type[BaseModel], key: Key, value: Any, problems: Problems) -> None:
     """One line for one of pydantic's errors."""
     model = form
     for depth, part in enumerate(key):

@@ -11,6 +11,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 from cryptography import x509
@@ -27,6 +28,7 @@ from masquerade.service.canonical import canonical, digest
 from masquerade.service.terms import Deal
 
 _CONTEXT = b"masquerade contract\n"  # a signature over a contract can be one over nothing else
+NOBODY_KNOWN = "no certificate of it is known here"
 _NONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
@@ -59,12 +61,6 @@ class SignedContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The contract with one more signature."""
         return msgspec.structs.replace(self, signatures={**self.signatures, party: signature.hex()})
 
-    def next_attempt(self, expiry: int) -> SignedContract:
-        """The same deal once more: a new nonce, so a new session, which has to be signed anew."""
-        if self.attempt >= self.deal.attempts:
-            raise ParameterError(f"the deal allows {self.deal.attempts} attempts, and all were made")
-        return SignedContract(self.deal, expiry, self.keys, self.attempt + 1)
-
     def canonical(self) -> bytes:
         """The contract with its signatures, to be sent and kept."""
         return canonical(self)
@@ -78,12 +74,25 @@ class SignedContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ParameterError(f"contract: {error}") from None
 
 
-def draw_up(deal: Deal, keys: Mapping[str, str], expiry: int) -> SignedContract:
-    """A new contract, which nobody has signed yet; `keys` has every party's fingerprint."""
+def read_contract(path: Path) -> SignedContract:
+    """The contract in a file; ParameterError names it."""
+    try:
+        return SignedContract.read(path.read_bytes())
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
+
+
+def draw_up(deal: Deal, keys: Mapping[str, str], expiry: int, attempt: int = 1) -> SignedContract:
+    """A new contract, which nobody has signed yet; `keys` has every party's fingerprint.
+
+    It has a nonce of its own, so every attempt is a session of its own, which has to be signed anew.
+    """
     lacking = [party for party in deal.terms.parties if party not in keys]
     if lacking:
         raise ParameterError(f"no fingerprint of {', '.join(lacking)}")
-    return SignedContract(deal, expiry, {party: keys[party] for party in deal.terms.parties})
+    return SignedContract(deal, expiry, {party: keys[party] for party in deal.terms.parties}, attempt)
 
 
 def sign(identity: Identity, contract_hash: bytes) -> bytes:
@@ -123,6 +132,21 @@ def refusals(
             yield PeerRefused(party, problem)
     for stranger in sorted({*signed.keys, *signed.signatures} - set(signed.parties)):
         yield PeerRefused(stranger, "has signed the contract, or has a key in it, and is none of its parties")
+
+
+def signers(signed: SignedContract, trust: TrustStore, own: Identity | None = None) -> dict[str, str | None]:
+    """Everybody whose signature the contract has; None when it fits, by the certificate that we know, or why not."""
+    found: dict[str, str | None] = {}
+    for party in sorted(signed.signatures):
+        if party not in signed.parties:
+            found[party] = "is none of the contract's parties"
+        elif own is not None and party == own.name:
+            found[party] = _problem(signed, party, own.certificate)
+        elif party in trust.names:
+            found[party] = _problem(signed, party, trust.pin(party))
+        else:
+            found[party] = NOBODY_KNOWN
+    return found
 
 
 def _wrong_in_itself(signed: SignedContract, now: int) -> str | None:

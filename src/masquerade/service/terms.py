@@ -15,7 +15,8 @@ from masquerade.data.schema import AttributeKind
 from masquerade.errors import ParameterError, one_line
 from masquerade.job.problems import Problems
 from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.privacy.requirement import GroupRequirement, without_redundant
+from masquerade.privacy.m_privacy import covers_against_insiders
+from masquerade.privacy.requirement import Covers, GroupRequirement, covers, without_redundant
 from masquerade.protocol.contract import (
     Collaboration,
     Contract,
@@ -94,7 +95,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
         """The requirements."""
-        return read_parts(self.requirements, "terms")
+        return read_parts(self.requirements, "terms", self.kind)
 
     def provision(self, party: str) -> Provision | None:
         """What a party brings, if it is one of the parties."""
@@ -207,19 +208,27 @@ def cost(prices: Iterable[Price], records: int | None) -> int:
     return sum(price.fixed + price.per_record * (records or 0) for price in prices)
 
 
-def read_parts(written: Iterable[Mapping[str, Any]], source: str) -> tuple[GroupRequirement, ...]:
+def read_parts(written: Iterable[Mapping[str, Any]], source: str, kind: Kind) -> tuple[GroupRequirement, ...]:
     """Requirements that somebody else has written; ParameterError with every problem."""
     problems = Problems(source)
     parts = read_privacy([dict(each) for each in written], problems)
     if problems.lines:
         raise ParameterError(*map(one_line, problems.lines))
-    return strictest(parts)
+    return strictest(parts, kind)
 
 
-def strictest(parts: Iterable[GroupRequirement]) -> tuple[GroupRequirement, ...]:
+def strictest(parts: Iterable[GroupRequirement], kind: Kind) -> tuple[GroupRequirement, ...]:
     """The parts that no other covers, each in one form and all in one order, whatever order they came in."""
     normal = {canonical(written): written for written in (_normal(part) for part in parts)}
-    return without_redundant(read_requirement(normal[key]) for key in sorted(normal))
+    return without_redundant((read_requirement(normal[key]) for key in sorted(normal)), covering(kind))
+
+
+def covering(kind: Kind) -> Covers:
+    """Whether a requirement follows from another in a session of this kind; a horizontal one wraps both in m-privacy.
+
+    With m = 0 too: m grows while the parties negotiate, and what was left out before would be lacking then.
+    """
+    return covers if kind == "vertical" else covers_against_insiders
 
 
 def _normal(part: GroupRequirement) -> dict[str, Any]:

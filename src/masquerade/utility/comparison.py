@@ -32,20 +32,25 @@ class Comparison:
     classes: Coded | None  # of all kept input rows
     kept: NDArray[np.intp] | None  # which input rows were released, in order; None when all were
     weights: Mapping[str, float]  # of the attributes; one that is missing weighs 1
+    unseen: int = 0  # further suppressed rows, of which nothing is known here but how many there are
 
     @property
     def rows(self) -> int:
         """How many input rows there are, released or suppressed."""
+        return self._seen + self.unseen
+
+    @property
+    def released_rows(self) -> int:
+        """How many of them were released."""
+        return self._seen if self.kept is None else int(self.kept.size)
+
+    @property
+    def _seen(self) -> int:
         if self.originals:
             return int(self.originals[0].ranks.size)
         if self.classes is not None:
             return int(self.classes.codes.size)
         return int(self.released[0].codes.size) if self.released else 0
-
-    @property
-    def released_rows(self) -> int:
-        """How many of them were released."""
-        return self.rows if self.kept is None else int(self.kept.size)
 
     @property
     def suppressed(self) -> int:

@@ -2,5 +2,6 @@
 
 `masks` names coalitions, `constraint` says what must hold for what remains, `group` tests many coalitions at once,
 `fitness` says how well records satisfy, `strategies` are the ways of the m-privacy paper to search for a coalition,
-`exact` (with `few_values`) finds the worst one without a search, and `many_groups` judges all groups of a table.
+`exact` (with `few_values` and `bounded`) finds the worst one without trying all, and `many_groups` judges all groups
+of a table.
 """

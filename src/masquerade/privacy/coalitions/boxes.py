@@ -24,33 +24,42 @@ if TYPE_CHECKING:
     from masquerade.privacy.coalitions.constraint import Constraint
 
 _CELLS = 1 << 22  # of open boxes: what a search may hold in memory (32 MB an array)
+_FEW_CELLS = 1 << 12  # of a row, in short
 _SCALES = 6  # group sizes at which the bound on entropy is tried
 
 
-def all_satisfy(constraint: Constraint, rest: Counts, total: Counts) -> NDArray[np.bool_]:
-    """For each row of `rest`, whether every histogram from there up to `total` (one row) satisfies."""
+def all_satisfy(
+    constraint: Constraint, rest: Counts, total: Counts, *, in_short: bool = False
+) -> NDArray[np.bool_]:
+    """For each row of `rest`, whether every histogram from there up to `total` (one row) satisfies.
+
+    `in_short`: a search that would be long is not made, and the answer is no.
+    """
     good: NDArray[np.bool_] = constraint.plainly_holds(rest)
     for corner in _likely_corners(constraint, rest, total):
         still = np.flatnonzero(good)
         good[still] = constraint.plainly_holds(corner[still])
     open_ = np.flatnonzero(good)
-    good[open_] = _search(constraint, rest[open_], np.repeat(total, open_.size, axis=0))
+    good[open_] = _search(constraint, rest[open_], np.repeat(total, open_.size, axis=0), in_short)
     return good
 
 
-def _search(constraint: Constraint, rest: Counts, total: Counts) -> NDArray[np.bool_]:
+def _search(constraint: Constraint, rest: Counts, total: Counts, in_short: bool) -> NDArray[np.bool_]:
     """Whether all corners of the boxes between the rows satisfy; the first and the last of each do."""
     good = np.ones(len(rest), bool)
     owner, low, high = np.arange(len(rest)), rest, total
     while owner.size:
         open_ = ~_surely_satisfied(constraint, low, high) & (low < high).any(axis=1)
         owner, low, high = owner[open_], low[open_], high[open_]
+        if in_short and low.size > min(_FEW_CELLS * len(rest), _CELLS):
+            good[owner] = False
+            return good
         if low.size > _CELLS:
             if len(rest) == 1:
                 raise _too_many(constraint, low.shape[1])
             half = len(rest) // 2  # there is room for fewer at a time
             parts = (slice(None, half), slice(half, None))
-            return np.concatenate([_search(constraint, rest[part], total[part]) for part in parts])
+            return np.concatenate([_search(constraint, rest[part], total[part], in_short) for part in parts])
         rows = np.arange(owner.size)
         widest = np.argmax(high - low, axis=1) if owner.size else rows
         without, with_ = high.copy(), low.copy()

@@ -1,4 +1,4 @@
-"""The worst coalition without a search over coalitions. The m-privacy paper does not have this.
+"""The worst coalition without trying all coalitions. The m-privacy paper does not have this.
 
 A conjunction is m-private when each of its constraints is, so each is asked by itself:
 
@@ -8,9 +8,9 @@ A conjunction is m-private when each of its constraints is, so each is asked by 
   leaves the fewest of the other records is worst, and those are the providers with the most records outside it. So
   there is one candidate a value (share), a set of ℓ − 1 values (recursive), a set of values or a pattern of signs (the
   distance is the largest of so many linear functions).
-* entropy: no such form; every coalition is checked, in count space (`constraint`).
+* entropy, and the latter two over too many values: no such form; branch and bound over providers (`bounded`).
 
-A check is one candidate, or one node of the search over values.
+A check is one candidate, or one node of a search.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
 from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
+from masquerade.privacy.coalitions.bounded import bounded
 from masquerade.privacy.coalitions.constraint import Constraint
 from masquerade.privacy.coalitions.few_values import worst_coalition
 from masquerade.privacy.coalitions.group import Group
-from masquerade.privacy.coalitions.strategies import Outcome, direct
+from masquerade.privacy.coalitions.strategies import Outcome
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
@@ -36,7 +37,7 @@ from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
 from masquerade.privacy.requirement import TOLERANCE
 from masquerade.privacy.t_closeness import TCloseness
 
-_MOST_SETS = 1 << 16  # of values; beyond, coalitions are checked one by one
+_MOST_SETS = 1 << 16  # of values; beyond, providers are searched
 _AT_A_TIME = 1 << 12  # sets
 
 
@@ -44,23 +45,23 @@ def exact(group: Group, m: int) -> Outcome:
     """The same verdict as every search gives."""
     power, checks = group.power(m), 0
     for constraint, matrix in zip(group.constraints, group.matrices, strict=True):
-        outcome = _judge(group, constraint, matrix, power)
+        outcome = _judge(group.sizes, constraint, matrix, power)
         checks += outcome.checks
         if not outcome.private:
             return Outcome(False, outcome.coalition, checks)
     return Outcome(True, None, checks)
 
 
-def _judge(group: Group, constraint: Constraint, matrix: Counts, power: int) -> Outcome:
+def _judge(sizes: Counts, constraint: Constraint, matrix: Counts, power: int) -> Outcome:
     match constraint.part:
         case KAnonymity(k=k):
-            return _size(group.sizes, k, power)
+            return _size(sizes, k, power)
         case LDiversity(l=least):
             return _values(matrix, least, power)
         case PSensitiveKAnonymity(p=p, k=k):
-            return _both(_size(group.sizes, k, power), _values(matrix, p, power))
+            return _both(_size(sizes, k, power), _values(matrix, p, power))
         case AlphaKAnonymity(alpha=alpha, k=k):
-            large = _size(group.sizes, k, power)
+            large = _size(sizes, k, power)
             return _both(large, _share(matrix, constraint.listed, alpha + TOLERANCE, power))
         case ConfidenceBounding(confidence=bound):
             return _share(matrix, constraint.listed, bound + TOLERANCE, power)
@@ -83,12 +84,7 @@ def _judge(group: Group, constraint: Constraint, matrix: Counts, power: int) -> 
             if 1 << (np.count_nonzero(occurring) - 1) <= _MOST_SETS:
                 whole = constraint.whole[0, occurring]
                 return _ordered_distance(matrix[:, occurring], whole / whole.sum(), t + TOLERANCE, power)
-    return direct(_alone(group, constraint, matrix), power)
-
-
-def _alone(group: Group, constraint: Constraint, matrix: Counts) -> Group:
-    """The group under one constraint."""
-    return group if len(group.constraints) == 1 else Group([constraint], [matrix])
+    return bounded(constraint, matrix, power)
 
 
 def _both(one: Outcome, other: Outcome) -> Outcome:

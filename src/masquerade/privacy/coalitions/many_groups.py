@@ -66,12 +66,12 @@ class GroupCheck:
         m: int,
         constraints: Sequence[Constraint],
         places: Sequence[NDArray[np.intp] | None],
-        verification: str = "exact",
+        verification: str | Strategy = "exact",
     ) -> None:
         self.m = m
         self.constraints = tuple(constraints)
         self._places = tuple(places)
-        self._verify = strategy_named(verification)
+        self._verify = strategy_named(verification) if isinstance(verification, str) else verification
 
     def holds(self, counts: Counts) -> NDArray[np.bool_]:
         """Which groups are m-private; groups without any record are."""

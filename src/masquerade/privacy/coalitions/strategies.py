@@ -22,7 +22,7 @@ from masquerade.privacy.coalitions.masks import Masks, bits, joined, members, of
 
 TOP_DOWN_FROM = 0.85  # providers of this average fitness (about 15 records each) are verified top-down
 _MOST_COALITIONS = 1 << 22  # that a search may hold in memory
-_MOST_CHECKS = 1 << 31  # a minute or so
+PATIENCE = 60.0  # seconds of one core that a search may take
 _MOST_ADAPTIVE = 1 << 16  # beyond, `exact` is faster by far
 
 
@@ -42,9 +42,14 @@ class Outcome:
 Strategy = Callable[[Group, int], Outcome]
 
 
+def affordable(group: Group) -> int:
+    """How many coalitions of this group can be checked in that time, about."""
+    return int(PATIENCE * 1e9 / sum(each.nanoseconds for each in group.constraints))
+
+
 def direct(group: Group, m: int) -> Outcome:
     """Every coalition of the largest size, in the order of the providers."""
-    _refuse_too_many(group, group.power(m), _MOST_CHECKS)
+    _refuse_too_many(group, group.power(m))
     return _first_breach(group, of_size(group.singles, group.power(m)), 0)
 
 
@@ -52,7 +57,7 @@ def bottom_up(group: Group, m: int) -> Outcome:
     """From outsiders up to the largest coalitions, the most powerful first, until one breaches."""
     strongest_first = group.singles[_by_power(group)[::-1]]
     outcome = Outcome(True, None, 0)
-    _refuse_too_many(group, group.power(m), _MOST_CHECKS)
+    _refuse_too_many(group, group.power(m))
     for size in range(group.power(m) + 1):
         outcome = _first_breach(group, of_size(strongest_first, size), outcome.checks)
         if not outcome.private:
@@ -63,6 +68,7 @@ def bottom_up(group: Group, m: int) -> Outcome:
 def top_down(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
     """From all providers but one down: below a coalition that cannot breach, nobody needs a look."""
     size, checks, least = max(group.n - 1, 0), 0, group.power(m)
+    most = min(most, affordable(group))
     order = _by_power(group)
     open_ = group.everybody ^ group.singles[order[::-1]] if group.n > 1 else of_nobody(group)
     while size > least:
@@ -184,8 +190,9 @@ def _any_within(coalitions: Masks, upper: Masks) -> bool:
     return bool(within(coalitions, upper).any())
 
 
-def _refuse_too_many(group: Group, size: int, most: int) -> None:
-    if math.comb(group.n, size) > most:
+def _refuse_too_many(group: Group, size: int, most: int | None = None) -> None:
+    allowed = affordable(group)
+    if math.comb(group.n, size) > (allowed if most is None else min(allowed, most)):
         raise _too_many(group)
 
 

@@ -5,11 +5,12 @@ among the m largest, where its count does not matter, or is left, and then 2k re
 
 circuit     input "provider p"                                  output           ANDs
 private     count up to 2k, k, alone, some; values present      "good", "more"   n²/2 · log 2k + 30 n, and n a value
+                                                                                 or, one by one, 2 to 3 a look-up
 sole        which children it has records of                    "sole"           about (n + 2) a child
 any_of      bits                                                "any"            n − 1 a bit
 
 A part is one of four, and so two bits of output. When it is "good", "more" says that it is divisible; otherwise, that
-it is empty.
+it is empty. "enough", that k records are left, is opened of the group of all records alone, and only if it is refused.
 """
 
 from __future__ import annotations
@@ -56,19 +57,21 @@ def private(criterion: Criterion, n_values: tuple[int, ...]) -> Circuit:
     some_k, alone, some = ([word[width + at] for word in inputs] for at in range(3))
     empty = build.any_of(some) ^ 1
     left = _left(build, counts, criterion)
-    together = [_at_least(build, left, k)]
+    enough = _at_least(build, left, k)
+    together = [enough]
     first = width + 3
     for size, (_, least) in zip(n_values, criterion.diversities, strict=True):
         present = [word[first : first + size] for word in inputs]
-        together.append(_values_left(build, present, criterion, least))
+        together.append(_diverse(build, present, criterion, least))
         first += size
     good = build.both(build.either(build.all_of(alone), build.all_of(together)), empty ^ 1)
     divisible = _at_least(build, left, 2 * k)
     if criterion.m:  # otherwise all are left
-        enough = _at_least(build, _total(build, counts), 2 * k)
-        divisible = build.either(divisible, build.both(build.any_of(some_k), enough))
+        doubled = _at_least(build, _total(build, counts), 2 * k)
+        divisible = build.either(divisible, build.both(build.any_of(some_k), doubled))
     build.output("good", [good])
     build.output("more", [build.xor(empty, build.both(good, build.xor(divisible, empty)))])
+    build.output("enough", [enough])
     return build.build()
 
 
@@ -123,27 +126,36 @@ def _left(build: Builder, counts: list[Word], criterion: Criterion) -> Word:
     return _total(build, counts)
 
 
-def _values_left(build: Builder, present: list[Word], criterion: Criterion, least: int) -> Literal:
+def _diverse(build: Builder, present: list[Word], criterion: Criterion, least: int) -> Literal:
     """Whether every coalition leaves so many values; `present` has a word a provider, a bit a value."""
-    n, m = criterion.n_providers, criterion.m
-    by_value = list(zip(*present, strict=True))
-    if not criterion.is_exact(len(by_value)):
-        safe = [_at_least(build, words.population(build, holders), m + 1) for holders in by_value]
+    by_value = [list(holders) for holders in zip(*present, strict=True)]
+    test = criterion.exact_test(len(by_value), least)
+    if test is None:
+        safe = [_at_least(build, words.population(build, holders), criterion.m + 1) for holders in by_value]
         return _at_least(build, words.population(build, safe), least)
-    if m >= n:
-        return FALSE
-    return build.all_of(
-        [
-            _at_least(
-                build,
-                words.population(
-                    build, [build.any_of([holders[each] for each in rest]) for holders in by_value]
-                ),
-                least,
-            )
-            for rest in combinations(range(n), n - m)
-        ]
-    )
+    held = by_value if test.leaves_out_values else present
+    left = (words.population(build, word) for word in _unions(build, held, test.left_out))
+    return build.all_of([_at_least(build, count, test.least) for count in left])
+
+
+def _unions(build: Builder, sets: Sequence[Word], left_out: int) -> list[Word]:
+    """The union of all sets but `left_out` of them, for each choice of those.
+
+    Made of the unions of both halves, which many share: hardly more than one OR a bit of each result.
+    """
+    if left_out == len(sets):
+        return [[FALSE] * len(sets[0])]
+    if len(sets) == 1:
+        return [sets[0]]
+    half = len(sets) // 2
+    fewest, most = max(left_out - (len(sets) - half), 0), min(left_out, half)
+    return [
+        [build.either(a, b) for a, b in zip(one, other, strict=True)]
+        for out in range(fewest, most + 1)
+        for others in [_unions(build, sets[half:], left_out - out)]
+        for one in _unions(build, sets[:half], out)
+        for other in others
+    ]
 
 
 def _total(build: Builder, numbers: Sequence[Word]) -> Word:

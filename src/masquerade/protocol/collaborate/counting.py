@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import pair_counts
+from masquerade.engine.counts import Counts, pair_counts
 from masquerade.net.script import Script
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.collaborate.tree import Answers, Flags, Rows
@@ -36,8 +36,25 @@ class CountingJudge:
         self._criterion, self._providers, self._sensitive = criterion, providers, tuple(sensitive)
         self.asked = 0  # parts whose privacy was asked about
 
+    def whole(self, rows: Rows) -> Script[Answers]:
+        """What the group of all records is; if it is refused, this ends with the reason."""
+        criterion = self._criterion.of_whole
+        counts, present = self._counted([rows])
+        yield from ()
+        if not criterion.good(counts, present)[0]:
+            n_values = [each.n_values for each in self._sensitive]
+            raise criterion.unreachable(n_values, bool(criterion.enough(counts)[0]))
+        return Answers(np.zeros(1, bool), np.ones(1, bool), criterion.divisible(counts))
+
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
         """What each part is."""
+        counts, present = self._counted(parts)
+        yield from ()  # a script, though it has nobody to ask
+        private = self._criterion.good(counts, present)
+        return Answers(counts.sum(axis=1) == 0, private, private & self._criterion.divisible(counts))
+
+    def _counted(self, parts: Sequence[Rows]) -> tuple[Counts, list[Flags]]:
+        """The records of each part by provider, and which values each provider has there."""
         self.asked += len(parts)
         sizes = np.array([part.size for part in parts], np.int64)
         label = np.repeat(np.arange(len(parts)), sizes)
@@ -52,9 +69,7 @@ class CountingJudge:
             > 0
             for each in self._sensitive
         ]
-        yield from ()  # a script, though it has nobody to ask
-        private = self._criterion.good(counts, present)
-        return Answers(sizes == 0, private, private & self._criterion.divisible(counts))
+        return counts, present
 
     def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
         """The same for parts of one provider each, but not whether they are divisible."""

@@ -4,37 +4,56 @@ A group fed by some of n providers is private when every feeding provider's reco
 (then whoever is left does), or when both of these hold:
 
 - without its m largest contributions it still has k records: no coalition takes away more;
-- for each sensitive attribute, no coalition of m leaves fewer than ℓ values. Tested for each coalition where there are
-  few; otherwise by a test that is sufficient: ℓ values are each held by more than m providers, so that no coalition
-  takes one of them away. The release is then m-private all the same, and may be a little coarser.
+- for each sensitive attribute, no coalition of m leaves fewer than ℓ values. A coalition that does leaves some ℓ − 1
+  values at most, so the same is that for each set of ℓ − 1 values more than m providers hold another. Whichever are
+  fewer, coalitions or sets, are looked at one by one. Where both are too many, a test that is sufficient: ℓ values are
+  each held by more than m providers, so that no coalition takes one of them away. The release is then m-private all
+  the same, and may be a little coarser.
 
 With the first of the two tests this is Definition 2.1 exactly: when at most m providers feed the group, the coalitions
 that count leave one of them alone. Both requirements gain from more records, so smaller coalitions need no look.
+
+The group of all records is a single part, and its refusal ends everything: for it many more looks are taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.product import columns_of
 from masquerade.engine.counts import Counts
-from masquerade.errors import ParameterError
+from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.m_privacy import MPrivateGroups
 from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.privacy.requirement import GroupRequirement, plural
 
 Flags = NDArray[np.bool_]
 
-MOST_LOOK_UPS = 1_000  # coalitions × values that are looked at one by one
+MOST_LOOK_UPS = 1_000  # coalitions × values, or sets of values × providers, of a part
+MOST_OF_WHOLE = 50_000  # the same of the group of all records: some 120,000 gates
 _KNOWN = (KAnonymity, LDiversity, PSensitiveKAnonymity)
+
+
+class OneByOne(NamedTuple):
+    """An exact test of ℓ-diversity: whatever `left_out` of the one side are left out, `least` of the other remain.
+
+    The sides are providers and values: without m providers ℓ values are held, or without ℓ − 1 values m + 1 providers
+    hold one.
+    """
+
+    leaves_out_values: bool
+    left_out: int
+    least: int
+    look_ups: int
 
 
 @dataclass(frozen=True)
@@ -45,6 +64,7 @@ class Criterion:
     m: int
     k: int
     diversities: tuple[tuple[str, int], ...] = ()  # sensitive attribute, l
+    most_look_ups: int = MOST_LOOK_UPS
 
     @classmethod
     def of(
@@ -77,9 +97,20 @@ class Criterion:
         """The columns that the sensitive attributes are made of."""
         return tuple(dict.fromkeys(each for name, _ in self.diversities for each in columns_of(name)))
 
-    def is_exact(self, n_values: int) -> bool:
-        """Whether each coalition is tested for an attribute of so many values."""
-        return self.m >= self.n_providers or comb(self.n_providers, self.m) * n_values <= MOST_LOOK_UPS
+    @property
+    def of_whole(self) -> Criterion:
+        """The criterion of the group of all records, which every provider feeds: one of them is left."""
+        return replace(self, m=min(self.m, self.n_providers - 1), most_look_ups=MOST_OF_WHOLE)
+
+    def exact_test(self, n_values: int, least: int) -> OneByOne | None:
+        """The cheaper exact test that `least` of so many values are left; None where either takes too many looks."""
+        n, colluding, rest = self.n_providers, min(self.m, self.n_providers), min(least - 1, n_values)
+        tests = (
+            OneByOne(False, colluding, least, comb(n, colluding) * n_values),
+            OneByOne(True, rest, self.m + 1, comb(n_values, rest) * n),
+        )
+        cheaper = min(tests, key=lambda test: test.look_ups)
+        return cheaper if cheaper.look_ups <= self.most_look_ups else None
 
     def alone(self, counts: Counts, present: Sequence[Flags]) -> Flags:
         """Which providers have no record of a part, or satisfy alone; arguments as for `good`."""
@@ -95,9 +126,9 @@ class Criterion:
         `counts` has a row a part and a column a provider; `present`, for each sensitive attribute, says whether the
         provider has a record with the value: parts × providers × values.
         """
-        together = self._left(counts) >= self.k
+        together = self.enough(counts)
         for flags, (_, least) in zip(present, self.diversities, strict=True):
-            together &= self._values_left(flags) >= least
+            together &= self._diverse(flags, least)
         good: Flags = (together | self.alone(counts, present).all(axis=1)) & counts.any(axis=1)
         return good
 
@@ -112,24 +143,55 @@ class Criterion:
         may: Flags = alone | (self._left(counts) >= doubled)
         return may
 
+    def enough(self, counts: Counts) -> Flags:
+        """Of which parts every coalition of m leaves k records, whatever their values."""
+        enough: Flags = self._left(counts) >= self.k
+        return enough
+
+    def unreachable(self, n_values: Sequence[int], enough: bool) -> RequirementUnreachable:
+        """Why the group of all records is refused: too few records are left, or too few values.
+
+        It names what was agreed and nothing else. Of several sensitive attributes it is not told which.
+        """
+        who = f"some coalition of {plural(self.m, 'provider')} leaves" if self.m else "there are"
+        everything = f"of all providers' records together {who}"
+        tests = [
+            self.exact_test(size, least) for size, (_, least) in zip(n_values, self.diversities, strict=True)
+        ]
+        if not enough:
+            why = f"k = {self.k} cannot be reached: {everything} fewer than {self.k}"
+        elif all(tests):
+            why = f"{self._values()} cannot be reached: {everything} fewer"
+        else:
+            why = (
+                f"{self._values()} may be out of reach, or not: there are too many coalitions to look at each, and the "
+                f"test that so many values are each held by more than {plural(self.m, 'provider')} failed for all "
+                'records together; use third_party = "trusted" with choose = "certainty", or ask for fewer values or '
+                "a smaller m"
+            )
+        refused = RequirementUnreachable(f"collaborate: {why}")
+        refused.names_no_figure = True
+        return refused
+
+    def _values(self) -> str:
+        return " or ".join(f"{plural(least, 'value')} of {name}" for name, least in self.diversities)
+
     def _left(self, counts: Counts) -> Counts:
         """How many records are left of each part without its m largest contributions."""
         left: Counts = np.sort(counts, axis=1)[:, : max(self.n_providers - self.m, 0)].sum(axis=1)
         return left
 
-    def _values_left(self, present: Flags) -> Counts:
-        """How many values every coalition of m leaves; or how many of them no coalition can take away."""
-        if not self.is_exact(present.shape[2]):
-            safe: Counts = np.count_nonzero(present.sum(axis=1) > self.m, axis=1)
+    def _diverse(self, present: Flags, least: int) -> Flags:
+        """Of which parts every coalition of m leaves so many values, as far as they are tested."""
+        test = self.exact_test(present.shape[2], least)
+        if test is None:
+            safe: Flags = np.count_nonzero(present.sum(axis=1) > self.m, axis=1) >= least
             return safe
-        if self.m >= self.n_providers:
-            return np.zeros(len(present), np.int64)
-        left = [
-            present[:, rest].any(axis=1).sum(axis=1)
-            for rest in map(list, combinations(range(self.n_providers), self.n_providers - self.m))
-        ]
-        fewest: Counts = np.min(left, axis=0)
-        return fewest
+        held = present.swapaxes(1, 2) if test.leaves_out_values else present
+        size, good = held.shape[1], np.ones(len(held), bool)
+        for kept in combinations(range(size), size - test.left_out):
+            good &= np.count_nonzero(held[:, list(kept)].any(axis=1), axis=1) >= test.least
+        return good
 
 
 def _refusal(part: GroupRequirement, m: int, is_trusted: bool, provider_aware: bool) -> str:

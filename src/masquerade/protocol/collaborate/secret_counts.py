@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from masquerade.crypto.bits import pack, unpack
+from masquerade.crypto.circuit import Bits
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
@@ -31,14 +32,24 @@ class SecretJudge:
 
     def __init__(self, criterion: Criterion, shared: SharedBits, sensitive: Sequence[SensitiveCodes]) -> None:
         self._criterion, self._shared, self._sensitive = criterion, shared, tuple(sensitive)
-        self._private = circuits.private(criterion, tuple(each.n_values for each in sensitive))
+        self._n_values = tuple(each.n_values for each in sensitive)
+        self._private = circuits.private(criterion, self._n_values)
+
+    def whole(self, rows: Rows) -> Script[Answers]:
+        """What the group of all records is. If it is refused, one bit more is opened: whether records are lacking."""
+        criterion = self._criterion.of_whole
+        circuit = circuits.private(criterion, self._n_values)
+        own = circuits.private_input(criterion, *self._counted([rows]))
+        told = _answers((yield from self._shared.evaluate(circuit, own, "good", "more")))
+        if not told.private[0]:
+            enough = yield from self._shared.evaluate(circuit, own, "enough")
+            raise criterion.unreachable(self._n_values, bool(enough[0, 0]))
+        return told
 
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
         """What each part is: one of four, so two bits are opened."""
         own = circuits.private_input(self._criterion, *self._counted(parts))
-        found = yield from self._shared.evaluate(self._private, own, "good", "more")
-        good, more = found[0] > 0, found[1] > 0
-        return Answers(~good & more, good, good & more)
+        return _answers((yield from self._shared.evaluate(self._private, own, "good", "more")))
 
     def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
         """The same for parts of one provider each: that provider tells it."""
@@ -89,3 +100,8 @@ class SecretJudge:
             for each in self._sensitive
         ]
         return counts, present
+
+
+def _answers(found: Bits) -> Answers:
+    good, more = found[0] > 0, found[1] > 0
+    return Answers(~good & more, good, good & more)

@@ -15,33 +15,26 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from masquerade.crypto.circuit import Bits, Circuit
-from masquerade.crypto.gmw import InputMasks, SharedEvaluation, opened, share_message
+from masquerade.crypto.gmw import InputMasks, SharedEvaluation
 from masquerade.crypto.hashing import BLOCK_BYTES
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.crypto.triples import TripleMaking, Triples
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.blaming import blaming
+from masquerade.protocol.pairwise_setup import set_up_pairs
+from masquerade.protocol.shared_circuits import evaluate_and_open
 
 LEAST_TRIPLES = 1 << 12  # made at a time, so that small evaluations share the effort
 MOST_TRIPLES = 1 << 18  # made at a time, so that messages stay small
-_NONCE_BYTES = 32
 
 
-class Hello(Message, tag="shared-hello", frozen=True):
-    """Makes the session's setups differ from all others."""
+class Seed(Message, tag="shared-seed", frozen=True):
+    """For one peer: what its shares of our inputs are drawn from."""
 
-    nonce: bytes
-
-
-class Setup(Message, tag="shared-setup", frozen=True):
-    """For one peer: a seed for shares of inputs, and half of the base transfers."""
-
-    seed: bytes
-    transfers: bytes
+    data: bytes
 
 
 class Order(Message, tag="shared-order", frozen=True):
@@ -56,52 +49,25 @@ class Delivery(Message, tag="shared-delivery", frozen=True):
     corrections: bytes
 
 
-class Masked(Message, tag="shared-masked", frozen=True):
-    """Shares of masked operands: one layer of ANDs."""
-
-    data: bytes
-
-
-class Share(Message, tag="shared-result", frozen=True):
-    """A share of the results."""
-
-    data: bytes
-
-
 def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBits]:
     """Set up the session; `session` names it, the same for all."""
+    senders, receivers = yield from set_up_pairs(
+        me,
+        parties,
+        b"masquerade/shared-bits/1\0" + session,
+        lambda named, _: TransferSender(named),
+        lambda named, _: TransferReceiver(named),
+    )
     peers = {number: name for number, name in enumerate(parties) if number != me}
-    nonces = {me: os.urandom(_NONCE_BYTES)}
-    yield Send(tuple(peers.values()), Hello(nonces[me]))
-    for number, name in peers.items():
-        hello = yield Receive(name, Hello)
-        if len(hello.nonce) != _NONCE_BYTES:
-            raise PeerBrokeProtocol(
-                name, f"sent a nonce of {len(hello.nonce)} bytes instead of {_NONCE_BYTES}"
-            )
-        nonces[number] = hello.nonce
-    senders: dict[int, TransferSender] = {}
-    receivers: dict[int, TransferReceiver] = {}
     sent = {number: os.urandom(BLOCK_BYTES) for number in peers}
     for number, name in peers.items():
-        left, right = sorted((me, number))
-        named = (
-            b"masquerade/shared-bits/1\0" + session + nonces[left] + nonces[right] + b"%d %d" % (left, right)
-        )
-        side: TransferSender | TransferReceiver
-        if (left if (left + right) % 2 else right) == me:  # everybody offers to about half of its peers
-            side = senders[number] = TransferSender(named)
-        else:
-            side = receivers[number] = TransferReceiver(named)
-        yield Send((name,), Setup(sent[number], side.setup()))
+        yield Send((name,), Seed(sent[number]))
     heard = {}
     for number, name in peers.items():
-        setup = yield Receive(name, Setup)
-        if len(setup.seed) != BLOCK_BYTES:
-            raise PeerBrokeProtocol(name, f"sent a seed of {len(setup.seed)} bytes instead of {BLOCK_BYTES}")
-        heard[number] = setup.seed
-        with blaming(name):
-            (senders.get(number) or receivers[number]).finish_setup(setup.transfers)
+        seed = yield Receive(name, Seed)
+        if len(seed.data) != BLOCK_BYTES:
+            raise PeerBrokeProtocol(name, f"sent a seed of {len(seed.data)} bytes instead of {BLOCK_BYTES}")
+        heard[number] = seed.data
     return SharedBits(me, tuple(parties), InputMasks(me, sent, heard), senders, receivers)
 
 
@@ -145,21 +111,7 @@ class SharedBits:
         if self._triples is None or len(self._triples) < needed:
             self._triples = yield from self._make_triples(max(needed, LEAST_TRIPLES))
         part = SharedEvaluation(circuit, self.me, len(self.parties), shares, self._triples)
-        while part.message is not None:
-            yield Send(self.peers, Masked(part.message))
-            heard = []
-            for name in self.peers:
-                masked = yield Receive(name, Masked)
-                heard.append(_as_long_as(part.message, masked.data, name))
-            part.hear(heard)
-        mine = part.shares(*outputs)
-        message = share_message(mine)
-        yield Send(self.peers, Share(message))
-        told = []
-        for name in self.peers:
-            share = yield Receive(name, Share)
-            told.append(_as_long_as(message, share.data, name))
-        return opened(mine, told)
+        return (yield from evaluate_and_open(part, self.peers, *outputs))
 
     def _make_triples(self, count: int) -> Script[Triples]:
         making = TripleMaking(count)
@@ -172,22 +124,10 @@ class SharedBits:
             order = yield Receive(name, Order)
             with blaming(name):
                 batch = sender.extend(order.columns, 2 * count)
-            zeros, ones = (_lowest_bits(blocks) for blocks in batch.random())
-            yield Send((name,), Delivery(making.correct(number, zeros, ones)))
+            yield Send((name,), Delivery(making.correct(number, *batch.random_bits())))
         for number, received in batches.items():
             name = self.parties[number]
             delivery = yield Receive(name, Delivery)
             with blaming(name):
-                making.absorb(number, _lowest_bits(received.random()), delivery.corrections)
+                making.absorb(number, received.random_bits(), delivery.corrections)
         return making.triples(len(self.parties))
-
-
-def _lowest_bits(blocks: NDArray[np.uint64]) -> Bits:
-    return (blocks[:, 0] & np.uint64(1)).astype(np.uint8)
-
-
-def _as_long_as(ours: bytes, theirs: bytes, name: str) -> bytes:
-    """A peer's message of a round in which all providers' are equally long."""
-    if len(theirs) != len(ours):
-        raise PeerBrokeProtocol(name, f"sent {len(theirs)} bytes where the message has {len(ours)}")
-    return theirs

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from masquerade.anonymize.mondrian import Mondrian, refuse_not_monotone
+from masquerade.anonymize.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
 from masquerade.data.product import columns_of
 from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Bug, ParameterError
 from masquerade.privacy.m_privacy import MPrivacy
+from masquerade.privacy.requirement import without_redundant
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.contract import Collaboration, Contract
-
-MONDRIAN = "mondrian"
 
 
 def refuse_impossible(contract: Contract) -> None:
@@ -35,6 +36,8 @@ def refuse_impossible(contract: Contract) -> None:
             )
     if terms.choose == "public":
         criterion_of(contract)
+    else:
+        algorithm_of(contract)
 
 
 def collaboration_of(contract: Contract) -> Collaboration:
@@ -54,6 +57,17 @@ def criterion_of(contract: Contract) -> Criterion:
         third_party=terms.third_party,
         provider_aware=terms.provider_aware,
     )
+
+
+def algorithm_of(contract: Contract) -> Mondrian | ProviderAwareMondrian:
+    """The algorithm that looks at all counts, which a trusted third party runs; refused where it cannot do it."""
+    terms, target = collaboration_of(contract), contract.class_name
+    parts = without_redundant(requirement_of(contract).parts)
+    refuse_not_monotone(parts)
+    if terms.provider_aware:
+        refuse_provider_cuts(parts)
+        return ProviderAwareMondrian(target, terms.choose, terms.strict)  # type: ignore[arg-type] # checked there
+    return Mondrian(target, terms.choose, terms.strict)  # type: ignore[arg-type] # checked there
 
 
 def requirement_of(contract: Contract) -> MPrivacy:

@@ -14,8 +14,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.mondrian import Mondrian
-from masquerade.anonymize.provider_aware import ProviderAwareMondrian
 from masquerade.anonymize.release import Release, publish, shuffled
 from masquerade.data.column import Generalised
 from masquerade.data.continuum import Continuum
@@ -43,6 +41,7 @@ from masquerade.protocol.collaborate.provider import (
     rounded_size,
 )
 from masquerade.protocol.collaborate.terms import (
+    algorithm_of,
     collaboration_of,
     column_names,
     criterion_of,
@@ -53,10 +52,12 @@ from masquerade.protocol.collaborate.terms import (
 from masquerade.protocol.collaborate.tree import Settings, partition, providers_apart
 from masquerade.protocol.columns import Received
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.listed_values import refuse_unknown_values
 from masquerade.protocol.party import OnStage
-from masquerade.utility.comparison import Comparison
+from masquerade.utility.comparison import Comparison, compare
 from masquerade.utility.losses import AttributeLoss
 from masquerade.utility.metrics import measure
+from masquerade.utility.queries import query_error
 
 Losses = dict[str, AttributeLoss]
 
@@ -68,12 +69,14 @@ def third_party(
     schema: Schema | None = None,
     weights: Mapping[str, float] | None = None,
     *,
+    seed: int = 7,
     on_stage: OnStage | None = None,
 ) -> Script[Release]:
     """The verified release.
 
     `schema` has the taxonomies, which only a trusted third party needs; without one it is what the providers say. They
-    must say the same in either case. What `on_stage` raises ends the computation.
+    must say the same in either case. `seed` draws the queries of the query error, which takes all records to measure.
+    What `on_stage` raises ends the computation.
     """
     weights = weights or {}
     refuse_impossible(contract)
@@ -82,7 +85,7 @@ def third_party(
             _ = [
                 schema[name] for name in qid_names(contract)
             ]  # what it lacks is told before records are handed in
-        release = yield from _trusted(contract, schema, weights, on_stage)
+        release = yield from _trusted(contract, schema, weights, seed, on_stage)
     else:
         release = yield from _assembled(contract, weights)
     yield Send(contract.parties, Received())
@@ -90,7 +93,11 @@ def third_party(
 
 
 def _trusted(
-    contract: Contract, schema: Schema | None, weights: Mapping[str, float], on_stage: OnStage | None
+    contract: Contract,
+    schema: Schema | None,
+    weights: Mapping[str, float],
+    seed: int,
+    on_stage: OnStage | None,
 ) -> Script[Release]:
     terms = collaboration_of(contract)
     handed: dict[str, Records] = {}
@@ -102,7 +109,7 @@ def _trusted(
     left_out = tuple(dict.fromkeys(name for message in handed.values() for name in message.left_out))
     del handed
     if terms.choose != "public":
-        return _by_algorithm(contract, table, left_out)
+        return _by_algorithm(contract, table, left_out, seed, started)
     raw = table.arrow
     settings, judge = public_settings(contract, table)
 
@@ -117,7 +124,11 @@ def _trusted(
         labels = pa.array([axis.label(group.cells[at]) for group in groups], pa.string())
         cells[axis.name] = pa.chunked_array([labels.take(pa.array(of_row))])
     seconds = {"protocol": time.perf_counter() - started}
-    return _release(contract, pa.table(cells), losses_of_groups(settings, groups), left_out, seconds, weights)
+    release = _release(
+        contract, pa.table(cells), losses_of_groups(settings, groups), left_out, seconds, weights
+    )
+    beside = compare(table, Table(pa.table(cells)), qid_names(contract))
+    return replace(release, query_error=query_error(beside, seed=seed))
 
 
 def public_settings(contract: Contract, table: Table) -> tuple[Settings, CountingJudge]:
@@ -150,27 +161,31 @@ def public_settings(contract: Contract, table: Table) -> tuple[Settings, Countin
     return settings, CountingJudge(criterion, providers, sensitive)
 
 
-def _by_algorithm(contract: Contract, table: Table, left_out: tuple[str, ...]) -> Release:
+def _by_algorithm(
+    contract: Contract, table: Table, left_out: tuple[str, ...], seed: int, started: float
+) -> Release:
     """The algorithms that look at all counts: for a trusted third party only."""
     terms = collaboration_of(contract)
-    target = contract.class_name
-    algorithm: Mondrian | ProviderAwareMondrian
-    if terms.provider_aware:
-        algorithm = ProviderAwareMondrian(target, terms.choose, terms.strict)  # type: ignore[arg-type] # checked there
-    else:
-        algorithm = Mondrian(target, terms.choose, terms.strict)  # type: ignore[arg-type] # checked there
-    names = [name for name in column_names(contract) if name not in qid_names(contract) and name != target]
+    refuse_unknown_values(contract.requirement.parts, table)
+    others = {*qid_names(contract), contract.class_name}
+    names = [name for name in column_names(contract) if name not in others]
     kept = [terms.provider] if terms.keep_provider else []
     made = publish(
         table,
         requirement_of(contract),
-        algorithm,
+        algorithm_of(contract),
         sensitive=[*names, *kept],
         missing="error",
         order="shuffle",
+        seed=seed,
     )
-    settings = {**made.settings, **_settings(contract)}
-    return replace(made, dropped=left_out, settings=settings)
+    return replace(
+        made,
+        dropped_rows=None,
+        dropped=left_out,
+        settings={**made.settings, **_settings(contract)},
+        seconds={"protocol": time.perf_counter() - started - made.seconds["metrics"]},
+    )
 
 
 def _assembled(contract: Contract, weights: Mapping[str, float]) -> Script[Release]:
@@ -238,7 +253,7 @@ def _release(
         steps=(),
         group_sizes=comparison.group_sizes,
         rows=rows,
-        dropped_rows=0,
+        dropped_rows=None,
         dropped=left_out,
         metrics=measure(comparison, losses),
         attribute_losses={name: loss.certainty / max(rows, 1) for name, loss in losses.items()},

@@ -28,7 +28,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.errors import RequirementUnreachable
 from masquerade.net.script import Script
 from masquerade.protocol.collaborate.axes import PublicAxis, Range, Ranks
 
@@ -48,6 +47,9 @@ class Answers:
 
 class Judge(Protocol):
     """Answers questions about parts; each part is given as the rows that this holder has of it."""
+
+    def whole(self, rows: Rows) -> Script[Answers]:
+        """What the group of all records is. It must be private: otherwise this raises `RequirementUnreachable`."""
 
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
         """What each part is."""
@@ -118,12 +120,7 @@ def partition(
     all.
     """
     everything = np.arange(settings.ranks[0].size, dtype=np.intp)
-    told = yield from judge.verdicts([everything])
-    if not told.private[0]:
-        raise RequirementUnreachable(
-            "collaborate: the requirement cannot be reached: even the group of all records of all providers "
-            "does not withstand the coalitions"
-        )
+    told = yield from judge.whole(everything)
     axes = frozenset(range(len(settings.axes)))
     whole = Group(tuple(axis.root for axis in settings.axes), everything, bool(told.divisible[0]), axes)
     waiting = [whole]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from masquerade.data.column import Column
 from masquerade.data.table import Table
 from masquerade.errors import NoCommonRecords, ParameterError
 from masquerade.net.script import Receive, Script, Send
@@ -105,15 +104,12 @@ def dka_party(
     tell("handing in")
     passed = side.passed
     released = {column.name: column for column in side.released()}
-    originals = tuple(
-        Column(column.name, column.ranks[passed], column.domain) for column in own.columns(mine)
-    )
     yield Send(
         (ASSEMBLER,),
         Columns(
             table=write_columns(handed_in(name, contract, own.take(passed), released)),
             steps=(),
-            losses=losses_of(Comparison(originals, tuple(released.values()), None, None, {})),
+            losses=losses_of(Comparison(own.columns(mine), tuple(released.values()), None, passed, {})),
             left_out=tuple(left_out),
             seconds={"align": aligned - started, "protocol": finished - aligned},
             suppressed=len(own) - passed.size,

@@ -107,7 +107,7 @@ def _boxes(nodes: Sequence[TreeNode], rows: Sequence[float]) -> tuple[list[_Box]
         dots = True
         columns = _columns(nodes, depths, dots)
     starts: dict[tuple[str, int], float] = {}
-    x, gap = 1.0, _GAP if not dots else min(14.0, 360.0 / levels)
+    x, gap = (4.0, min(14.0, 360.0 / levels)) if dots else (1.0, _GAP)  # room for a line, or for half a dot
     for level in range(levels):
         starts["above", level] = x
         x += columns["above", level] + gap

@@ -5,13 +5,15 @@ Nothing that a browser sends by itself opens anything here, so no other page can
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from masquerade.errors import NotAllowed, ParameterError
+from masquerade.errors import NotAllowed, ParameterError, shown
 from masquerade.service.accounts import require
 from masquerade.service.api.limits import RateLimit, address_key
 from masquerade.service.api.problems import Unauthenticated, unknown_parameter
@@ -45,8 +47,24 @@ async def no_unknown_parameters(request: Request) -> None:
     asked = [name for name, _value in request.query_params.multi_items()]
     problems = [unknown_parameter(name, known) for name in dict.fromkeys(asked) if name not in known]
     problems += [f"query {name}: given twice" for name in known if asked.count(name) > 1]
+    problems += _given_twice(await request.body())
     if problems:
         raise ParameterError(*problems)
+
+
+def _given_twice(body: bytes) -> list[str]:
+    """The keys that a body in JSON gives twice; of one that is no JSON, others tell."""
+    problems: list[str] = []
+
+    def look(pairs: list[tuple[str, object]]) -> None:
+        counted = Counter(key for key, _value in pairs)
+        problems.extend(f"{shown(key)}: given twice" for key, times in counted.items() if times > 1)
+
+    try:
+        json.loads(body, object_pairs_hook=look)
+    except (ValueError, RecursionError):
+        return []
+    return problems
 
 
 def visitor(request: Request) -> None:
@@ -58,19 +76,19 @@ def visitor(request: Request) -> None:
 def _caller(
     request: Request,
     coordinator: Service,
-    shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    held: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
-    if shown is None:
+    if held is None:
         visitor(request)
         raise Unauthenticated("a token is needed, in the header Authorization: Bearer TOKEN")
     try:
-        user = coordinator.accounts.authenticate(shown.credentials)
+        user = coordinator.accounts.authenticate(held.credentials)
     except NotAllowed as error:
         visitor(request)
         raise Unauthenticated(str(error)) from None
     limit: RateLimit = request.app.state.rate_limit
     request.state.allowance = limit.take(f"user {user.name}")
-    return Caller(user, shown.credentials)
+    return Caller(user, held.credentials)
 
 
 def _user(caller: Annotated[Caller, Depends(_caller)]) -> User:

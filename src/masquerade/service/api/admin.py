@@ -96,9 +96,9 @@ def users(
 
 
 @router.post("/users", status_code=201, responses=told(401, 403, 409, 413, 422, 429, 500, 503))
-def add_user(body: NewUser, _admin: Admin, coordinator: Service, response: Response) -> UserAnswer:
+def add_user(body: NewUser, admin: Admin, coordinator: Service, response: Response) -> UserAnswer:
     """A new account."""
-    made = coordinator.accounts.create(body.name, body.password, body.role)
+    made = coordinator.accounts.by(admin.name).create(body.name, body.password, body.role)
     response.headers["Location"] = f"/api/v1/users/{made.name}"
     return _answer(coordinator, made)
 
@@ -112,7 +112,7 @@ def user(name: UserPath, _admin: Admin, coordinator: Service) -> UserAnswer:
 @router.patch("/users/{name}", responses=told(401, 403, 404, 409, 413, 422, 429, 500, 503))
 def change_user(name: UserPath, body: UserChange, admin: Admin, coordinator: Service) -> UserAnswer:
     """Change an account. Nobody takes the admin's role or account from themselves: somebody must be left."""
-    accounts = coordinator.accounts
+    accounts = coordinator.accounts.by(admin.name)
     found = coordinator.store.users.get(name)
     if found.name == admin.name and (body.disabled or body.role is Role.ANALYST):
         raise Conflict("your own account stays open, and an admin's; let another admin change it")

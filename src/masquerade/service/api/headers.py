@@ -6,6 +6,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from masquerade.service.api.limits import Allowance
+from masquerade.service.witness import address
 
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 # A report is one file with its own style and drawings, and no script. `sandbox` keeps it so, whatever is in it.
@@ -18,7 +19,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-_SECURE = "max-age=31536000"
+SECURE = "max-age=31536000"
 
 
 class Headers:
@@ -33,6 +34,7 @@ class Headers:
             await self.app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
+        address.set(scope["client"][0] if scope.get("client") else None)
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -40,7 +42,7 @@ class Headers:
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
                 if scope.get("scheme") == "https":
-                    headers.setdefault("Strict-Transport-Security", _SECURE)
+                    headers.setdefault("Strict-Transport-Security", SECURE)
                 allowance = state.get("allowance")
                 if isinstance(allowance, Allowance):
                     for name, value in allowance.headers().items():

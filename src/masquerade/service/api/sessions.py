@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -43,6 +44,10 @@ class SessionAnswer(Answer):
     attempts: int = Field(description="how often it was tried")
     attempt_limit: int = Field(description="how often it may be tried")
     request: dict[str, Any] = Field(description="what was asked for, as it was understood")
+    agreed: list[str] = Field(
+        description="the requirement that all parties signed; it may be stricter than the wished one. Empty: none yet",
+        examples=[["k-anonymity (k = 50) over age, job"]],
+    )
     terms_hash: str | None = Field(description="the digest of what was agreed; null: nothing yet")
     contract_hash: str | None = Field(description="the digest of the signed contract; null: none yet")
     created: Moment = Field(description="when it was asked for")
@@ -53,6 +58,9 @@ class SessionAnswer(Answer):
     expires: Moment | None = Field(description="until when it may wait")
     rows: int | None = Field(
         description="how many rows were published; null: none, no longer kept, or not for you"
+    )
+    cached: bool = Field(
+        description="whether its release was made for the same terms before, and served again"
     )
     failed_by: str | None = Field(
         description="the party through which it failed: it could not be reached, was not who it should be, or broke"
@@ -197,7 +205,8 @@ def _told(session: Session, standing: Standing) -> SessionAnswer:
         reasons=list(standing.reasons),
         attempts=session.attempts,
         attempt_limit=session.attempt_limit,
-        request=dict(session.request),
+        request=_with_numbers(session.request),
+        agreed=list(standing.agreed),
         terms_hash=session.terms_hash,
         contract_hash=session.contract_hash,
         created=session.created,
@@ -207,12 +216,19 @@ def _told(session: Session, standing: Standing) -> SessionAnswer:
         finished=session.finished,
         expires=session.expires,
         rows=standing.rows,
+        cached=standing.cached,
         failed_by=standing.failed_by,
         approvals=list(standing.approvals),
         missed=Missed(**{key: standing.missed.get(key) for key in Missed.model_fields})
         if standing.missed is not None
         else None,
     )
+
+
+def _with_numbers(request: Mapping[str, Any]) -> dict[str, Any]:
+    """As it is asked: what contracts write as text, because they have no fractions, are numbers here."""
+    numbers = {key: float(request[key]) for key in ("most_error", "epsilon") if request.get(key) is not None}
+    return {**request, **numbers}
 
 
 def _offer(offer: Offer) -> OfferAnswer:

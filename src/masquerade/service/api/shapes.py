@@ -12,7 +12,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 Item = TypeVar("Item")
 
 MOST_ITEMS = 200
-UserName = Annotated[str, Query(min_length=1, max_length=128, description="a user's name", examples=["ana"])]
 Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="at most so many items")]
 
 

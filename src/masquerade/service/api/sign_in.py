@@ -97,9 +97,9 @@ async def sign_in(body: Credentials, coordinator: Service) -> SignedIn:
     """
 
     def signed_in() -> SignedIn:
-        user = coordinator.accounts.sign_in(body.user, body.password)
+        accounts = coordinator.accounts
+        user, token, made = accounts.sign_in_for_token(body.user, body.password, _SIGN_IN, SIGNED_IN_FOR)
         _forget_old_sign_ins(coordinator, user)
-        token, made = coordinator.accounts.create_token(user, _SIGN_IN, SIGNED_IN_FOR)
         assert made.expires is not None
         return SignedIn(token=token, expires=made.expires, user=user.name, role=user.role)
 
@@ -114,7 +114,7 @@ def sign_out(caller: Asking, coordinator: Service) -> Response:
     """Sign out: the token of this request opens nothing from now on."""
     found = coordinator.store.users.by_token(caller.token)
     if found is not None:
-        coordinator.accounts.revoke(caller.user, found[0].id)
+        coordinator.accounts.revoke(caller.user, found[0].id, for_sign_out=True)
     return Response(status_code=204)
 
 
@@ -159,8 +159,8 @@ def _living(coordinator: Coordinator, user: User) -> list[ApiToken]:
 def _forget_old_sign_ins(coordinator: Coordinator, user: User) -> None:
     """A program that signs in over and over and never out keeps the youngest of its tokens."""
     own = [each for each in _living(coordinator, user) if each.name == _SIGN_IN]
-    for old in own[: max(0, len(own) - _MOST_SIGN_INS + 1)]:
-        coordinator.accounts.revoke(user, old.id)
+    for old in own[: max(0, len(own) - _MOST_SIGN_INS)]:
+        coordinator.accounts.revoke(user, old.id, for_sign_out=True)
 
 
 def _described(token: ApiToken) -> TokenAnswer:

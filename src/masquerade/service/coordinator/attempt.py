@@ -30,6 +30,7 @@ from masquerade.service.control import Prepare, Progress, Ready, Start
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.bargaining import drawn_up
 from masquerade.service.coordinator.blame import first_cause
+from masquerade.service.coordinator.column_order import as_asked
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.links import Links
 from masquerade.service.coordinator.prices import contract_of
@@ -102,7 +103,7 @@ class Attempt:
                 raise _refused(found.refusals)
             party, reason = next(iter(found.waiting.items()))
             raise Busy(party, reason)
-        await asyncio.to_thread(self._audit.contract, found.canonical())
+        await asyncio.to_thread(self._audit.contract, found.canonical(), found.hash.hex())
         self.session = await asyncio.to_thread(
             self._store.sessions.renew, self.session, found.hash.hex(), msgspec.to_builtins(found)
         )
@@ -188,9 +189,10 @@ class Attempt:
                     agreed = contract.contract
                     script = assemble(agreed) if agreed.collaboration is None else third_party(agreed)
                     release = await run_script(script, channels, transcript=transcript, on_move=on_move)
-                    await moving[0]
+                    await asyncio.shield(moving[0])  # a move that has begun is made, whoever cancels us
         finally:  # whoever comes next must know where the session stands
             await asyncio.gather(*moving, return_exceptions=True)
+        release = replace(release, table=as_asked(release.table, self.session.request))
         return release if contract.deal.show_steps else replace(release, steps=())
 
     async def _assembling(self) -> None:

@@ -16,6 +16,7 @@ import structlog
 
 from masquerade.errors import Conflict, MasqueradeError, ParameterError, PeerError
 from masquerade.service.audit import AuditLog
+from masquerade.service.audit_control import ControlNotes
 from masquerade.service.coordinator import housekeeping, metrics
 from masquerade.service.coordinator.bargaining import Bargaining
 from masquerade.service.coordinator.cache import serve_from_cache
@@ -68,12 +69,13 @@ class Background:
     async def _working(self, group: asyncio.TaskGroup) -> AsyncIterator[None]:
         own, coordinator = self._settings, self._coordinator
         audit = AuditLog(own.audit, own.identity)
-        links = Links(own, coordinator.directory)
+        notes = ControlNotes(audit)
+        links = Links(own, coordinator.directory, notes)
         self._wake.attach()
         try:
             await asyncio.to_thread(coordinator.directory.register)
             await asyncio.to_thread(housekeeping.after_restart, coordinator)
-            app = party_app(own, coordinator.directory, self._wake)
+            app = party_app(own, coordinator.directory, self._wake, notes)
             async with links, self._served(app) as address:
                 coordinator.party_address = address
                 self._bargains = Bargaining(coordinator, links, audit)
@@ -96,11 +98,10 @@ class Background:
                 finally:
                     tasks = [*loops, *self._bargaining.values(), *self._running.values()]
                     for task in tasks:
-                        task.cancel()
+                        _cancel(task)
                     await asyncio.gather(*tasks, return_exceptions=True)
                     await self._patience.close()
-                    if self._pulling:  # a connection that is cut off while it is made would be left open
-                        await asyncio.wait(self._pulling, timeout=_LAST_CALLS)
+                    await self._end_pulling()
                     self._runs.close()
         finally:
             self._wake.detach()
@@ -165,7 +166,7 @@ class Background:
         for name in await asyncio.to_thread(self._called_off, gone):
             for tasks in (self._bargaining, self._running):
                 if name in tasks:
-                    tasks[name].cancel()
+                    _cancel(tasks[name])
         for session in open_sessions:
             idle = session.id not in self._bargaining and len(self._bargaining) < _NEGOTIATIONS
             if session.status in _BARGAINED and idle:
@@ -174,37 +175,51 @@ class Background:
                 await asyncio.to_thread(housekeeping.take_up, self._coordinator, session)
         waiting = [session for session in open_sessions if session.status is Status.QUEUED]
         metrics.queue_length.set(len(waiting))
-        await self._serve(waiting)
         if waiting:
+            await asyncio.to_thread(self._serve, waiting)
             await self._claim()
         metrics.running.set(len(self._running))
 
-    async def _serve(self, waiting: list[Session]) -> None:
-        """What was published meanwhile serves those who wait for the same."""
-        released, self._runs.released = self._runs.released, set()
+    def _serve(self, waiting: list[Session]) -> None:
+        """What was published meanwhile serves those who wait for the same, whether or not their parties are busy."""
+        made = self._store.releases.terms_among({session.terms_hash or "" for session in waiting})
         for session in waiting:
-            if session.terms_hash in released:
-                try:
-                    await asyncio.to_thread(serve_from_cache, self._coordinator, session)
-                except Conflict as moved:  # its client has cancelled it
-                    log.info("moved by others", session=session.id, problem=str(moved))
+            if session.terms_hash in made:
+                self._serve_one(session)
+
+    def _serve_one(self, session: Session) -> bool:
+        """Whether a session that is queued was served from the cache, and needs no turn any more."""
+        try:
+            return serve_from_cache(self._coordinator, session)
+        except Conflict as moved:  # its client has cancelled it
+            log.info("moved by others", session=session.id, problem=str(moved))
+            return False
 
     def _called_off(self, names: list[str]) -> list[str]:
-        """Those that ended, but not because their own work is done."""
-        done = (Status.PUBLISHED, Status.REFUSED)
+        """Those that ended, but not because their own work is done: that ends by itself, and tells how it went."""
+        done = (Status.PUBLISHED, Status.REFUSED, Status.FAILED)
         return [name for name in names if self._store.sessions.get(name).status not in done]
 
     async def _claim(self) -> None:
         while len(self._running) < self._settings.sessions_at_once:
-            free = await asyncio.to_thread(self._free)
-            session = await asyncio.to_thread(self._store.sessions.claim, free)
+            session = await asyncio.to_thread(self._next)
             if session is None:
                 return
             self._running[session.id] = self._task(session, self._runs.run(session))
 
+    def _next(self) -> Session | None:
+        """The session whose turn it is, claimed. One whose terms were published just now is served instead of run."""
+        while True:
+            free = self._free()
+            session = self._store.queue.next(free)
+            if session is None:
+                return None
+            if not self._serve_one(session):
+                return self._store.queue.claim(free, session)
+
     def _free(self) -> dict[str, int]:
         """How many more sessions each party can take; none while it is left alone."""
-        busy = self._store.sessions.busy()
+        busy = self._store.queue.busy()
         return {
             party: 0 if self._patience.leaves_alone(party) else slots - busy.get(party, 0)
             for party, slots in self._coordinator.directory.slots().items()
@@ -248,12 +263,14 @@ class Background:
 
     async def _refresh(self, links: Links) -> None:
         """Pull what every party publishes; it also tells who is there."""
+        directory = self._coordinator.directory
 
         async def pull(party: str) -> None:
             try:
                 await links.health(party)
+                known = directory.taken(party)
                 published = await links.datasets(party)
-                await asyncio.to_thread(self._coordinator.directory.take_in, published, party)
+                await asyncio.to_thread(directory.take_in, published, party, known)
             except PeerError as error:
                 log.debug("not pulled", party=party, problem=str(error))
             except Exception as error:
@@ -269,8 +286,23 @@ class Background:
         await asyncio.wait(set(self._pulling))
         self._wake.ring()
 
+    async def _end_pulling(self) -> None:
+        """Calls that are about to be answered are; others end here, before their lines do."""
+        if self._pulling:
+            await asyncio.wait(self._pulling, timeout=_LAST_CALLS)
+        left = tuple(self._pulling)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
     async def _keep_house(self) -> None:
         await asyncio.to_thread(housekeeping.retire, self._coordinator)
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    """Once: a second time would cut short how it ends, and nobody would be told that it is over."""
+    if not task.cancelling():
+        task.cancel()
 
 
 def _told(error: Exception) -> str | None:

@@ -92,7 +92,12 @@ class Bargaining:
                 told = {"round": number, "requirements": texts, "price": outcome.price}
                 await self._tell(session, "counter", told)
                 continue
-            return await self._signed(session, outcome.deal)
+            deal = outcome.deal
+            if session.terms_hash == deal.terms.hash.hex() and await self._held_on(
+                session, [_the_same(deal)]
+            ):
+                return None
+            return await self._signed(session, deal)
 
     async def _round(
         self, session: Session, number: int, asked: Request, datasets: Any
@@ -178,7 +183,7 @@ class Bargaining:
             pause = min(pause * 1.5, _SLOWEST_POLL) if told else pause
 
     async def _agreed(self, session: Session, contract: SignedContract) -> Session:
-        await asyncio.to_thread(self._audit.contract, contract.canonical())
+        await asyncio.to_thread(self._audit.contract, contract.canonical(), contract.hash.hex())
         terms, named = contract.deal.terms.hash.hex(), contract.hash.hex()
         session = metrics.moved(
             await asyncio.to_thread(
@@ -186,7 +191,7 @@ class Bargaining:
             )
         )
         told = {"terms_hash": terms, "contract_hash": named, "attempt": contract.attempt}
-        await self._tell(session, "contract", told)
+        await self._tell(session, "contract", told | {"requirements": _agreed(contract.deal)})
         log.info("agreed", session=session.id, contract=named)
         return session
 
@@ -203,8 +208,23 @@ class Bargaining:
         await self._end(session, Status.REFUSED, reasons)
 
     async def _end(self, session: Session, status: Status, reasons: Sequence[str], **more: str) -> None:
+        if await self._held_on(session, reasons):
+            return
         await self._move(session, status, cause_of(reasons), {"reasons": list(reasons), **more})
         log.info(status.value, session=session.id, reasons=len(reasons))
+
+    async def _held_on(self, session: Session, reasons: Sequence[str]) -> bool:
+        """Whether a session that was relaxed waits for its client again, because what it has now is not to be had."""
+        if session.terms_hash is None:  # the first negotiation
+            return False
+        held = await asyncio.to_thread(
+            self._store.releases.hold_on, session, cause_of(reasons), list(reasons)
+        )
+        if held is None:
+            return False
+        metrics.moved(held)
+        log.info("not relaxed", session=session.id, reasons=len(reasons))
+        return True
 
     async def _move(
         self, session: Session, to: Status, cause: str | None = None, details: dict[str, Any] | None = None
@@ -222,14 +242,22 @@ def drawn_up(coordinator: Coordinator, deal: Deal, attempt: int = 1) -> SignedCo
     trust = coordinator.settings.trust
     keys = {party: trust.fingerprint(party) for party in deal.terms.parties}
     expiry = coordinator.clock() + coordinator.settings.contract_lifetime
-    drawn = draw_up(deal, keys, int(expiry.timestamp()))
-    return msgspec.structs.replace(drawn, attempt=attempt)
+    return draw_up(deal, keys, int(expiry.timestamp()), attempt)
 
 
 def cause_of(reasons: Sequence[str]) -> str:
     """All reasons in one line, as long as the store takes."""
     cause = "; ".join(reasons)
     return cause if len(cause) <= _LONGEST_CAUSE else cause[: _LONGEST_CAUSE - 1] + "…"
+
+
+def _agreed(deal: Deal) -> list[str]:
+    """The requirement that holds."""
+    return [*map(str, deal.terms.parts), *against(deal.terms.m)]
+
+
+def _the_same(deal: Deal) -> str:
+    return f"the parties insist on {'; '.join(_agreed(deal))}: the table would be the one that is held"
 
 
 def _texts(offer: Offer) -> list[str]:

@@ -6,8 +6,10 @@ import structlog
 
 from masquerade.errors import MasqueradeError
 from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.column_order import wanted_order
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.prices import prices
+from masquerade.service.coordinator.quality import good_enough
 from masquerade.service.store import Session
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -24,8 +26,9 @@ def serve_from_cache(coordinator: Coordinator, session: Session) -> bool:
         coordinator.files.whole(release.report_path)
     except (MasqueradeError, OSError, ValueError):  # a file that is gone or damaged: it is made anew
         return False
-    error = (summary.get("quality") or {}).get("error")
-    if wished is not None and (error is None or error > float(wished)):
+    if summary.get("columns") != wanted_order(session.request):  # the same terms, in another order
+        return False
+    if not good_enough((summary.get("quality") or {}).get("error"), wished):
         return False
     charges = prices(session, release.rows)
     session = metrics.moved(coordinator.store.releases.publish_cached(session, release, charges))

@@ -7,32 +7,29 @@ but their own.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
 import structlog
 
-from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
+from masquerade.errors import NotFound, ParameterError
 from masquerade.service.accounts import Accounts, require
-from masquerade.service.coordinator import metrics
+from masquerade.service.audit import AuditLog
+from masquerade.service.coordinator.asking import Asking
+from masquerade.service.coordinator.asking import Preview as Preview  # what `preview` answers
 from masquerade.service.coordinator.audit_tail import audit_tail
+from masquerade.service.coordinator.decisions import Decisions
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.directory import Provided as Provided  # what `providers` answers
-from masquerade.service.coordinator.discovery import find
 from masquerade.service.coordinator.files import Files
-from masquerade.service.coordinator.found import Found
-from masquerade.service.coordinator.prices import prices
+from masquerade.service.coordinator.health import health
 from masquerade.service.coordinator.settings import Settings, open_store
 from masquerade.service.coordinator.sole import Sole
 from masquerade.service.coordinator.standing import Standing, reasons_of, standings
 from masquerade.service.coordinator.wake import Wake
-from masquerade.service.horizontal import against
-from masquerade.service.negotiation import THE_REQUEST
-from masquerade.service.request import Request, read_request
 from masquerade.service.store import (
     Clock,
     Event,
@@ -45,21 +42,9 @@ from masquerade.service.store import (
     User,
     system_clock,
 )
-from masquerade.service.terms import strictest
+from masquerade.service.witness import Witness
 
 log = structlog.get_logger("masquerade.coordinator")
-
-_TRIES = 5  # a move is made on a session as it was read; somebody may be faster a few times, not for ever
-
-
-@dataclass(frozen=True)
-class Preview:
-    """What a request would come to: who holds which column, what is wished, and what stands against it."""
-
-    contributors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by column
-    parties: tuple[str, ...] = ()  # who would take part
-    requirement: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
 
 
 class Coordinator:
@@ -70,16 +55,22 @@ class Coordinator:
         self.clock = clock
         settings.make_state()
         self.store = open_store(settings, clock)
-        self.accounts = Accounts(self.store)
+        self._audit: AuditLog | None = None
+        self._entering = threading.Lock()
+        self.accounts = Accounts(self.store, witness=Witness(log, self._enter))
         self.directory = Directory(settings, self.store)
         self.files = Files(settings.releases)
         self.wake = Wake()
+        self._asking = Asking(settings, self.store, self.directory, self.wake)
+        self._decisions = Decisions(self.store, self._asking, self.wake)
         self.sole = Sole(settings, self.store)
         self.party_address: str | None = None  # where nodes push, once it is served
         self.in_trouble = False  # whether the background work waits for the database
 
     def close(self) -> None:
         """Let go of the store."""
+        if self._audit is not None:
+            self._audit.close()
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -122,34 +113,11 @@ class Coordinator:
 
     def preview(self, user: User, content: Any) -> Preview:
         """What a request would come to. Nothing is stored, and nobody is asked."""
-        try:
-            request = read_request(content).asked_by(user.name)
-        except ParameterError as error:
-            return Preview(problems=error.problems)
-        found = self._find(request)
-        wish = (*map(str, strictest(request.privacy)), *against(request.colluding))
-        return Preview(found.contributors, found.parties, wish, (*found.problems, *self._too_late(request)))
+        return self._asking.preview(user, content)
 
     def ask(self, user: User, content: Any) -> Session:
         """A new session for a request; ParameterError with every problem when the request cannot be met as it is."""
-        request = read_request(content).asked_by(user.name)
-        found = self._find(request)
-        self._refuse(found, *self._too_late(request))
-        self.directory.admit(user.name, found.datasets)
-        session = self.store.sessions.create(
-            user.name,
-            found.parties,
-            request.purpose or "",
-            request.content(),
-            recipients=request.receivers,
-            attempt_limit=request.attempts,
-            expires=self._expiry(request),
-        )
-        metrics.requests.inc()
-        metrics.moved(session)
-        log.info("requested", session=session.id, user=user.name, parties=list(found.parties))
-        self.wake.ring()
-        return session
+        return self._asking.ask(user, content)
 
     # --- a session's course ---
 
@@ -201,60 +169,22 @@ class Coordinator:
 
     def cancel(self, user: User, session_id: str) -> Session:
         """End a session, whatever it is doing."""
-        session = self._own(user, session_id, admins=True)
-        for _ in range(_TRIES):
-            if session.status.final:
-                raise Conflict(f"session {session.id} is {session.status} already")
-            try:
-                session = self.store.sessions.advance(session, Status.CANCELLED, f"cancelled by {user.name}")
-                break
-            except Conflict:
-                session = self.store.sessions.get(session.id)
-        else:
-            raise Conflict(f"session {session.id} moves too fast; try again")
-        return self._decided(session)
+        return self._decisions.cancel(user, self.session(user, session_id))
 
     def accept(self, user: User, session_id: str) -> Session:
         """Publish the table that was held although its quality missed the wish."""
-        session = self._awaiting(user, session_id)
-        held = self.store.releases.held(session.id)
-        if held is None:
-            raise Conflict(f"session {session.id}: the table that was held is no longer kept")
-        charges = prices(session, held.rows)
-        session = self.store.releases.accept(session, charges)
-        metrics.released_rows.inc(held.rows)
-        for party, cents in charges.items():
-            metrics.charged.labels(party).inc(cents)
-        return self._decided(session)
+        return self._decisions.accept(user, self.session(user, session_id))
 
     def withdraw(self, user: User, session_id: str) -> Session:
         """Do without the table that was held; nothing is published and nothing charged."""
-        session = self._awaiting(user, session_id)
-        cause = f"withdrawn by {user.name}: the wished quality was missed"
-        return self._decided(self.store.sessions.advance(session, Status.CANCELLED, cause))
+        return self._decisions.withdraw(user, self.session(user, session_id))
 
     def relax(self, user: User, session_id: str, content: Any) -> Session:
-        """Ask the same parties again with some keys of the request changed; the table that was held is discarded."""
-        session = self._awaiting(user, session_id)
-        if not isinstance(content, Mapping):
-            raise ParameterError("request: must be a table of keys and values")
-        request = read_request({**session.request, **content}).asked_by(session.client)
-        problems = self._too_late(request)
-        if (request.purpose or "") != session.purpose:
-            problems.append(f'purpose: stays "{session.purpose}"; for another make a new request')
-        if {*request.receivers, session.client} != {*session.recipients, session.client}:
-            problems.append("recipients: stay as they were; for others make a new request")
-        found = self._find(request)
-        if not found.problems and set(found.parties) != set(session.providers):
-            parties = ", ".join(session.providers)
-            problems.append(
-                f"attributes: stay those of {parties}, each with one at least; for others make a new request"
-            )
-        self._refuse(found, *problems)
-        session = self.store.sessions.relax(
-            session, request.content(), attempt_limit=request.attempts, expires=self._expiry(request)
-        )
-        return self._decided(session)
+        """Ask the same parties again with some keys of the request changed; what they refuse leaves the held table.
+
+        Where nothing but the wished quality changes, nobody is asked: the table that is held is judged again.
+        """
+        return self._decisions.relax(user, self.session(user, session_id), content)
 
     # --- what came of it: for client and recipients alone ---
 
@@ -308,79 +238,14 @@ class Coordinator:
 
     def health(self) -> dict[str, Any]:
         """Whether the database answers, when the parties were last seen, and how much waits."""
-        try:
-            self.store.ping()
-            queue = self.store.sessions.count(Status.QUEUED)
-            computing = self.store.sessions.count(Status.RUNNING, Status.ASSEMBLING)
-            sights = self.directory.sights()
-        except Exception as error:  # whatever a driver raises: the database is the matter
-            log.error("no database", problem=self.store.reason(error))
-            known = self.directory.answering()
-            return {
-                "ready": False,
-                "database": "does not answer",
-                "parties": {party: {"last_seen": None, "reachable": there} for party, there in known.items()},
-                "queue": None,
-                "running": None,
-            }
-        return {
-            "ready": not self.in_trouble,
-            "database": "cannot be written" if self.in_trouble else "ok",
-            "parties": {
-                party: {"last_seen": _iso(seen), "reachable": reachable}
-                for party, (seen, reachable) in sights.items()
-            },
-            "queue": queue,
-            "running": computing,
-        }
+        return health(self)
 
-    # --- helpers ---
-
-    def _find(self, request: Request) -> Found:
-        return find(request, self.directory.offered(request.user))
-
-    def _refuse(self, found: Found, *more: str) -> None:
-        problems = [*found.problems, *more]
-        if problems:
-            raise ParameterError(*(f"{THE_REQUEST}: {problem}" for problem in problems))
-
-    def _too_late(self, request: Request) -> list[str]:
-        """Nobody can meet a deadline that has passed."""
-        now = self.clock()
-        if request.deadline is None or request.deadline > now.timestamp():
-            return []
-        over = _iso(datetime.fromtimestamp(request.deadline, UTC))
-        return [
-            f"deadline: {over} has passed, it is {_iso(now.replace(microsecond=0))} now; give a later one"
-        ]
-
-    def _expiry(self, request: Request) -> datetime:
-        """When a session that still waits ends: at its deadline, and after some days at the latest."""
-        latest = self.clock() + self.settings.most_wait
-        if request.deadline is None:
-            return latest
-        try:
-            return min(latest, datetime.fromtimestamp(request.deadline, UTC))
-        except (OverflowError, ValueError, OSError):  # later than any calendar
-            return latest
-
-    def _own(self, user: User, session_id: str, *, admins: bool = False) -> Session:
-        session = self.session(user, session_id)
-        if session.client != user.name and not (admins and user.role is Role.ADMIN):
-            raise NotAllowed(f"session {session.id}: only its client decides")
-        return session
-
-    def _awaiting(self, user: User, session_id: str) -> Session:
-        session = self._own(user, session_id)
-        if session.status is not Status.AWAITING_CLIENT:
-            raise Conflict(f"session {session.id} is {session.status}: nothing waits for a word on it")
-        return session
-
-    def _decided(self, session: Session) -> Session:
-        metrics.moved(session)
-        log.info("decided", session=session.id, status=session.status.value, cause=session.cause)
-        self.wake.ring()
-        return session
+    def _enter(self, event: str, fields: Mapping[str, Any]) -> None:
+        """Put something into the audit log, which is opened once there is something to put there."""
+        with self._entering:
+            if self._audit is None:
+                self._audit = AuditLog(self.settings.audit, self.settings.identity)
+        self._audit.append(event, fields)
 
 
 def _status(status: Status | str | None) -> Status | None:
@@ -390,7 +255,3 @@ def _status(status: Status | str | None) -> Status | None:
         return Status(status)
     except ValueError:
         raise ParameterError(f"status: must be one of {', '.join(Status)}; got {status!r}") from None
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

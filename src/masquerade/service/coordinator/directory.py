@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,6 +38,8 @@ class Directory:
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings, self._store = settings, store
         self._answered: dict[str, bool] = {}  # by party, since this process started
+        self._taking = threading.Lock()  # cards are read, and written anew, by one at a time
+        self._taken: Counter[str] = Counter()  # how often something of a party was taken in
         # What is known already may be another coordinator's, which works on the same store: it is left as it is.
         self._register(only_new=True)
 
@@ -55,8 +59,15 @@ class Directory:
 
     # --- from the parties ---
 
-    def take_in(self, published: Published, sender: str) -> None:
-        """What a party publishes, known by its certificate. Snapshots that are gone leave the cache."""
+    def taken(self, party: str) -> int:
+        """How often something was taken in of a party: what it is asked from now on is as new as that."""
+        return self._taken[party]
+
+    def take_in(self, published: Published, sender: str, as_new_as: int | None = None) -> None:
+        """What a party publishes, known by its certificate. Snapshots that were replaced leave the cache.
+
+        It may have told us something newer while we asked it: then what it answered (`as_new_as`) is dropped.
+        """
         for name in {published.party, *(each.card.party for each in published.datasets)} - {sender}:
             raise PeerRefused(sender, f"publishes in the name of {name}")
         if sender not in self._settings.parties:
@@ -64,12 +75,26 @@ class Directory:
         names = [each.card.dataset for each in published.datasets]
         if len(set(names)) < len(names):
             raise PeerRefused(sender, "publishes two datasets of one name")
+        with self._taking:
+            if as_new_as is None or as_new_as == self._taken[sender]:
+                self._replace(published, sender)
+                self._taken[sender] += 1
+        self.answered(sender, True)
+
+    def _replace(self, published: Published, sender: str) -> None:
         before = self.published(sender)
-        now = {each.card.snapshot for each in published.datasets}
-        gone = {each.card.snapshot for each in before.datasets} - now if before is not None else set()
-        for commitment in sorted({*published.replaced, *filter(None, gone)} - now):
-            served = self._store.releases.invalidate_snapshot(sender, commitment)
-            log.info("snapshot replaced", party=sender, releases=served)
+        now = {each.card.dataset: each.card.snapshot for each in published.datasets}
+        # A table that cannot be read now may come back as it was.
+        unread = {name for name, snapshot in now.items() if snapshot is None}
+        known = [each.card for each in before.datasets] if before is not None else []
+        gone = {card.snapshot for card in known if card.dataset not in unread}
+        news, served = self._store.releases.replace_snapshots(
+            sender,
+            current={*filter(None, now.values())},
+            replaced={*published.replaced, *filter(None, gone)},
+        )
+        if news:
+            log.info("snapshots replaced", party=sender, snapshots=news, releases=served)
         # Last: whoever sees the new card finds nothing of the old snapshot in the cache any more.
         self._store.providers.publish_schema(
             sender,
@@ -78,7 +103,6 @@ class Directory:
             public=any(each.public for each in published.datasets),
             allowed=[user for each in published.datasets for user in each.users],
         )
-        self.answered(sender, True)
 
     def answered(self, party: str, did: bool) -> None:
         """Whether a party answered when it was last asked something."""
@@ -98,6 +122,13 @@ class Directory:
     def published(self, party: str) -> Published | None:
         """What a party published last."""
         return _read(self._store.providers.get(party))
+
+    def silent(self, user: str) -> list[str]:
+        """The parties that have not published anything, as far as we know; empty: one that a user may not know of."""
+        missing = [known for known in self._known().values() if _read(known) is None]
+        return sorted(
+            {known.party if known.public or user in known.allowed else "" for known in missing}, reverse=True
+        )
 
     def offered(self, user: str) -> dict[str, tuple[PublishedDataset, ...]]:
         """The datasets that a user may ask for, by party."""
@@ -119,17 +150,18 @@ class Directory:
 
     def admit(self, user: str, parties: Mapping[str, str]) -> None:
         """Let the store know that a user may ask these parties: an account may be younger than the cards."""
-        known = self._known()
-        for party in parties:
-            published = _read(known[party])
-            if published is None or known[party].public or user in known[party].allowed:
-                continue
-            self._store.providers.publish_schema(
-                party,
-                known[party].fingerprint,
-                msgspec.to_builtins(published),
-                allowed=[name for each in published.datasets for name in each.users],
-            )
+        with self._taking:
+            known = self._known()
+            for party in parties:
+                published = _read(known[party])
+                if published is None or known[party].public or user in known[party].allowed:
+                    continue
+                self._store.providers.publish_schema(
+                    party,
+                    known[party].fingerprint,
+                    msgspec.to_builtins(published),
+                    allowed=[name for each in published.datasets for name in each.users],
+                )
 
     def slots(self) -> dict[str, int]:
         """How many sessions each party computes at once."""

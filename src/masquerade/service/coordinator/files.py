@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import os
 import secrets
 import shutil
 import time
@@ -20,6 +18,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from masquerade.anonymize.release import Release
+from masquerade.data.as_json import as_json
+from masquerade.data.durable import sync_folder
 from masquerade.data.write import write_table, write_text_atomically
 from masquerade.errors import NotFound, ParameterError, shown
 from masquerade.report.html import render_report
@@ -58,13 +58,15 @@ class Files:
                 write_table(release.table, hidden / PARQUET)
             with _timed(release, "report"):
                 write_text_atomically(hidden / REPORT, render_report(release))
-            told = _plain({**summary, "seconds": release.seconds})  # now with what the files took
-            write_text_atomically(hidden / SUMMARY, json.dumps(told, allow_nan=False))
+            digest = _sha256(hidden / REPORT)
+            # after the files, with what they took
+            told = {**summary, "seconds": release.seconds, "report_sha256": digest}
+            write_text_atomically(hidden / SUMMARY, as_json(told))
             sha256 = _sha256(hidden / CSV)
-            _sync(hidden)
+            sync_folder(hidden)
             shutil.rmtree(final, ignore_errors=True)
             hidden.rename(final)
-            _sync(self.folder)
+            sync_folder(self.folder)
         except OSError as error:
             raise ParameterError(f"{final}: cannot be written: {error.strerror or error}") from None
         finally:
@@ -120,25 +122,6 @@ def _timed(release: Release, part: str) -> Iterator[None]:
     release.seconds[part] = time.perf_counter() - started
 
 
-def _plain(value: Any) -> Any:
-    """As JSON can say it: numbers of numpy are numbers, infinities are null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

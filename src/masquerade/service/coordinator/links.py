@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from masquerade.errors import AnswerIsNo, BadInput, PeerError, PeerRefused, PeerUnreachable
 from masquerade.service.answering import Offer, Refusal
+from masquerade.service.audit_control import ControlNotes, NotNoted
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -29,17 +30,17 @@ from masquerade.service.control import (
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.mutual_tls import PeerHttp
+from masquerade.service.peer_http import PeerHttp
 from masquerade.service.signing import SignedContract
 
 _NOTED_EVERY = 10.0  # seconds: that a party was seen is not worth a write for every call
 
 
 class Links:
-    """One line to each party."""
+    """One line to each party; given `notes`, all that is said and heard is in the audit log."""
 
-    def __init__(self, settings: Settings, directory: Directory) -> None:
-        self._settings, self._directory = settings, directory
+    def __init__(self, settings: Settings, directory: Directory, notes: ControlNotes | None = None) -> None:
+        self._settings, self._directory, self._notes = settings, directory, notes
         self._lines: Mapping[str, PeerHttp] = {}
         self._noted: dict[str, float] = {}
         self._untold: dict[
@@ -51,7 +52,9 @@ class Links:
         own = self._settings
         self._lines = {
             party: await self._stack.enter_async_context(
-                PeerHttp(party, address, own.identity, own.trust, timeout=own.answer_within)
+                PeerHttp(
+                    party, address, own.identity, own.trust, timeout=own.answer_within, notes=self._notes
+                )
             )
             for party, address in own.parties.items()
         }
@@ -157,6 +160,8 @@ class Links:
             raise PeerRefused(party, "is not among the parties of this coordinator any more")
         try:
             answer = await line.call(method, path, said, **more)
+        except NotNoted:  # ours
+            raise
         except (AnswerIsNo, BadInput) as error:  # the node's own words
             told = "; ".join(line.removeprefix(f"party {party}: ") for line in error.problems)
             raise PeerRefused(party, told) from None

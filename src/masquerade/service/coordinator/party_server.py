@@ -1,12 +1,14 @@
 """Where the parties' nodes reach the coordinator: they push what they publish, and ask whom else it knows.
 
-Mutual TLS tells who calls.
+Mutual TLS tells who calls. What a party says and is told goes into the audit log.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 
 import structlog
@@ -19,6 +21,7 @@ from starlette.routing import Route
 
 from masquerade.errors import MasqueradeError, NotAllowed, ParameterError, PeerRefused
 from masquerade.net.identity import Identity
+from masquerade.service.audit_control import ControlNotes, NotNoted
 from masquerade.service.control import Health, Parties, Published, read_said
 from masquerade.service.control_answers import no_route, problem, said
 from masquerade.service.coordinator.directory import Directory
@@ -30,18 +33,39 @@ from masquerade.service.store import is_outage
 log = structlog.get_logger("masquerade.coordinator")
 
 
-def party_app(settings: Settings, directory: Directory, wake: Wake) -> Starlette:
+Answer = Callable[[str, bytes], Awaitable[Response]]  # to a party, with its message's body
+
+
+def party_app(
+    settings: Settings, directory: Directory, wake: Wake, notes: ControlNotes | None = None
+) -> Starlette:
     """The application behind the party server."""
+
+    async def answered(answer: Answer, request: Request) -> Response:
+        sender, method, path = caller(request.scope), request.method, request.scope["path"]
+        try:
+            if sender not in settings.parties:
+                raise NotAllowed(f"{sender} is not among the parties of this coordinator")
+            body = await _body(request)
+            if notes is not None:
+                await notes.note("received", sender, method, path, body)
+            response = await answer(sender, body)
+            if notes is not None:
+                await notes.note("sent", sender, method, path, bytes(response.body), response.status_code)
+        except NotNoted as error:
+            log.error("not answered", party=sender, problem=str(error))
+            return problem(500, "failed", ("the coordinator failed; its log says more",))
+        except MasqueradeError as error:
+            log.warning("refused", party=sender, asked=f"{method} {path}", problem=str(error))
+            return _problem(error)
+        return response
 
     async def health(_request: Request) -> Response:
         return said(health_of(settings.identity))
 
-    async def datasets(request: Request) -> Response:
-        sender = caller(request.scope)
+    async def datasets(sender: str, body: bytes) -> Response:
         try:
-            if sender not in settings.parties:
-                raise NotAllowed(f"{sender} is not among the parties of this coordinator")
-            published = read_said(await _body(request), Published, f"what {sender} publishes")
+            published = read_said(body, Published, f"what {sender} publishes")
             await asyncio.to_thread(directory.take_in, published, sender)
         except MasqueradeError as error:
             log.warning("publication refused", party=sender, problem=str(error))
@@ -57,16 +81,13 @@ def party_app(settings: Settings, directory: Directory, wake: Wake) -> Starlette
         wake.ring()
         return Response(status_code=204)
 
-    async def parties(request: Request) -> Response:
-        sender = caller(request.scope)
-        if sender not in settings.parties:
-            return _problem(NotAllowed(f"{sender} is not among the parties of this coordinator"))
+    async def parties(_sender: str, _body: bytes) -> Response:
         return said(Parties({party: settings.trust.fingerprint(party) for party in settings.parties}))
 
     routes = [
         Route("/v1/health", health),
-        Route("/v1/datasets", datasets, methods=["POST"]),
-        Route("/v1/parties", parties),
+        Route("/v1/datasets", partial(answered, datasets), methods=["POST"]),
+        Route("/v1/parties", partial(answered, parties)),
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: no_route})
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from masquerade.service.coordinator.files import Written
 from masquerade.service.coordinator.links import Links
 from masquerade.service.coordinator.patience import Patience
 from masquerade.service.coordinator.prices import prices
-from masquerade.service.coordinator.quality import classification_error
+from masquerade.service.coordinator.quality import classification_error, good_enough
 from masquerade.service.store import NewRelease, Session, Status, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -34,7 +35,6 @@ class Runs:
 
     def __init__(self, coordinator: Coordinator, links: Links, audit: AuditLog, patience: Patience) -> None:
         self._coordinator, self._links, self._audit, self._patience = coordinator, links, audit, patience
-        self.released: set[str] = set()  # terms of which a release was published, until somebody looks
         self._settings, self._store = coordinator.settings, coordinator.store
         self._computing = ThreadPoolExecutor(
             2, "assembling"
@@ -96,8 +96,16 @@ class Runs:
             error = await self._compute(classification_error, made.release.table, deal.terms.class_name)
             told = {"error": error, "most_error": _number(deal.most_error)}
             await asyncio.to_thread(self._store.events.append, session.id, "quality", told)
-        # In one thread, so that files and row appear together even when we are being stopped meanwhile.
-        await self._compute(self._deliver, made, error)
+        # In one thread, so that files and row appear together even when we are being stopped meanwhile. Once begun it
+        # is waited for: the coordinator that comes after us must find both or neither, and nobody at work on them.
+        delivering = self._computing.submit(self._deliver, made, error)
+        try:
+            await asyncio.wrap_future(delivering)
+        except asyncio.CancelledError:
+            if not delivering.cancelled():
+                with suppress(Exception):
+                    await asyncio.wrap_future(delivering)
+            raise
 
     def _deliver(self, made: Assembled, error: float | None) -> None:
         written = self._coordinator.files.write(made.session.id, made.release, _summary(made, error))
@@ -119,13 +127,12 @@ class Runs:
             {each.party: each.snapshot for each in deal.terms.provisions},
         )
         wished = _number(deal.most_error)
-        if wished is not None and (error is None or error > wished):
+        if not good_enough(error, wished):
             metrics.moved(self._store.releases.hold(session, new, {"error": error, "most_error": wished}))
             log.info("quality missed", session=session.id, error=error, most_error=wished)
             return
         charges = prices(session, rows)
         metrics.moved(self._store.releases.publish(session, new, charges))
-        self.released.add(deal.terms.hash.hex())
         metrics.released_rows.inc(rows)
         for party, cents in charges.items():
             metrics.charged.labels(party).inc(cents)
@@ -190,6 +197,7 @@ def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
         "rounds": max((each.round for each in progress.values()), default=0),
         "parties": list(deal.terms.parties),
         "terms_hash": deal.terms.hash.hex(),
+        "columns": made.release.table.column_names,
     }
     if deal.terms.class_name is not None:
         told["quality"] = {"class": deal.terms.class_name, "error": error}

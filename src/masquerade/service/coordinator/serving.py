@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -15,16 +14,18 @@ import uvicorn
 from masquerade.errors import ParameterError
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
+from masquerade.service.listening import Server, listening_at
 
 
 @asynccontextmanager
 async def serving(coordinator: Coordinator, app: Any) -> AsyncIterator[str]:
     """Serve an ASGI application to people, and do the background work; the address with its real port."""
     with coordinator.sole.held():  # first: whoever is the second here should hear why, and touch nothing
-        listening = _bound(coordinator.settings)
+        settings = coordinator.settings
+        listening = listening_at(settings.address, key=f"{settings.path}: address")
         try:
-            async with coordinator.running(), _public(coordinator.settings, app, listening):
-                host = coordinator.settings.address.rpartition(":")[0]
+            async with coordinator.running(), _public(settings, app, listening):
+                host = settings.address.rpartition(":")[0]
                 yield f"{host}:{listening.getsockname()[1]}"
         finally:
             listening.close()
@@ -49,7 +50,7 @@ async def _public(settings: Settings, app: Any, listening: socket.socket) -> Asy
             f"{settings.path}: https: {settings.certificate} and {settings.key} are no certificate in PEM with its key"
             f" ({type(error).__name__})"
         ) from None
-    server = _Server(config)
+    server = Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         while not server.started:
@@ -64,33 +65,3 @@ async def _public(settings: Settings, app: Any, listening: socket.socket) -> Asy
             streams.close()
         server.should_exit = True
         await asyncio.gather(task, return_exceptions=True)
-
-
-class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs the process."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Any:
-        yield
-
-
-def _bound(settings: Settings) -> socket.socket:
-    host, _, port = settings.address.rpartition(":")
-    try:
-        family, kind, protocol, _, place = socket.getaddrinfo(
-            host.strip("[]"), int(port), type=socket.SOCK_STREAM
-        )[0]
-        listening = socket.socket(family, kind, protocol)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(place)
-            listening.listen()  # now, not when the server starts: until then the port could be bound once more
-        except BaseException:
-            listening.close()
-            raise
-    except OSError:
-        raise ParameterError(
-            f"{settings.path}: address: {settings.address}: cannot listen here; is the port taken, or the address"
-            " another machine's?"
-        ) from None
-    return listening

@@ -19,8 +19,10 @@ from masquerade.net.identity import Identity, check_name
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.party import ASSEMBLER
 from masquerade.service.negotiation import THE_REQUEST
-from masquerade.service.sections import Form, key, read_form
+from masquerade.service.plain_text import insist_on_plain
+from masquerade.service.sections import Duration, Form, Host, key, read_form
 from masquerade.service.store import Clock, Store, system_clock
+from masquerade.service.store.database import check_url
 
 _ADDRESS = "an address host:port"
 
@@ -38,7 +40,6 @@ def _address(value: object) -> str:
 
 Address = Annotated[str, PlainValidator(_address)]
 PathText = Annotated[str, Field(min_length=1)]
-Positive = Annotated[float, Field(gt=0, le=86_400, strict=False)]
 
 
 class Https(BaseModel):
@@ -55,20 +56,20 @@ class TimingsSection(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    connect: Positive = key(
+    connect: Duration = key(
         30.0, description="a number of seconds above 0"
     )  # until all parties of a session are there
-    silence: Positive = key(60.0, description="a number of seconds above 0")  # without a sign of life
-    patience: Positive = key(3600.0, description="a number of seconds above 0")  # for one message
-    answer: Positive = key(30.0, description="a number of seconds above 0")  # for an answer to a control call
-    prepare: Positive = key(600.0, description="a number of seconds above 0")  # for a party to read its table
-    retry: Positive = key(
+    silence: Duration = key(60.0, description="a number of seconds above 0")  # without a sign of life
+    patience: Duration = key(3600.0, description="a number of seconds above 0")  # for one message
+    answer: Duration = key(30.0, description="a number of seconds above 0")  # for an answer to a control call
+    prepare: Duration = key(600.0, description="a number of seconds above 0")  # for a party to read its table
+    retry: Duration = key(
         2.0, description="a number of seconds above 0"
     )  # before a party that failed is asked again
-    comeback: Positive = key(
+    comeback: Duration = key(
         120.0, description="a number of seconds above 0"
     )  # for a party that failed to answer again, before the next attempt is made all the same
-    refresh: Positive = key(
+    refresh: Duration = key(
         30.0, description="a number of seconds above 0"
     )  # between two looks at the parties
 
@@ -91,7 +92,7 @@ class _File(Form):
     address: Address = key("127.0.0.1:8080", description=_ADDRESS)
     party_address: Address = key("127.0.0.1:7000", description=_ADDRESS)
     session_address: Address = key("127.0.0.1:0", description=_ADDRESS)
-    session_host: PathText | None = key(None, description="the name or number of a host")
+    session_host: Host | None = key(None, description="the name or number of a host, without a port")
     identity: PathText = key("identity", description="a folder")
     trust: PathText = key("identity/trust", description="a folder")
     state: PathText = key("state", description="a folder")
@@ -128,6 +129,10 @@ class _File(Form):
                 f"missing; {self.address} can be reached by other machines, and plain HTTP is for loopback addresses"
                 ' only: add https = { certificate = "web.pem", key = "web.key" }',
             )
+        try:
+            check_url(self.database)
+        except BadInput as error:
+            yield ("database",), str(error)
         if self.https is not None and not (self.https.certificate and self.https.key):
             yield ("https",), "needs both certificate and key"
         taken: dict[str, str] = {}
@@ -184,17 +189,18 @@ class Settings:
     @classmethod
     def of(cls, content: Mapping[str, Any], path: Path) -> Self:
         """The settings in the content of a file at `path`."""
+        insist_on_plain(content, str(path))
         file = read_form(_File, content, str(path))
         base = path.parent
         certificate = base / file.https.certificate if file.https is not None else None
         key_file = base / file.https.key if file.https is not None else None
         errors: list[MasqueradeError] = []
         identity = _tried(lambda: _identity(base / file.identity, file.name, path), errors)
-        trust = _tried(lambda: TrustStore.load(base / file.trust), errors)
+        trust = _tried(lambda: TrustStore.load(base / file.trust), errors, f"{path}: trust: ")
         # Without a trust store nobody can be looked up in it: then only the addresses are read.
         parties = _tried(lambda: _parties(file.parties, trust, path), errors)
         for needed in (certificate, key_file):
-            if needed is not None and not needed.is_file():
+            if needed is not None and not _is_file(needed):
                 errors.append(ParameterError(f"{path}: https: there is no file {needed}"))
         if gathered := ParameterError.gather(errors):
             raise gathered
@@ -276,13 +282,20 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _tried(read: Callable[[], Read], errors: list[MasqueradeError]) -> Read | None:
+def _tried(read: Callable[[], Read], errors: list[MasqueradeError], place: str = "") -> Read | None:
     """What is read; None when something is wrong with it, which is told together with the rest."""
     try:
         return read()
     except ParameterError as error:
-        errors.append(error)
+        errors.append(ParameterError(*(f"{place}{problem}" for problem in error.problems)))
         return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # too long a name, for one
+        return False
 
 
 def _identity(folder: Path, name: str, path: Path) -> Identity:
@@ -290,7 +303,10 @@ def _identity(folder: Path, name: str, path: Path) -> Identity:
         check_name(name)
     except ParameterError as error:
         raise ParameterError(f"{path}: name: {error}") from None
-    identity = Identity.load(folder)
+    try:
+        identity = Identity.load(folder)
+    except ParameterError as error:
+        raise ParameterError(*(f"{path}: identity: {problem}" for problem in error.problems)) from None
     if identity.name != name:
         raise ParameterError(
             f'{path}: name: "{name}", but the certificate in {folder} is for "{identity.name}"'

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from masquerade.errors import ParameterError
+from masquerade.service.horizontal import against
+from masquerade.service.request import Kind
 from masquerade.service.store import Event, Session, Status, Store
+from masquerade.service.terms import read_parts
+
+_TOLD_BY_THEIR_MOVE = (Status.AWAITING_CLIENT, Status.PUBLISHED)
 
 
 @dataclass(frozen=True)
@@ -18,7 +24,9 @@ class Standing:
 
     `failed_by` is the party through which it failed: unreachable, not who it should be, or against the protocol. Empty:
     one of them, and nobody can tell which; None: no party's failure. `approvals` are the parties where a person was to
-    look at the contract first. `missed` has `error` and `most_error` of a table that waits for its client's word.
+    look at the contract first. `agreed` is the requirement that all signed, which may be stricter than the wished one.
+    `missed` has `error` and `most_error` of a table that waits for its client's word. `cached`: the release was made
+    for the same terms before.
     """
 
     reasons: tuple[str, ...] = ()
@@ -26,14 +34,14 @@ class Standing:
     approvals: tuple[str, ...] = ()
     missed: Mapping[str, Any] | None = None
     rows: int | None = None
+    agreed: tuple[str, ...] = ()
+    cached: bool = False
 
 
 def standings(store: Store, user: str, sessions: Iterable[Session]) -> dict[str, Standing]:
     """How each session stands, by its identifier; `rows` only of what this user may have."""
     sessions = list(sessions)
-    telling = [
-        each.id for each in sessions if each.cause is not None or each.status is Status.AWAITING_CLIENT
-    ]
+    telling = [each.id for each in sessions if each.cause is not None or each.status in _TOLD_BY_THEIR_MOVE]
     negotiating = [each.id for each in sessions if each.status is Status.NEGOTIATING]
     published = [each.id for each in sessions if each.status is Status.PUBLISHED]
     moves = store.events.last_moves(telling) if telling else {}
@@ -46,6 +54,8 @@ def standings(store: Store, user: str, sessions: Iterable[Session]) -> dict[str,
             approvals=tuple(dict.fromkeys(str(event.data.get("party")) for event in asked.get(each.id, ()))),
             missed=_missed(each, moves.get(each.id)),
             rows=rows.get(each.id),
+            agreed=_agreed(each),
+            cached=_cached(each, moves.get(each.id)),
         )
         for each in sessions
     }
@@ -68,3 +78,18 @@ def _missed(session: Session, move: Event | None) -> Mapping[str, Any] | None:
     waits = move is not None and session.status is Status.AWAITING_CLIENT
     told = move.data.get("missed") if move is not None and waits else None
     return told if isinstance(told, Mapping) else None
+
+
+def _agreed(session: Session) -> tuple[str, ...]:
+    terms = ((session.contract or {}).get("deal") or {}).get("terms") or {}
+    try:
+        collaboration = terms.get("collaboration")
+        kind: Kind = "vertical" if collaboration is None else "horizontal"
+        parts = read_parts(terms.get("requirements") or (), "contract", kind)
+    except ParameterError:  # another version wrote it
+        return ()
+    return (*map(str, parts), *against((collaboration or {}).get("m", 0)))
+
+
+def _cached(session: Session, move: Event | None) -> bool:
+    return session.status is Status.PUBLISHED and move is not None and bool(move.data.get("cached"))

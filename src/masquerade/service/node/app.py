@@ -1,7 +1,8 @@
 """The node's control server: which address takes which message. All of it is under mutual TLS.
 
 Only the pinned certificate of the configured coordinator may ask for anything but `/v1/health`, which every pinned
-peer may. Errors are `application/problem+json`; of a failure of ours its kind is told, and nothing else.
+peer may. What it says and is told goes into the audit log; of others their refusal does. Errors are
+`application/problem+json`; of a failure of ours its kind is told, and nothing else.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, NotFound, ParameterError
+from masquerade.service.audit_control import NotNoted
 from masquerade.service.control import AskOffer, AskSignature, Prepare, Start, read_said
 from masquerade.service.control_answers import no_route, problem, said
 from masquerade.service.mutual_tls import MOST_BYTES, caller
@@ -31,7 +33,7 @@ _STATUS: dict[type[MasqueradeError], tuple[int, str]] = {
     ParameterError: (422, "not understood"),
 }
 
-Answer = Callable[[PartyNode, Request], Awaitable[Any]]
+Answer = Callable[[PartyNode, Request, bytes], Awaitable[Any]]  # with the message's body
 
 
 def control_app(node: PartyNode) -> Starlette:
@@ -56,65 +58,71 @@ def control_app(node: PartyNode) -> Starlette:
     )
 
 
-async def _health(node: PartyNode, _: Request) -> Any:
+async def _health(node: PartyNode, _request: Request, _body: bytes) -> Any:
     return node.health()
 
 
-async def _datasets(node: PartyNode, _: Request) -> Any:
+async def _datasets(node: PartyNode, _request: Request, _body: bytes) -> Any:
     return await asyncio.to_thread(node.published)
 
 
-async def _offer(node: PartyNode, request: Request) -> Any:
-    said = read_said(await _body(request), AskOffer, "offer")
+async def _offer(node: PartyNode, _request: Request, body: bytes) -> Any:
+    said = read_said(body, AskOffer, "offer")
     return await asyncio.to_thread(node.offer, said)
 
 
-async def _signature(node: PartyNode, request: Request) -> Any:
-    said = read_said(await _body(request), AskSignature, "contract")
+async def _signature(node: PartyNode, _request: Request, body: bytes) -> Any:
+    said = read_said(body, AskSignature, "contract")
     return await asyncio.to_thread(node.signature, said)
 
 
-async def _prepare(node: PartyNode, request: Request) -> Any:
-    return await node.prepare(read_said(await _body(request), Prepare, "session"))
+async def _prepare(node: PartyNode, _request: Request, body: bytes) -> Any:
+    return await node.prepare(read_said(body, Prepare, "session"))
 
 
-async def _start(node: PartyNode, request: Request) -> Any:
-    said = read_said(await _body(request), Start, "start")
+async def _start(node: PartyNode, request: Request, body: bytes) -> Any:
+    said = read_said(body, Start, "start")
     return node.start(request.path_params["contract"], said)
 
 
-async def _progress(node: PartyNode, request: Request) -> Any:
+async def _progress(node: PartyNode, request: Request, _body: bytes) -> Any:
     return node.sessions.progress(request.path_params["contract"])
 
 
-async def _cancel(node: PartyNode, request: Request) -> Any:
+async def _cancel(node: PartyNode, request: Request, _body: bytes) -> Any:
     return await node.sessions.cancel(request.path_params["contract"])
 
 
 async def _answered(node: PartyNode, answer: Answer, everybody: bool, request: Request) -> Response:
-    """An answer as JSON, or a problem."""
+    """An answer as JSON, or a problem; both are in the audit log before they leave."""
     try:
-        who = caller(request.scope)
-        if not everybody and who != node.settings.coordinator.name:
-            what = f"{request.method} {request.scope['path']}"
-            raise await asyncio.to_thread(node.refuse_caller, who, what)
-        return said(await answer(node, request))
-    except MasqueradeError as error:
-        status, title = _STATUS.get(type(error), (500, "failed"))
-        if status < 500:
-            return problem(status, title, error.problems)
-        return _failed(error)
-    except Exception as error:  # its text may hold a person's data
-        return _failed(error)
+        who, method, path = caller(request.scope), request.method, request.scope["path"]
+        if everybody:
+            return said(await answer(node, request, b""))
+        if who != node.settings.coordinator.name:
+            raise await asyncio.to_thread(node.refuse_caller, who, f"{method} {path}")
+        body = await _read(request)
+        await node.notes.note("received", who, method, path, body)
+        try:
+            response = said(await answer(node, request, body))
+        except Exception as error:
+            response = _problem(error)
+        await node.notes.note("sent", who, method, path, bytes(response.body), response.status_code)
+    except Exception as error:
+        return _problem(error)
+    return response
 
 
-def _failed(error: Exception) -> Response:
-    kind = type(error).__name__
-    log().error("a request failed", kind=kind)
+def _problem(error: Exception) -> Response:
+    if isinstance(error, MasqueradeError) and type(error) in _STATUS:
+        return problem(*_STATUS[type(error)], error.problems)
+    kind = type(error).__name__  # its text may hold a person's data
+    told = {"problems": list(error.problems)} if isinstance(error, NotNoted) else {}
+    log().error("a request failed", kind=kind, **told)
     return problem(500, "failed", (f"the party failed ({kind}); its log says more",))
 
 
-async def _body(request: Request) -> bytes:
+async def _read(request: Request) -> bytes:
     data = bytearray()
     async for chunk in request.stream():
         data += chunk

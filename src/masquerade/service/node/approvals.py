@@ -75,10 +75,15 @@ class Approvals:
     def ask(self, contract: SignedContract) -> bool:
         """Let a contract wait; the latest one of a deal is kept. Whether its deal has not waited before."""
         path, written = self._state.pending / f"{deal_id(contract.deal)}.json", contract.canonical()
-        is_new = not path.exists()
-        if is_new or path.read_bytes() != written:
+        try:
+            before = path.read_bytes()
+        except FileNotFoundError:  # it has not waited before, or somebody has just decided
+            before = None
+        if before != written:
             write_whole(path, written)
-        return is_new
+            if self.decided(path.stem) is not None:  # while it was written: then it does not wait
+                path.unlink(missing_ok=True)
+        return before is None
 
     def waiting(self) -> tuple[Waiting, ...]:
         """All that waits, by the deals' names."""

@@ -1,7 +1,8 @@
 """A dataset at its party: its table as it was read last, and what is published of it.
 
 A file is read again when it has changed (its time, size or number on the disk). A database does not show that it has
-changed: it is read again when the last reading is older than a few seconds, and always for a session.
+changed: it is read again when the last reading is older than a few seconds, and for a session, unless the reading that
+its contract names is kept (readings.py). What could not be read is tried again after a pause.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from masquerade.data.database_url import sqlite_path
 from masquerade.data.source import database_scheme
@@ -29,6 +32,7 @@ from masquerade.service.snapshot import take_snapshot
 from masquerade.service.terms import Axis
 
 FRESH = 5.0  # seconds for which a database's reading is good enough for an offer
+_PAUSES = 10  # times as long as a failed reading took, nobody tries again
 
 Stamp = tuple[tuple[int, int, int], ...]
 
@@ -46,11 +50,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Failed:
-    """A reading that failed: nobody tries again before something has changed."""
+    """A reading that failed: nobody tries again before something has changed, or a pause is over.
+
+    Not every cure shows in the file's time: a right may be given back, a disk may answer again.
+    """
 
     error: BadInput
     stamp: Stamp
-    moment: float
+    until: float
 
 
 class Dataset:
@@ -79,6 +86,14 @@ class Dataset:
         last = self._last
         return last.card.snapshot if last is not None else None
 
+    def changed_to(self, settings: DatasetSettings) -> Dataset:
+        """The same dataset, with its secret, by a changed configuration; not read yet."""
+        return Dataset(self.party, settings, self._secret)
+
+    def describes(self, reading: Reading) -> bool:
+        """Whether the columns of a reading, which may be an older one, still mean the same."""
+        return self._card(None, None) == msgspec.structs.replace(reading.card, records=None, snapshot=None)
+
     def reading(self, *, for_session: bool = False, quiet: bool = False) -> Reading:
         """The table as it is now; errors name the file, and may show a cell, to nobody but the steward.
 
@@ -90,18 +105,15 @@ class Dataset:
             if last is not None and last.stamp == stamp and not self._is_stale(last.moment, for_session):
                 return last
             failed = self._failed
-            if (
-                failed is not None
-                and failed.stamp == stamp
-                and not self._is_stale(failed.moment, for_session)
-            ):
+            if failed is not None and failed.stamp == stamp and time.monotonic() < failed.until:
                 raise type(failed.error)(*failed.error.problems)
             self._last = None  # what cannot be read is not published
             moment = time.monotonic()
             try:
                 self._last = self._read(stamp, moment)
             except BadInput as error:
-                self._failed = _Failed(error, stamp, moment)
+                now = time.monotonic()
+                self._failed = _Failed(error, stamp, now + max(FRESH, _PAUSES * (now - moment)))
                 if (
                     failed is None and not quiet
                 ):  # its text may show a cell: its kind is told, its text is not
@@ -149,10 +161,14 @@ class Dataset:
         table.columns(column.name for column in contract.qid_columns if column in own)
         return table, identifiers(table, self.settings.identifier, contract.normalize)
 
+    def check_policy(self) -> None:
+        """Refuse a policy that speaks of columns that there are not; no table needs to be read for it."""
+        check_policy(self.policy, self._card(None, None), f"{self.settings.place}.policy")
+
     def check(self) -> Reading:
         """Read the table and everything that a contract could ask of it; the steward sees what is wrong."""
+        self.check_policy()
         reading, settings = self.reading(quiet=True), self.settings
-        check_policy(self.policy, reading.card, f"{settings.place}.policy")
         errors = [error for name in settings.schema.names if (error := self._wrong(reading.table, [name]))]
         if gathered := DataError.gather(errors):
             raise gathered

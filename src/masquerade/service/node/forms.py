@@ -15,14 +15,15 @@ from masquerade.job.model import Sign, TableSection
 from masquerade.job.problems import Key
 from masquerade.net.channel import Node
 from masquerade.service.request import Text, Texts
-from masquerade.service.sections import Form, key
+from masquerade.service.sections import Duration, Form, Host, key
 
 _TABLES = 'a table, such as [datasets.customers] with source = "customers.csv"'
 _ADDRESS = 'an address host:port, such as "127.0.0.1:7001"'
 _ANYWHERE = ("0.0.0.0", "::", "[::]")  # noqa: S104 # to be recognised
 _SECONDS = "a number of seconds above 0"
 
-Seconds = Annotated[float, Field(gt=0, le=86_400, strict=False)]
+
+Long = Annotated[str, Field(min_length=1, max_length=20_000)]
 
 
 class TopForm(Form):
@@ -35,7 +36,7 @@ class TopForm(Form):
     session_ports: Annotated[tuple[int, ...], Field(strict=False, min_length=2, max_length=2)] | None = key(
         None, description="a list of two ports, the first and the last, such as [7200, 7299]"
     )
-    session_host: Text | None = key(None, description='a host, such as "bank.example"')
+    session_host: Host | None = key(None, description='a host without a port, such as "bank.example"')
     identity: Text = key("identity", description='a folder, such as "identity"')
     trust: Text = key("identity/trust", description='a folder, such as "identity/trust"')
     state: Text = key("state", description='a folder, such as "state"')
@@ -77,11 +78,11 @@ class CoordinatorForm(Form):
 class TimingsForm(Form):
     """`[timings]`: how long to wait, in seconds."""
 
-    connect: Seconds = key(30.0, description=_SECONDS)
-    silence: Seconds = key(60.0, description=_SECONDS)
-    patience: Seconds = key(3600.0, description=_SECONDS)
-    start: Seconds = key(120.0, description=_SECONDS)
-    watch: Seconds = key(5.0, description=_SECONDS)
+    connect: Duration = key(30.0, description=_SECONDS)
+    silence: Duration = key(60.0, description=_SECONDS)
+    patience: Duration = key(3600.0, description=_SECONDS)
+    start: Duration = key(120.0, description=_SECONDS)
+    watch: Duration = key(5.0, description=_SECONDS)
 
 
 def _described(name: str) -> str:
@@ -91,8 +92,8 @@ def _described(name: str) -> str:
 class DatasetForm(Form):
     """`[datasets.NAME]`: a job's table with its identifier, its roles, its attributes and its policy."""
 
-    source: Text | None = key(None, description=_described("source"))
-    query: Text | None = key(None, description=_described("query"))
+    source: Long | None = key(None, description=_described("source"))
+    query: Long | None = key(None, description=_described("query"))
     missing: Literal["drop", "error"] = key("drop", description=_described("missing"))
     separator: Sign = key(",", description=_described("separator"))
     encoding: Text = key("utf-8", description=_described("encoding"))

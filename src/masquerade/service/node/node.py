@@ -1,7 +1,8 @@
 """The party node: what it answers to the coordinator, and what it does around that.
 
 Whatever the coordinator brings is held against this party's own policy, ledger, trust store and table, at every step
-anew. Refusals and signed contracts go into the audit log. Reading, hashing and writing happen in threads.
+anew. Refusals and signed contracts go into the audit log, as every message does. Reading, hashing and writing happen
+in threads.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.metadata import version
 
 from cryptography import x509
@@ -19,7 +18,6 @@ from cryptography import x509
 from masquerade.errors import (
     BadInput,
     Conflict,
-    DataError,
     MasqueradeError,
     NotAllowed,
     ParameterError,
@@ -27,8 +25,10 @@ from masquerade.errors import (
     one_line,
 )
 from masquerade.net.identity import Identity
-from masquerade.service.answering import ANOTHER_SNAPSHOT, Load, Offer, Refusal, accepts, answer
+from masquerade.protocol.listed_values import refuse_unknown_to
+from masquerade.service.answering import Offer, Refusal
 from masquerade.service.audit import AuditLog
+from masquerade.service.audit_control import ControlNotes
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -41,13 +41,14 @@ from masquerade.service.control import (
     Signature,
     Start,
 )
-from masquerade.service.ledger import Ledger, append, record_of
+from masquerade.service.ledger import append, record_of
 from masquerade.service.node.approvals import Approvals, deal_id
-from masquerade.service.node.contracts import faults
 from masquerade.service.node.datasets import Dataset, Reading
+from masquerade.service.node.judging import Judge, Judged, now, unreadable
 from masquerade.service.node.logs import log
+from masquerade.service.node.readings import Readings
 from masquerade.service.node.session import Part, Session
-from masquerade.service.node.sessions import Sessions
+from masquerade.service.node.sessions import Ending, Sessions
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
 from masquerade.service.request import read_request
@@ -58,14 +59,6 @@ _MOST_SIGNED = 1000
 _KEEP_RUN = 86_400  # seconds beyond a contract's expiry, in case a clock is set back
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """A contract that everything speaks for, with the table that it is about."""
-
-    dataset: Dataset
-    reading: Reading
-
-
 class PartyNode:
     """Answers the coordinator. `datasets` may be replaced while it runs, when the configuration has changed."""
 
@@ -73,10 +66,15 @@ class PartyNode:
         self, settings: Settings, state: State, audit: AuditLog, datasets: Mapping[str, Dataset]
     ) -> None:
         self.settings, self.state, self.audit = settings, state, audit
+        self.notes = ControlNotes(audit)
         self.datasets = dict(datasets)
         self.sessions = Sessions(state)
         self.approvals = Approvals(state)
+        self.readings = Readings()
         self.changed = asyncio.Event()  # something to publish
+        self._judge = Judge(
+            settings, state, self.approvals, self.readings, lambda: self.datasets, self._tell_changed
+        )
         self._loop = asyncio.get_running_loop()
         self._signed: dict[str, str] = {}
         self._noted: dict[str, None] = {}  # contracts that are in the ledger
@@ -99,40 +97,30 @@ class PartyNode:
 
     def published(self, *, asked: bool = True) -> Published:
         """All that others may know of the datasets."""
-        datasets = tuple(dataset.published(asked=asked) for dataset in self.datasets.values())
-        cards = [each.card for each in datasets]
-        current = {card.dataset: card.snapshot for card in cards if card.snapshot is not None}
-        with self._noting:
+        with self._noting:  # also while they are read: who read a table before it changed would note it last
+            held = self.datasets
+            datasets = tuple(dataset.published(asked=asked) for dataset in held.values())
+            cards = [each.card for each in datasets]
+            current = {card.dataset: card.snapshot for card in cards if card.snapshot is not None}
             before = self.state.snapshots
-            now = before.with_current(current, self.datasets)
-            if now != before:
-                self.state.note_snapshots(now)
-        return Published(self.settings.name, datasets, now.replaced)
+            after = before.with_current(current, held)
+            if after != before:
+                self.state.note_snapshots(after)
+        return Published(self.settings.name, datasets, after.replaced)
 
     # --- offers and contracts ---
 
     def offer(self, ask: AskOffer) -> Offer | Refusal:
-        """What the policy says to a request. The load is not looked at: sessions queue at the coordinator."""
+        """What the policy says to a request."""
         request = read_request(ask.request)
-        dataset = self.datasets.get(ask.dataset)
-        if dataset is None:
-            return self._refuse(request.user, [self._no_dataset(ask.dataset)], ask.session)
-        reading = self._reading(dataset)
-        if reading is None:
-            return self._refuse(request.user, [_unreadable(ask.dataset)], ask.session)
-        ledger = self._ledger()
-        if ledger is None:
-            return self._refuse(request.user, [_unknown_past(ask.dataset)], ask.session)
-        given = answer(dataset.policy, request, reading.card, ledger, Load(0, _now()), reading.axes)
-        if isinstance(given, Refusal):
-            return self._refuse(request.user, given.reasons, ask.session)
-        return given
+        given = self._judge.request(request, ask.dataset)
+        return self._refuse(request.user, given.reasons, ask.session) if isinstance(given, Refusal) else given
 
     def signature(self, ask: AskSignature) -> Signature | Pending | Refusal:
         """Sign a contract that the policy accepts and, where it asks for that, a person has approved."""
         contract = ask.contract
         name, deal = contract.hash.hex(), deal_id(contract.deal)
-        reasons, judged = self._judge(contract)
+        reasons, judged = self._judge.contract(contract)
         if judged is None:
             return self._refuse(contract.deal.user, reasons, ask.session)
         if judged.dataset.policy.needs_approval and not self.approvals.approved(deal):
@@ -140,12 +128,18 @@ class PartyNode:
             if said is not None:
                 reason = f"a person has refused it{f': {said}' if said else ''}"
                 return self._refuse(contract.deal.user, [reason], ask.session)
+            self._keep(judged, contract)
             if self.approvals.ask(contract):  # it is asked for again and again
                 log().info("a contract waits for approval", deal=deal, session=ask.session)
             return Pending(f"deal {deal[:12]} waits for a person's approval")
+        try:  # not before a person has approved: the answer tells whether the table has these values
+            refuse_unknown_to(self.settings.name, contract.contract, judged.reading.table)
+        except ParameterError as error:
+            return self._refuse(contract.deal.user, error.problems, ask.session)
+        self._keep(judged, contract)
         with self._signing:
             if name not in self._signed:
-                self.audit.contract(contract.canonical())
+                self.audit.contract(contract.canonical(), name)
                 self._signed[name] = sign(self.settings.identity, contract.hash).hex()
                 log().info("contract signed", contract=name, deal=deal, session=ask.session)
             while len(self._signed) > _MOST_SIGNED:
@@ -167,23 +161,28 @@ class PartyNode:
             return await asyncio.to_thread(self._refuse, user, error.problems, ask.session)
         if dataset is None:
             wanted = provision.dataset if provision is not None else ""
-            return await asyncio.to_thread(self._refuse, user, [self._no_dataset(wanted)], ask.session)
+            return await asyncio.to_thread(self._refuse, user, [self._judge.no_dataset(wanted)], ask.session)
         most = dataset.policy.sessions
         try:
             if not await self.sessions.expect(name, dataset.name, most):
                 reason = f"{most} sessions are running, and no more are allowed"
                 return await self._busy(user, reason, ask.session)
+        except Ending as error:
+            return await self._busy(user, str(error), ask.session)
         except Conflict as error:
             return await asyncio.to_thread(self._refuse, user, error.problems, ask.session)
         try:
             self._tokens.verify(ask.token, audience=self.settings.name, contract_hash=name)
             part = await asyncio.to_thread(self._part, contract)
-        except NotAllowed as error:
+            self.sessions.insist_on(name)
+        except Ending as error:
+            return await self._busy(user, str(error), ask.session)
+        except (NotAllowed, Conflict) as error:
             return await asyncio.to_thread(self._refuse, user, error.problems, ask.session)
         except BadInput as error:
             kind = type(error).__name__
             log().warning("a session cannot be prepared", session=name, dataset=dataset.name, kind=kind)
-            reasons = [_unreadable(dataset.name)]
+            reasons = [unreadable(dataset.name)]
             return await asyncio.to_thread(self._refuse, user, reasons, ask.session)
         else:
             session = Session(self.settings, self.audit, part)
@@ -203,15 +202,16 @@ class PartyNode:
 
     def start(self, contract: str, said: Start) -> Progress:
         """The protocol begins."""
-        progress = self.sessions.start(contract, said.addresses, _now())
+        progress = self.sessions.start(contract, said.addresses, now())
         log().info("session started", session=contract)
         return progress
 
     def tidy(self) -> None:
         """Forget what nobody will ask for."""
         self.sessions.tidy()
-        self.state.tidy(_now(), _KEEP_RUN)
-        self.approvals.tidy(_now())
+        self.readings.tidy(now())
+        self.state.tidy(now(), _KEEP_RUN)
+        self.approvals.tidy(now())
 
     # --- in threads ---
 
@@ -223,7 +223,7 @@ class PartyNode:
 
     def _part(self, contract: SignedContract) -> Part:
         """What this party brings; NotAllowed with every reason against it."""
-        reasons, judged = self._judge(contract, for_session=True)
+        reasons, judged = self._judge.contract(contract, for_session=True)
         if judged is None:
             raise NotAllowed(*reasons)
         dataset = judged.dataset
@@ -232,28 +232,15 @@ class PartyNode:
         def may_hand_in() -> None:
             self._release(contract, dataset.name, judged.reading)
 
-        return Part(contract, dataset.name, table, ids, may_hand_in)
+        def on_done() -> None:
+            self.readings.done(deal_id(contract.deal), now())
 
-    def _judge(
-        self, contract: SignedContract, *, for_session: bool = False
-    ) -> tuple[tuple[str, ...], _Judged | None]:
-        """Every reason against a contract, or the table that it is about."""
-        wrong = tuple(faults(contract, self.settings, _now()))
-        provision = contract.deal.terms.provision(self.settings.name)
-        if provision is None:
-            return wrong, None
-        dataset = self.datasets.get(provision.dataset)
-        if dataset is None:
-            return (*wrong, self._no_dataset(provision.dataset)), None
-        reading = self._reading(dataset, for_session=for_session)
-        if reading is None:
-            return (*wrong, _unreadable(provision.dataset)), None
-        against = self._against(dataset, contract, reading, signed=for_session)
-        if reading.card.snapshot != provision.snapshot:  # told once, and in plainer words
-            wrong += (f"{provision.dataset} has changed: the contract is about another snapshot of it",)
-            against = tuple(each for each in against if each != ANOTHER_SNAPSHOT)
-        reasons = wrong + against
-        return reasons, None if reasons else _Judged(dataset, reading)
+        return Part(contract, dataset.name, table, ids, may_hand_in, on_done)
+
+    def _keep(self, judged: Judged, contract: SignedContract) -> None:
+        """The session runs on this reading, whatever becomes of the table until then."""
+        deal = deal_id(contract.deal)
+        self.readings.agreed(judged.dataset, judged.reading, deal, contract.expiry, now())
 
     def _release(self, contract: SignedContract, dataset: str, reading: Reading) -> None:
         """The last look, with the ledger of this moment: then the release is noted, and may leave.
@@ -262,94 +249,26 @@ class PartyNode:
         """
         deal, name = contract.deal, contract.hash.hex()
         with self._releasing:
-            current = self.datasets.get(dataset)
-            reasons = (
-                self._against(current, contract, reading, signed=True)
-                if current is not None
-                else (self._no_dataset(dataset),)
-            )
+            reasons = self._judge.release(contract, dataset, reading)
             if reasons:
                 self._refuse(deal.user, reasons, name)
                 raise NotAllowed(*reasons)
             if name not in self._noted:
-                append(self.state.ledger, record_of(deal, self.settings.name, _now()))
+                append(self.state.ledger, record_of(deal, self.settings.name, now()))
                 self._noted[name] = None
             while len(self._noted) > _MOST_SIGNED:
                 self._noted.pop(next(iter(self._noted)))
-
-    def _against(
-        self, dataset: Dataset, contract: SignedContract, reading: Reading, *, signed: bool
-    ) -> tuple[str, ...]:
-        """What the policy, the ledger of this moment and, once it is signed, a person have against a contract."""
-        ledger = self._ledger()
-        if ledger is None:
-            return (_unknown_past(dataset.name),)
-        deal = deal_id(contract.deal)
-        if dataset.policy.needs_approval and signed and not self.approvals.approved(deal):
-            return ("a person has taken the approval back, or has not given it",)
-        return accepts(dataset.policy, contract.deal, reading.card, ledger, Load(0, _now()), reading.axes)
-
-    def _reading(self, dataset: Dataset, *, for_session: bool = False) -> Reading | None:
-        before = dataset.snapshot
-        try:
-            reading = dataset.reading(for_session=for_session)
-        except BadInput:
-            return None
-        finally:
-            if dataset.snapshot != before:
-                self._tell_changed()
-        return reading
 
     def _tell_changed(self) -> None:
         """Wake whoever publishes, from whatever thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.changed.set)
 
-    def _ledger(self) -> Ledger | None:
-        """None when it cannot be read, or was changed: then nobody knows what was released, and nothing more is."""
-        try:
-            return Ledger.load(self.state.ledger)
-        except DataError as error:  # its text names file and line, and shows no cell
-            log().error("nothing is offered or signed: the ledger is wrong", problems=list(error.problems))
-            return None
-
     def _refuse(self, asker: str, reasons: tuple[str, ...] | list[str], session: str | None) -> Refusal:
         told = tuple(map(one_line, reasons))
         self.audit.refusal(asker, told, session)
         log().info("refused", asker=asker, reasons=list(told), session=session)
         return Refusal(self.settings.name, told)
-
-    def _no_dataset(self, name: str) -> str:
-        return f'there is no dataset "{name}"; there are {", ".join(self.datasets)}'
-
-
-def open_datasets(settings: Settings, state: State) -> dict[str, Dataset]:
-    """All datasets, read and checked, and the ledger; what is wrong with any of them is told at once."""
-    ledger = Ledger.load(state.ledger)
-    datasets = {}
-    errors: list[MasqueradeError] = []
-    for name, each in settings.datasets.items():
-        try:
-            secret = state.secret(name, ledger.releases(name))
-            datasets[name] = Dataset(settings.name, each, secret)
-            datasets[name].check()
-        except BadInput as error:
-            errors.append(error)
-    if gathered := ParameterError.gather(errors):
-        raise gathered
-    return datasets
-
-
-def _unreadable(dataset: str) -> str:
-    return f"{dataset} cannot be read now; its steward can see why"
-
-
-def _unknown_past(dataset: str) -> str:
-    return f"{dataset} cannot be released now; its steward can see why"
-
-
-def _now() -> int:
-    return int(datetime.now(UTC).timestamp())
 
 
 def _until(identity: Identity) -> int:

@@ -1,7 +1,7 @@
 """What a contract lets leave this machine: every column, figure and side effect, and who gets to see it.
 
-Made of the contract alone, so that a steward can look before anything is signed, read or sent. docs/leakage.md has the
-reasons.
+Made of the contract, and of the certificates that we know, so that a steward can look before anything is signed, read
+or sent. docs/leakage.md has the reasons.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError
+from masquerade.net.identity import Identity
+from masquerade.net.trust import TrustStore
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.distant_parts import distant_from
@@ -28,7 +30,7 @@ from masquerade.service.node.leaving import (
     LeavingColumn,
     kind_of_cell,
 )
-from masquerade.service.signing import SignedContract
+from masquerade.service.signing import SignedContract, signers
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Preview:
     attempts: int
     expiry: str
     expired: bool
-    signed_by: tuple[str, ...]
+    signed_by: tuple[str, ...]  # with a signature that fits
+    not_signed_by: dict[str, str]  # who has a signature in it that does not, and why not
     dataset: str
     snapshot: str
     user: str
@@ -66,11 +69,20 @@ class Preview:
         return made
 
 
-def preview(contract: SignedContract, party: str, schema: Schema | None = None) -> Preview:
+def preview(
+    contract: SignedContract,
+    party: str,
+    schema: Schema | None = None,
+    *,
+    trust: TrustStore | None = None,
+    own: Identity | None = None,
+) -> Preview:
     """What this party would let go; ParameterError when it is none of the contract's parties.
 
-    The dataset's `schema`, where it is known, tells what a generalised cell is made of.
+    The dataset's `schema`, where it is known, tells what a generalised cell is made of. Signatures count as far as they
+    fit the certificates in our own trust store, and `own`.
     """
+    signatures = signers(contract, trust or TrustStore({}), own)
     deal, terms = contract.deal, contract.deal.terms
     provision = terms.provision(party)
     if provision is None:
@@ -93,7 +105,8 @@ def preview(contract: SignedContract, party: str, schema: Schema | None = None) 
         attempts=deal.attempts,
         expiry=f"{datetime.fromtimestamp(contract.expiry, UTC):%Y-%m-%d %H:%M:%S} UTC",
         expired=contract.expiry <= datetime.now(UTC).timestamp(),
-        signed_by=tuple(sorted(contract.signatures)),
+        signed_by=tuple(name for name, problem in signatures.items() if problem is None),
+        not_signed_by={name: problem for name, problem in signatures.items() if problem is not None},
         dataset=provision.dataset,
         snapshot=provision.snapshot,
         user=deal.user,

@@ -14,12 +14,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from masquerade.errors import MasqueradeError
+from masquerade.errors import MasqueradeError, ParameterError
 from masquerade.service.control import Published
-from masquerade.service.mutual_tls import PeerHttp
 from masquerade.service.node.logs import log
-from masquerade.service.node.node import PartyNode, open_datasets
+from masquerade.service.node.node import PartyNode
+from masquerade.service.node.opening import read_all, reopen_datasets
 from masquerade.service.node.settings import Settings, read_settings
+from masquerade.service.peer_http import PeerHttp
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 
@@ -29,17 +30,25 @@ Look = tuple[tuple[int, int], ...]
 class Publisher:
     """Watches and publishes, until it is cancelled."""
 
-    def __init__(self, node: PartyNode) -> None:
+    def __init__(self, node: PartyNode, look: Look) -> None:
         self._node = node
         self._told: Published | None = None
         self._away = False
-        self._look = _looked_at(self._files())
+        self._problems: tuple[str, ...] = ()  # what stands in the way of publishing, and
+        self._unused: tuple[str, ...] = ()  # of a changed configuration, as the log was told
+        self._files, self._look = watched(node.settings), look
 
     async def run(self) -> None:
         """Publish what is new; look again; and so on."""
         coordinator = self._node.settings.coordinator
         settings = self._node.settings
-        async with PeerHttp(coordinator.name, coordinator.address, settings.identity, settings.trust) as http:
+        async with PeerHttp(
+            coordinator.name,
+            coordinator.address,
+            settings.identity,
+            settings.trust,
+            notes=self._node.notes,
+        ) as http:
             delay, due = _FIRST_DELAY, 0.0
             while True:
                 self._node.changed.clear()
@@ -53,8 +62,9 @@ class Publisher:
                             due = time.monotonic() + delay * random.uniform(0.7, 1)  # noqa: S311 # no secret
                             delay = min(2 * delay, _LONGEST_DELAY)
                     wait = min(wait, max(due - time.monotonic(), 0.05)) if self._away else wait
+                    self._problems = ()
                 except Exception as error:  # a folder that is full, for one; the next look may find it mended
-                    log().error("publishing failed", kind=type(error).__name__)
+                    self._tell(error)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(wait):
                         await self._node.changed.wait()
@@ -75,36 +85,47 @@ class Publisher:
         log().info("published", datasets=[each.card.dataset for each in published.datasets])
         return True
 
+    def _tell(self, error: Exception) -> None:
+        """Say once what stands in the way. Of the tables nothing gets this far; a ParameterError names a file."""
+        kind = type(error).__name__
+        problems = error.problems if isinstance(error, ParameterError) else (kind,)
+        if problems != self._problems:
+            log().error("publishing failed; trying on", kind=kind, problems=list(problems))
+        self._problems = problems
+
     async def _reload_when_changed(self) -> None:
-        """Take over a changed configuration, if nothing is wrong with it; otherwise the old one stays."""
-        look = await asyncio.to_thread(_looked_at, self._files())
+        """Take over a changed configuration, if nothing is wrong with the file; otherwise the old one stays."""
+        look = await asyncio.to_thread(looked_at, self._files)
         if look == self._look:
             return
-        self._look = look
         node = self._node
         try:
             settings = await asyncio.to_thread(read_settings, node.settings.path)
-        except MasqueradeError as error:
-            log().error("the changed configuration is not used", problems=list(error.problems))
+            name, state, before = node.settings.name, node.state, node.datasets
+            datasets = await asyncio.to_thread(reopen_datasets, name, settings, state, before)
+        except MasqueradeError as error:  # tried again at every look: a file that it names may come yet
+            if error.problems != self._unused:
+                log().error("the changed configuration is not used", problems=list(error.problems))
+            self._unused = error.problems
             return
-        try:
-            datasets = await asyncio.to_thread(open_datasets, settings, node.state)
-        except MasqueradeError as error:  # its text may show a cell
-            kind = type(error).__name__
-            log().error("the changed configuration is not used; `party card` shows why", kind=kind)
-            return
+        self._look, self._unused = look, ()
         if not _same_node(settings, node.settings):
             log().warning("names, addresses and folders of the configuration count from the next start")
-        node.datasets = datasets
-        self._look = _looked_at(self._files())
+        node.datasets = datasets  # before its tables are read: what they are like does not hold up a policy
         log().info("configuration read again", datasets=list(datasets))
+        if (now := watched(settings)) != self._files:  # a new one may have changed since it was read
+            self._files, self._look = now, ()
+        await asyncio.to_thread(node.state.note_configuration, settings.digest)
+        await asyncio.to_thread(read_all, datasets)
 
-    def _files(self) -> tuple[Path, ...]:
-        taxonomies = [path for each in self._node.datasets.values() for path in each.settings.files]
-        return (self._node.settings.path, *taxonomies)
+
+def watched(settings: Settings) -> tuple[Path, ...]:
+    """The configuration's own file, and those of its taxonomies."""
+    return (settings.path, *(path for each in settings.datasets.values() for path in each.files))
 
 
-def _looked_at(files: Iterable[Path]) -> Look:
+def looked_at(files: Iterable[Path]) -> Look:
+    """By which it is seen that one of them has changed. To be taken before they are read."""
     found = []
     for path in files:
         try:
@@ -118,7 +139,7 @@ def _looked_at(files: Iterable[Path]) -> Look:
 
 def _same_node(one: Settings, other: Settings) -> bool:
     def plain(settings: Settings) -> tuple[object, ...]:
-        left_out = ("datasets", "trust")
+        left_out = ("datasets", "trust", "digest")
         fields = [each.name for each in dataclasses.fields(settings) if each.name not in left_out]
         return tuple(getattr(settings, name) for name in fields)
 

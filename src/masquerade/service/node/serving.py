@@ -6,15 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 
-from masquerade.errors import MasqueradeError
-from masquerade.net.identity import out_of_date
+from masquerade.errors import MasqueradeError, ParameterError
+from masquerade.net.identity import ends_soon, out_of_date
 from masquerade.service.audit import AuditLog
+from masquerade.service.ledger import Ledger
 from masquerade.service.mutual_tls import serve
 from masquerade.service.node.app import control_app
 from masquerade.service.node.logs import log
-from masquerade.service.node.node import PartyNode, open_datasets
-from masquerade.service.node.publishing import Publisher
+from masquerade.service.node.node import PartyNode
+from masquerade.service.node.opening import open_datasets
+from masquerade.service.node.publishing import Publisher, looked_at, watched
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
 
@@ -37,17 +40,23 @@ async def running(settings: Settings) -> AsyncIterator[RunningNode]:
     """
     state = State(settings.state)
     state.make()
+    look = looked_at(watched(settings))  # what changes while the tables are read is seen
     with state.locked():
         datasets = await asyncio.to_thread(open_datasets, settings, state)
+        if (lost := state.lost_audit(len(Ledger.load(state.ledger).records))) is not None:
+            raise ParameterError(lost)
         with AuditLog(state.audit, settings.identity) as audit:
             node = PartyNode(settings, state, audit, datasets)
-            _warn_of_old_pins(settings)
+            state.note_configuration(settings.digest)
             try:
                 async with serve(
                     control_app(node), settings.address, settings.identity, settings.trust
                 ) as address:
                     log().info("listening", party=settings.name, address=address)
-                    tasks = [asyncio.create_task(Publisher(node).run()), asyncio.create_task(_tidying(node))]
+                    tasks = [
+                        asyncio.create_task(Publisher(node, look).run()),
+                        asyncio.create_task(_tidying(node)),
+                    ]
                     try:
                         yield RunningNode(node, address)
                     finally:
@@ -56,19 +65,35 @@ async def running(settings: Settings) -> AsyncIterator[RunningNode]:
                         await asyncio.gather(*tasks, return_exceptions=True)
                         await node.sessions.end()
             finally:
+                state.note_configuration(None)
                 audit.seal()
                 log().info("ended", party=settings.name)
 
 
 async def _tidying(node: PartyNode) -> None:
+    warned: date | None = None
     while True:
+        if warned != (today := datetime.now(UTC).date()):
+            warned = today
+            warn_of_certificates(node.settings)
         with suppress(OSError, MasqueradeError):  # a file that somebody has damaged
             node.tidy()
         await asyncio.sleep(_TIDY_EVERY)
 
 
-def _warn_of_old_pins(settings: Settings) -> None:
+def warn_of_certificates(settings: Settings) -> None:
+    """Tell the log which certificates are of no use any more, or soon will not be: our own, and the pinned ones."""
+    ours = settings.identity.certificate
+    if (problem := out_of_date(ours)) is not None:
+        told = "our own certificate is of no use; make a new one, send it to every peer, and start the node again"
+        log().error(told, problem=problem)
+    elif (until := ends_soon(ours)) is not None:
+        told = "our own certificate ends soon; make a new one, and send it to every peer"
+        log().warning(told, until=f"{until:%Y-%m-%d %H:%M} UTC")
     for name in settings.trust.names:
-        problem = out_of_date(settings.trust.pin(name))
-        if problem is not None:
+        pin = settings.trust.pin(name)
+        if (problem := out_of_date(pin)) is not None:
             log().warning("a peer's certificate is of no use", peer=name, problem=problem)
+        elif (until := ends_soon(pin)) is not None:
+            told = "a peer's certificate ends soon; get its new one from its steward"
+            log().warning(told, peer=name, until=f"{until:%Y-%m-%d %H:%M} UTC")

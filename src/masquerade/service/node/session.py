@@ -53,6 +53,7 @@ class Part:
     table: Table = field(repr=False)
     identifiers: Sequence[bytes] = field(repr=False)
     may_hand_in: Callable[[], None]  # raises when it may not, and has noted the release when it may
+    on_done: Callable[[], None]  # the release is handed in, and nothing more is needed for it
 
 
 class Session:
@@ -111,7 +112,8 @@ class Session:
     async def cancel(self, within: float = 4.0) -> None:
         """End it, and tell the peers that we were stopped, for which they have so many seconds."""
         if not self._task.done():
-            self._task.cancel()
+            if not self._task.cancelling():  # once: a second time would cut short what the peers are told
+                self._task.cancel()
             await asyncio.wait({self._task}, timeout=within)
 
     def progress(self) -> Progress:
@@ -203,6 +205,7 @@ class Session:
                     for name, channel in channels.items()
                 }
                 await run_script(self._script(part), self._channels, transcript=transcript)
+        part.on_done()
 
     def _script(self, part: Part) -> Script[int]:
         """This party's part in what the contract asks for."""
@@ -238,7 +241,9 @@ class Session:
         self._stage = "cutting" if stage.startswith("cutting") else stage
 
     def _on_step(self, step: Told) -> None:
-        self._steps.append(SeenStep(step.round, step.attribute, step.value, step.children))
+        # A flat taxonomy's values are cells, which nobody has looked at for signs that steer a terminal.
+        value, children = one_line(step.value), tuple(map(one_line, step.children))
+        self._steps.append(SeenStep(step.round, step.attribute, value, children))
 
     def _may_hand_in(self, part: Part) -> None:
         self._insist_on_running()
@@ -250,9 +255,8 @@ class Session:
 
     def _told(self, error: MasqueradeError) -> tuple[str, ...]:
         """What the coordinator is told: nothing of the table, not even a figure of it."""
-        if isinstance(error, RequirementUnreachable):
+        if isinstance(error, RequirementUnreachable) and not error.names_no_figure:
             terms = self.contract.deal.terms
-            # A horizontal session shows nobody which of them it is.
             required = " & ".join(error.violated or (*map(str, terms.parts), *against(terms.m)))
             whole = "all common records" if terms.kind == "vertical" else "all providers' records"
             return (f"{required} cannot be reached: even the group of {whole} violates it",)

@@ -15,6 +15,10 @@ _FAREWELL = 15.0  # seconds that a node which ends gives its sessions
 _KEPT = 3600.0  # seconds for which an ended session can be asked about
 
 
+class Ending(Conflict):
+    """No more sessions here: somebody stops the node. Whoever asks may come again later."""
+
+
 class Sessions:
     """All sessions, by the hash of their contract. Used in the event loop alone."""
 
@@ -23,6 +27,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._is_ending = False
         self._coming: dict[str, str] = {}  # contracts whose table is being read, with their dataset
+        self._called_off: set[str] = set()  # those of them that were cancelled meanwhile
 
     def running(self, dataset: str) -> int:
         """How many sessions of a dataset are open."""
@@ -35,7 +40,7 @@ class Sessions:
         if earlier is not None and earlier.state == "ready":
             await earlier.cancel()
         if self._is_ending:
-            raise Conflict("the node is about to end")
+            raise Ending("the node is about to end")
         if contract in self._coming:
             raise Conflict("this contract's session is being prepared")
         if self._state.has_run(contract):
@@ -45,9 +50,17 @@ class Sessions:
         self._coming[contract] = dataset
         return True
 
+    def insist_on(self, contract: str) -> None:
+        """The table was read, which may have taken long: Conflict when nobody waits for the session any more."""
+        if self._is_ending:
+            raise Ending("the node is about to end")
+        if contract in self._called_off:
+            raise Conflict("the session was cancelled while it was prepared")
+
     def forget(self, contract: str) -> None:
         """Give the place back."""
         self._coming.pop(contract, None)
+        self._called_off.discard(contract)
 
     def add(self, session: Session) -> None:
         """The session takes its place."""
@@ -74,6 +87,9 @@ class Sessions:
 
     async def cancel(self, contract: str) -> Progress:
         """End a session, wherever it is."""
+        if contract in self._coming:  # it ends as soon as its table is read
+            self._called_off.add(contract)
+            return Progress("cancelled")
         session = self._find(contract)
         await session.cancel()
         return session.progress()

@@ -12,6 +12,7 @@ Paths are relative to the file. A dataset has the keys of a job's table, `[attri
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 
 from masquerade.data.schema import Schema
 from masquerade.data.source import database_scheme
+from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import JobError, MasqueradeError, ParameterError, one_line
 from masquerade.job.attributes import schema_of
 from masquerade.job.load import read_toml, understand
@@ -30,6 +32,7 @@ from masquerade.net.identity import Identity, check_name, out_of_date
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.party import ASSEMBLER
 from masquerade.service.node.forms import CoordinatorForm, DatasetForm, TimingsForm, TopForm
+from masquerade.service.plain_text import not_plain, places_not_plain
 from masquerade.service.policy import Policy, read_policy
 from masquerade.service.sections import Form, read_form
 
@@ -84,6 +87,7 @@ class Settings:
     start_within: float  # seconds until a session that was prepared, and is not started, is dropped
     watch_every: float
     datasets: Mapping[str, DatasetSettings]
+    digest: str  # of the file's content, by which it is known again
 
 
 class _Inside(Problems):
@@ -120,6 +124,9 @@ class _Reader:
         self.lines: list[str] = []
 
     def read(self, content: dict[str, Any]) -> Settings | None:
+        self._plain(content)
+        if self.lines:  # a file that no path can name, for one
+            return None
         top = self._form(TopForm, content, ())
         # What is wrong with the file's own keys does not hide what is wrong with its tables.
         tables = {name: _table(content.get(name)) for name in ("coordinator", "timings", "datasets")}
@@ -157,6 +164,7 @@ class _Reader:
             start_within=timings.start,
             watch_every=timings.watch,
             datasets={each.name: each for each in datasets if each is not None},
+            digest=hashlib.sha256(repr(content).encode(errors="surrogatepass")).hexdigest(),
         )
 
     def _form(self, form: type[Read], content: dict[str, Any], prefix: Key) -> Read | None:
@@ -173,6 +181,12 @@ class _Reader:
 
     def _add(self, prefix: Key, problem: str) -> None:
         self.lines.append(f"{self.path}: {written(prefix)}: {problem}")
+
+    def _plain(self, content: dict[str, Any]) -> None:
+        """What others will read is plain text; a query may have lines, and a separator may be a tab."""
+        for key, problem in places_not_plain(content):
+            if not (key[0] == "datasets" and len(key) == 3 and key[2] in ("query", "separator")):
+                self._add(key, problem)
 
     def _alike(self, datasets: Mapping[str, Any]) -> None:
         seen: dict[str, str] = {}
@@ -193,6 +207,7 @@ class _Reader:
         job = understand({"attributes": _table(content.get("attributes"))}, problems)
         schema = schema_of(job, job.attributes, self.base, problems)
         self.lines += problems.lines
+        self._plain_values(here, schema)
         policy = None
         try:
             policy = read_policy(_table(content.get("policy")), "")
@@ -221,6 +236,15 @@ class _Reader:
             place=f"{self.path}: {written(here)}",
             files=tuple(self.base / str(file) for file in files),
         )
+
+    def _plain_values(self, here: Key, schema: Schema) -> None:
+        """Values of a taxonomy are published, and shown to people who decide."""
+        for name in schema.names:
+            taxonomy = schema[name].taxonomy
+            values = taxonomy.nodes if isinstance(taxonomy, Taxonomy) else ()
+            problem = next(filter(None, (not_plain(each.name) for each in values)), None)
+            if problem is not None:
+                self._add((*here, "attributes", name, "taxonomy"), f"a value in it {problem}")
 
     def _identity(self, top: TopForm) -> Identity | None:
         try:

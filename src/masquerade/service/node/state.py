@@ -1,11 +1,12 @@
 """A node's state folder, which only its owner may read.
 
-audit.jsonl         all that was agreed, refused, said and heard
+audit.jsonl         all that was agreed, refused, said and heard; audit.head how far it goes
 ledger.jsonl        what was released from which snapshot; ledger.head how many lines it has
 secrets/NAME.key    each dataset's secret, from which its commitments are made
 pending/DEAL.json   contracts that wait for a person; DEAL is the deal's digest
 approved/DEAL       deals that a person has approved; refused/DEAL those that one has refused
 ran/CONTRACT        contracts whose session has begun: each runs once
+configuration       a digest of the configuration that the node runs by, for as long as it runs
 snapshots.json      what is published now, and which commitments it has replaced
 lock                held by the one node that uses the folder
 """
@@ -56,6 +57,7 @@ class State:
         self.approved = folder / "approved"
         self.refused = folder / "refused"
         self._snapshots = folder / "snapshots.json"
+        self._configuration = folder / "configuration"
 
     def make(self) -> None:
         """The folder, where there is none yet."""
@@ -113,6 +115,16 @@ class State:
             f"begin anew on purpose with `masquerade party ledger CONF --forget {dataset}`"
         )
 
+    def lost_audit(self, releases: int) -> str | None:
+        """That the audit log is gone, and its head as well, though there were so many releases; None: it is there."""
+        if not releases or (self.audit.exists() and self.audit.stat().st_size):
+            return None
+        return (
+            f"{self.audit}: the audit log is missing or empty, and the ledger has {releases} "
+            f"release{'s' if releases > 1 else ''}; restore it from a backup, or go on without it on purpose with "
+            f"`masquerade audit forget {self.audit} --identity FOLDER`"
+        )
+
     def renew_secret(self, dataset: str) -> None:
         """Begin anew with a dataset whose secret is lost, because a person says so."""
         write_new(self._secret(dataset), make_secret(), 0o600)
@@ -144,11 +156,30 @@ class State:
         """What was published last."""
         try:
             return msgspec.json.decode(self._snapshots.read_bytes(), type=Snapshots)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return Snapshots()
         except (OSError, msgspec.MsgspecError):
-            raise ParameterError(f"{self._snapshots}: cannot be read; remove it to begin anew") from None
+            raise ParameterError(
+                f"{self._snapshots}: cannot be read, and nothing is published; restore it, or remove it to begin anew: "
+                "the coordinator then does not hear which snapshots were replaced before, and may serve a release "
+                "of theirs from its cache until that ends"
+            ) from None
 
     def note_snapshots(self, snapshots: Snapshots) -> None:
         """What is published now."""
         write_whole(self._snapshots, canonical(snapshots))
+
+    @property
+    def configuration(self) -> str | None:
+        """The digest of the configuration that a node runs by, or ran by before it was killed."""
+        try:
+            return self._configuration.read_text()
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def note_configuration(self, digest: str | None) -> None:
+        """The node runs by this configuration; None: it has ended."""
+        if digest is None:
+            self._configuration.unlink(missing_ok=True)
+        else:
+            write_whole(self._configuration, digest.encode())

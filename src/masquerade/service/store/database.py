@@ -24,7 +24,8 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, literal_column, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session as Transaction
 from sqlalchemy.orm import sessionmaker
@@ -40,6 +41,7 @@ VERSION_TABLE = "masquerade_version"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x6D617371  # any number, the same for all coordinators
 _BUSY_SECONDS = 30
+_POSTGRESQL = ("postgresql://", "postgres://")
 # A server that vanished without a word is noticed in half a minute, not in hours; a URL may say otherwise.
 _NOTICED = {
     "keepalives_idle": 10,
@@ -84,22 +86,32 @@ class Database:
         return one_line(self._scrub(str(told).strip().partition("\n")[0]))
 
 
+def check_url(url: str) -> None:
+    """Refuse what names no database that the service can use."""
+    if url.startswith(_POSTGRESQL):
+        PostgresUrl.parse(url)
+    elif url.startswith("sqlite:"):
+        sqlite_path(url, Path())
+    else:
+        scheme, found, _ = url.partition("://")  # the rest may hold a password: it is not repeated
+        told = f"{scheme}://…: not a database for the service" if found else "not the URL of a database"
+        raise ParameterError(
+            f"{told}; allowed are sqlite:///file.db and postgresql://user:password@host/database"
+        )
+
+
 def open_database(url: str, base: Path, clock: Clock) -> Database:
     """The database at a URL, brought up to date; ParameterError when that cannot be."""
     address: PostgresUrl | None = None
-    if url.startswith(("postgresql://", "postgres://")):
+    check_url(url)
+    if url.startswith(_POSTGRESQL):
         address = PostgresUrl.parse(url)
         engine, name = _postgres(address), address.shown()
         lock: Lock = AdvisoryLock(engine, name)
-    elif url.startswith("sqlite:"):
+    else:
         path = sqlite_path(url, base)
         engine, name = _sqlite(path), str(path)
         lock = FileLock(path.with_name(f"{path.name}.lock"), name)
-    else:
-        raise ParameterError(
-            f"{url.partition('://')[0]}://…: not a database for the service; "
-            "allowed are sqlite:///file.db and postgresql://user:password@host/database"
-        )
     database = Database(engine, clock, lock, str if address is None else address.scrub)
     try:
         if address is None:
@@ -112,6 +124,14 @@ def open_database(url: str, base: Path, clock: Clock) -> Database:
         engine.dispose()
         raise
     return database
+
+
+def insert_if_new(transaction: Transaction, table: Any, values: dict[str, Any]) -> bool:
+    """Add a row, unless there is one of its key; whether there was none. Waits for whoever is adding the same."""
+    insert = postgresql.insert if transaction.get_bind().dialect.name == "postgresql" else sqlite.insert
+    statement: Any = insert(table).values(**values)
+    made = statement.on_conflict_do_nothing().returning(literal_column("1"))
+    return transaction.execute(made).first() is not None
 
 
 def migrate(engine: Engine, name: str) -> None:

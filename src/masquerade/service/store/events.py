@@ -80,6 +80,13 @@ class Events:
             return None if row is None else _event(row)
 
 
+def last_move(transaction: Transaction, session_id: str) -> Event | None:
+    """The event of a session's last move, within a transaction."""
+    query = select(EventRow).where(EventRow.session == session_id, EventRow.number == _last_move())
+    row = transaction.scalars(query).one_or_none()
+    return None if row is None else _event(row)
+
+
 def _last_move() -> ScalarSelect[int]:
     """The number of the last move of the session that a query is about; found from the end of its events."""
     move = aliased(EventRow)

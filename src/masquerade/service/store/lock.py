@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from masquerade.errors import ParameterError
 
 _COORDINATOR = 0x6D617371  # any number, the same for all coordinators
 _TAKE = text("SELECT pg_try_advisory_lock(:ours, hashtext(current_schema()))")
+_LET_GO = text("SELECT pg_advisory_unlock_all()")
 _SELF = text("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")
 _END = text(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = :pid AND backend_start = :start"
@@ -119,5 +120,7 @@ class AdvisoryLock:
         """Let go of it."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            with suppress(DBAPIError):  # it was lost: the server lets go of the lock by itself
-                connection.close()
+            with suppress(DBAPIError), closing(connection):
+                # At once, for whoever comes next. Of a connection that was lost the server lets go by itself.
+                if not connection.invalidated:
+                    connection.execute(_LET_GO)

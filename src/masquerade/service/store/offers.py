@@ -12,7 +12,7 @@ from masquerade.errors import Conflict, ParameterError, shown
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database
 from masquerade.service.store.records import Offer
-from masquerade.service.store.sessions import existing
+from masquerade.service.store.session_rows import existing
 from masquerade.service.store.states import Status
 from masquerade.service.store.tables import OfferRow
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session as Transaction
 from masquerade.errors import NotAllowed, NotFound, ParameterError, shown
 from masquerade.net.identity import check_name
 from masquerade.service.store import checks
-from masquerade.service.store.database import Database
+from masquerade.service.store.database import Database, insert_if_new
 from masquerade.service.store.records import Provider
 from masquerade.service.store.tables import ProviderRow, ProviderUserRow, UserRow
 
@@ -35,11 +35,10 @@ class Providers:
             checks.user_name(user)
         try:
             with self._database.writing() as transaction:
-                row = transaction.get(ProviderRow, party, with_for_update=True)
-                if row is None:
-                    row = ProviderRow(party=party, schema=None, last_seen=None, allowed=[])
-                    transaction.add(row)
-                elif row.fingerprint != fingerprint:
+                new = {"party": party, "address": address, "fingerprint": fingerprint, "public": public}
+                insert_if_new(transaction, ProviderRow, new)
+                row = transaction.get_one(ProviderRow, party, with_for_update=True)
+                if row.fingerprint != fingerprint:
                     row.schema = None
                 row.address, row.fingerprint, row.public = address, fingerprint, public
                 _allow(row, users)

@@ -5,21 +5,22 @@ The files are written before, and completely; a release that a crash cut off has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, select, update
+from sqlalchemy import ColumnElement, Select, delete, exists, select, update
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, ParameterError, shown
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database
+from masquerade.service.store.events import last_move
 from masquerade.service.store.ledger import charge
 from masquerade.service.store.providers import reachable_by
 from masquerade.service.store.records import NewRelease, Release, Session
-from masquerade.service.store.sessions import concerns, move, session_record
-from masquerade.service.store.states import Status
+from masquerade.service.store.session_rows import concerns, move, session_record
+from masquerade.service.store.states import COMPUTING, Status
 from masquerade.service.store.tables import (
     ProviderRow,
     ReleaseRow,
@@ -52,11 +53,33 @@ class Releases:
         with self._database.writing() as transaction:
             now = self._database.clock()
             row = move(transaction, session, Status.AWAITING_CLIENT, now, details={"missed": dict(missed)})
+            _require_was(session, Status.ASSEMBLING)
             _add(transaction, row, release, now, published=None)
             return session_record(row)
 
-    def accept(self, session: Session, prices: Mapping[str, int] | None = None) -> Session:
-        """The client accepts the table that was held."""
+    def hold_on(self, session: Session, cause: str, reasons: Sequence[str]) -> Session | None:
+        """What its client wanted instead is not to be had: the table that was held waits for another word.
+
+        The request is again the one that the table was made for. None when no table is held.
+        """
+        with self._database.writing() as transaction:
+            now = self._database.clock()
+            relaxed = last_move(transaction, session.id)
+            before = relaxed.data.get("relaxed") if relaxed is not None else None
+            if before is None or transaction.scalars(_held(session.id, now)).first() is None:
+                return None
+            details = {"missed": before["missed"], "reasons": list(reasons)}
+            row = move(transaction, session, Status.AWAITING_CLIENT, now, cause, details)
+            row.request = before["request"]
+            return session_record(row)
+
+    def accept(
+        self,
+        session: Session,
+        prices: Mapping[str, int] | None = None,
+        request: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """The client accepts the table that was held; with a `request`, because it meets that one."""
         with self._database.writing() as transaction:
             now = self._database.clock()
             row = move(transaction, session, Status.PUBLISHED, now)
@@ -65,6 +88,8 @@ class Releases:
             if held is None:
                 raise Conflict(f"session {session.id}: the table that was held is no longer kept")
             held.published = now
+            if request is not None:
+                row.request = checks.document(request, "the request")
             charge(transaction, row, prices or {}, now)
             return session_record(row)
 
@@ -141,21 +166,45 @@ class Releases:
             row = transaction.scalars(_cached(terms_hash, user, self._database.clock())).first()
             return None if row is None else _release(row)
 
-    def invalidate_snapshot(self, party: str, commitment: str) -> int:
-        """A party's data changed: releases of the old snapshot leave the cache; how many are served from it."""
-        checks.text(commitment, "the snapshot's commitment", longest=256)
+    def terms_among(self, terms: Iterable[str]) -> set[str]:
+        """Those of these terms for which a release was published that is kept; in one look."""
+        query = select(ReleaseRow.terms_hash).where(
+            ReleaseRow.terms_hash.in_(list(terms)), *_served(self._database.clock())
+        )
+        with self._database.reading() as transaction:
+            return set(transaction.scalars(query))
+
+    def replace_snapshots(
+        self, party: str, current: Collection[str], replaced: Collection[str]
+    ) -> tuple[int, int]:
+        """A party told which snapshots are its data, and which are not any more: those leave the cache, these return.
+
+        How many were replaced that we did not know of, and how many releases leave with them. Nothing is written of
+        what is no news.
+        """
+        for commitment in (*current, *replaced):
+            checks.text(commitment, "the snapshot's commitment", longest=256)
+        with self._database.reading() as transaction:
+            stale = _stale(transaction, party)
+        gone = sorted(set(replaced) - set(current))
+        if not stale.intersection(current) and stale.issuperset(gone):
+            return 0, 0
         now = self._database.clock()
         with self._database.writing() as transaction:
             if transaction.get(ProviderRow, checks.findable(party), with_for_update=True) is None:
                 raise NotFound(f"there is no provider {shown(party)}")
-            if transaction.get(StaleSnapshotRow, (party, commitment)) is None:
-                transaction.add(StaleSnapshotRow(party=party, commitment=commitment, since=now))
+            back = delete(StaleSnapshotRow).where(StaleSnapshotRow.party == party)
+            transaction.execute(back.where(StaleSnapshotRow.commitment.in_(list(current))))
+            stale = _stale(transaction, party)
+            news = [commitment for commitment in gone if commitment not in stale]
+            transaction.add_all(StaleSnapshotRow(party=party, commitment=each, since=now) for each in news)
             made_of = exists().where(
                 ReleaseSnapshotRow.release == ReleaseRow.id,
                 ReleaseSnapshotRow.party == party,
-                ReleaseSnapshotRow.commitment == commitment,
+                ReleaseSnapshotRow.commitment.in_(news),
             )
-            return len(transaction.scalars(select(ReleaseRow.id).where(made_of, *_served(now))).all())
+            left = transaction.scalars(select(ReleaseRow.id).where(made_of, *_served(now))).all()
+            return len(news), len(left)
 
     def forget(self, release_ids: Iterable[int]) -> None:
         """The files of these expired releases are gone; retention names them no more."""
@@ -166,16 +215,36 @@ class Releases:
 
 
 def expired(transaction: Transaction, now: datetime) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Expired releases and their files, less those that another release still needs."""
+    """Expired releases and their files, less those that another release still needs.
+
+    A session that computes again writes its new files where its old ones were, before they have a row: they wait.
+    """
+    computing = exists().where(SessionRow.id == ReleaseRow.session, SessionRow.status.in_(COMPUTING))
     over = transaction.scalars(
         select(ReleaseRow)
-        .where(ReleaseRow.expires <= now, ReleaseRow.removed.is_(None))
+        .where(ReleaseRow.expires <= now, ReleaseRow.removed.is_(None), ~computing)
         .order_by(ReleaseRow.id)
     ).all()
     files = {path for row in over for path in (row.table_path, row.report_path)}
     living = select(ReleaseRow.table_path, ReleaseRow.report_path).where(ReleaseRow.expires > now)
     needed = {path for paths in transaction.execute(living) for path in paths} if files else set()
     return tuple(row.id for row in over), tuple(sorted(files - needed))
+
+
+def purge_stale(transaction: Transaction, now: datetime, before: datetime) -> None:
+    """Forget snapshots that were replaced before a moment, and that no release is kept of."""
+    needed = exists().where(
+        ReleaseSnapshotRow.party == StaleSnapshotRow.party,
+        ReleaseSnapshotRow.commitment == StaleSnapshotRow.commitment,
+        ReleaseRow.id == ReleaseSnapshotRow.release,
+        ReleaseRow.expires > now,
+    )
+    transaction.execute(delete(StaleSnapshotRow).where(StaleSnapshotRow.since < before, ~needed))
+
+
+def _stale(transaction: Transaction, party: str) -> set[str]:
+    told = select(StaleSnapshotRow.commitment).where(StaleSnapshotRow.party == checks.findable(party))
+    return set(transaction.scalars(told))
 
 
 def _require_was(session: Session, *allowed: Status) -> None:

@@ -1,4 +1,4 @@
-"""Sessions: created, negotiated, queued, moved from state to state. Every move is one transaction and one event.
+"""Sessions: created, looked at, moved from state to state. Every move is one transaction and one event.
 
 A move is made on the session as it was read: when somebody else moved it since, the move is refused (Conflict), and
 whoever wanted it looks again.
@@ -11,29 +11,22 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session as Transaction
-from sqlalchemy.orm import aliased
 
 from masquerade.errors import Conflict, NotFound, ParameterError, shown
 from masquerade.service.store import checks, events
 from masquerade.service.store.database import Database
 from masquerade.service.store.providers import reachable_by
 from masquerade.service.store.records import Session
-from masquerade.service.store.states import ALLOWED, COMPUTING, NEEDS_CAUSE, WAITING, Status
-from masquerade.service.store.tables import (
-    ProviderRow,
-    RecipientRow,
-    ReleaseRow,
-    SessionPartyRow,
-    SessionRow,
-    UserRow,
-)
+from masquerade.service.store.session_rows import concerns, existing, move, session_record, set_contract
+from masquerade.service.store.states import COMPUTING, Status
+from masquerade.service.store.tables import ProviderRow, RecipientRow, SessionPartyRow, SessionRow, UserRow
 
 # What these states need is stored in the same transaction, so `advance` alone does not reach them.
 _REACHED_BY = {
     Status.AGREED: "sessions.agree",
-    Status.AWAITING_CLIENT: "releases.hold",
+    Status.AWAITING_CLIENT: "releases.hold or hold_on",
     Status.PUBLISHED: "releases.publish, accept or publish_cached",
 }
 MOST_ATTEMPTS = 100
@@ -150,7 +143,7 @@ class Sessions:
         with self._database.writing() as transaction:
             row = move(transaction, session, Status.AGREED, self._database.clock())
             row.terms_hash = terms_hash
-            _set_contract(transaction, row, contract_hash, written)
+            set_contract(transaction, row, contract_hash, written)
             row.attempts, row.queued, row.started = 0, None, None
             row.expires = expires or row.expires
             return session_record(row)
@@ -168,7 +161,7 @@ class Sessions:
             row = existing(transaction, session.id, lock=True)
             if row.version != session.version or row.status != Status.RUNNING:
                 raise Conflict(f"session {row.id} was moved meanwhile: it is {row.status} now; look again")
-            _set_contract(transaction, row, contract_hash, written)
+            set_contract(transaction, row, contract_hash, written)
             row.version += 1
             transaction.flush()
             return session_record(row)
@@ -188,7 +181,7 @@ class Sessions:
                 row.attempts -= 1
                 transaction.flush()
             row = move(transaction, session, Status.QUEUED, self._database.clock(), cause)
-            _set_contract(transaction, row, contract_hash, written)
+            set_contract(transaction, row, contract_hash, written)
             return session_record(row)
 
     def relax(
@@ -199,49 +192,21 @@ class Sessions:
         attempt_limit: int = 3,
         expires: datetime | None = None,
     ) -> Session:
-        """The client asks the same parties for something else; the table that was held is discarded."""
+        """The client asks the same parties for something else; the table that was held is kept until they agree."""
         if not 1 <= attempt_limit <= MOST_ATTEMPTS:
             raise ParameterError(f"attempt_limit: must be from 1 to {MOST_ATTEMPTS}; got {attempt_limit}")
         written = checks.document(request, "the request")
         with self._database.writing() as transaction:
             if session.status is not Status.AWAITING_CLIENT:
                 raise Conflict(f"session {session.id} is {session.status}: nothing waits for a word on it")
-            row = move(transaction, session, Status.NEGOTIATING, self._database.clock())
+            held = events.last_move(transaction, session.id)
+            before = {"request": dict(session.request), "missed": held.data.get("missed") if held else None}
+            now = self._database.clock()
+            row = move(transaction, session, Status.NEGOTIATING, now, details={"relaxed": before})
             row.request, row.expires, row.attempts, row.attempt_limit = written, expires, 0, attempt_limit
             return session_record(row)
 
-    # --- the queue ---
-
-    def next_queued(self, free: Mapping[str, int]) -> Session | None:
-        """The session that is next, if each of its parties has a free slot.
-
-        Users take turns: whoever was served longest ago comes first, and with them their oldest session.
-        """
-        with self._database.reading() as transaction:
-            row = transaction.scalars(_next(free)).first()
-            return None if row is None else session_record(row)
-
-    def claim(self, free: Mapping[str, int]) -> Session | None:
-        """Take the next session and start an attempt. No two callers get the same one."""
-        with self._database.writing() as transaction:
-            row = transaction.scalars(_next(free).with_for_update(of=SessionRow, skip_locked=True)).first()
-            if row is None:
-                return None
-            row = move(transaction, session_record(row), Status.RUNNING, self._database.clock())
-            client = transaction.get_one(UserRow, row.client)
-            client.turn = transaction.scalars(select(func.max(UserRow.turn))).one() + 1
-            return session_record(row)
-
-    def busy(self) -> dict[str, int]:
-        """How many sessions each party is computing for."""
-        query = (
-            select(SessionPartyRow.party, func.count())
-            .join(SessionRow, SessionRow.id == SessionPartyRow.session)
-            .where(SessionRow.status.in_(COMPUTING))
-            .group_by(SessionPartyRow.party)
-        )
-        with self._database.reading() as transaction:
-            return dict(transaction.execute(query).all())
+    # --- by state ---
 
     def count(self, *states: Status) -> int:
         """How many sessions are in one of these states."""
@@ -259,130 +224,6 @@ class Sessions:
         with self._database.reading() as transaction:
             rows = transaction.scalars(query.order_by(SessionRow.created, SessionRow.id))
             return [session_record(row) for row in rows]
-
-
-def move(
-    transaction: Transaction,
-    session: Session,
-    to: Status,
-    now: datetime,
-    cause: str | None = None,
-    details: Mapping[str, Any] | None = None,
-) -> SessionRow:
-    """Move a session within a transaction: its row is locked, its version compared, the change an event."""
-    if cause is not None:
-        checks.text(cause, "the cause")
-    elif to in NEEDS_CAUSE:
-        raise ParameterError(f"a session never becomes {to} without a cause")
-    row = existing(transaction, session.id, lock=True)
-    was = Status(row.status)
-    if row.version != session.version:
-        raise Conflict(f"session {row.id} was moved meanwhile: it is {was} now; look again")
-    if to not in ALLOWED[was]:
-        allowed = ", ".join(sorted(ALLOWED[was])) or "nothing"
-        raise Conflict(f"session {row.id} is {was}: it cannot become {to}; allowed is {allowed}")
-    if to is Status.RUNNING:
-        row.attempts += 1
-        row.started = now
-    if to is Status.QUEUED:
-        if row.attempts >= row.attempt_limit:
-            raise Conflict(f"session {row.id} has used its {row.attempt_limit} attempts")
-        row.queued = row.queued or now
-    if was is Status.AWAITING_CLIENT and to is not Status.PUBLISHED:
-        _discard_held(transaction, row.id, now)
-    row.status, row.cause, row.updated = to, cause, now
-    row.finished = now if to.final else None
-    row.version += 1
-    transaction.flush()
-    data = {**(details or {}), "from": was, "to": to, "cause": cause, "attempt": row.attempts}
-    events.append(transaction, row.id, "status", data, now)
-    return row
-
-
-def _set_contract(
-    transaction: Transaction, row: SessionRow, contract_hash: str, contract: dict[str, Any]
-) -> None:
-    taken = select(SessionRow.id).where(SessionRow.contract_hash == contract_hash, SessionRow.id != row.id)
-    if transaction.scalars(taken).first() is not None:
-        raise Conflict(f"another session has the contract {contract_hash} already")
-    row.contract_hash, row.contract = contract_hash, contract
-
-
-def existing(transaction: Transaction, session_id: str, lock: bool = False) -> SessionRow:
-    """The row of a session; NotFound when there is none."""
-    query = select(SessionRow).where(SessionRow.id == checks.findable(session_id))
-    if lock:
-        query = query.with_for_update().execution_options(populate_existing=True)
-    row = transaction.scalars(query).one_or_none()
-    if row is None:
-        raise NotFound(f"there is no session {shown(session_id)}")
-    return row
-
-
-def concerns(user: str) -> ColumnElement[bool]:
-    """The condition on a session that a user is its client or a recipient."""
-    name = checks.findable(user)
-    receives = exists().where(RecipientRow.session == SessionRow.id, RecipientRow.user == name)
-    return or_(SessionRow.client == name, receives)
-
-
-def end_waiting(transaction: Transaction, now: datetime) -> list[str]:
-    """End the sessions that waited too long, or wait for a word on a release that is no longer kept."""
-    kept = exists().where(
-        ReleaseRow.session == SessionRow.id, ReleaseRow.published.is_(None), ReleaseRow.expires > now
-    )
-    over = or_(SessionRow.expires <= now, and_(SessionRow.status == Status.AWAITING_CLIENT, ~kept))
-    query = select(SessionRow).where(SessionRow.status.in_(WAITING), over).with_for_update(of=SessionRow)
-    ended = [session_record(row) for row in transaction.scalars(query)]
-    for session in ended:
-        move(transaction, session, Status.EXPIRED, now, f"it waited too long while {session.status}")
-    return [session.id for session in ended]
-
-
-def session_record(row: SessionRow) -> Session:
-    """A row as others may see it."""
-    return Session(
-        id=row.id,
-        client=row.client,
-        recipients=tuple(each.user for each in row.recipients),
-        providers=tuple(each.party for each in row.parties),
-        purpose=row.purpose,
-        request=row.request,
-        status=Status(row.status),
-        cause=row.cause,
-        attempts=row.attempts,
-        attempt_limit=row.attempt_limit,
-        terms_hash=row.terms_hash,
-        contract_hash=row.contract_hash,
-        contract=row.contract,
-        created=row.created,
-        updated=row.updated,
-        queued=row.queued,
-        started=row.started,
-        finished=row.finished,
-        expires=row.expires,
-        version=row.version,
-    )
-
-
-def _next(free: Mapping[str, int]) -> Select[SessionRow]:
-    able = sorted(party for party, slots in free.items() if slots > 0)
-    blocked = exists().where(SessionPartyRow.session == SessionRow.id, SessionPartyRow.party.not_in(able))
-    twin = aliased(SessionRow)  # what is being computed for the same terms will serve this one, too
-    computed = exists().where(twin.terms_hash == SessionRow.terms_hash, twin.status.in_(COMPUTING))
-    return (
-        select(SessionRow)
-        .join(UserRow, UserRow.name == SessionRow.client)
-        .where(SessionRow.status == Status.QUEUED, ~blocked, ~computed)
-        .order_by(UserRow.turn, SessionRow.queued, SessionRow.id)
-        .limit(1)
-    )
-
-
-def _discard_held(transaction: Transaction, session_id: str, now: datetime) -> None:
-    held = select(ReleaseRow).where(ReleaseRow.session == session_id, ReleaseRow.published.is_(None))
-    for release in transaction.scalars(held):
-        release.expires = min(release.expires, now)
 
 
 def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[str]) -> None:

@@ -6,9 +6,10 @@
                refused   │                                    awaiting_client ──┘
                          └────────────── relax ────────────────────┘    accept
 
-From agreed and from queued a session is also published at once, when the cache has a release for its terms. One that
-runs is refused when a party's policy or ledger, held against it once more, says no. Every state but the final ones can
-also end as failed or cancelled; those in which nothing computes can end as expired. A final state is left by nothing.
+A relaxed request that is refused waits for its client again, with the table that was held. From agreed and from queued
+a session is also published at once, when the cache has a release for its terms. One that runs is refused when a party's
+policy or ledger, held against it once more, says no. Every state but the final ones can also end as failed or
+cancelled; those in which nothing computes can end as expired. A final state is left by nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ NEEDS_CAUSE = frozenset({Status.REFUSED, Status.FAILED})  # nothing ends badly w
 
 _FORWARD: Mapping[Status, frozenset[Status]] = {
     Status.REQUESTED: frozenset({Status.NEGOTIATING}),
-    Status.NEGOTIATING: frozenset({Status.REFUSED, Status.AGREED}),
+    Status.NEGOTIATING: frozenset({Status.REFUSED, Status.AGREED, Status.AWAITING_CLIENT}),
     Status.AGREED: frozenset({Status.QUEUED, Status.PUBLISHED}),
     Status.QUEUED: frozenset({Status.RUNNING, Status.PUBLISHED}),
     Status.RUNNING: frozenset({Status.ASSEMBLING, Status.QUEUED, Status.REFUSED}),

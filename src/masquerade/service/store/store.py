@@ -9,13 +9,14 @@ from typing import Self
 
 from sqlalchemy import select, text
 
-from masquerade.service.store import events, releases, sessions, users
+from masquerade.service.store import events, releases, session_rows, users
 from masquerade.service.store.database import Clock, Database, open_database, system_clock
 from masquerade.service.store.events import Events
 from masquerade.service.store.ledger import Ledger
 from masquerade.service.store.lock import Lock
 from masquerade.service.store.offers import Offers
 from masquerade.service.store.providers import Providers
+from masquerade.service.store.queue import Queue
 from masquerade.service.store.records import Expired
 from masquerade.service.store.releases import Releases
 from masquerade.service.store.sessions import Sessions
@@ -35,6 +36,7 @@ class Store:
         self.users = Users(database)
         self.providers = Providers(database)
         self.sessions = Sessions(database)
+        self.queue = Queue(database)
         self.offers = Offers(database)
         self.releases = Releases(database)
         self.ledger = Ledger(database)
@@ -91,9 +93,10 @@ class Store:
         """
         moment = now or self._database.clock()
         with self._database.writing() as transaction:
-            ended = sessions.end_waiting(transaction, moment)
+            ended = session_rows.end_waiting(transaction, moment)
             transaction.flush()
             ids, files = releases.expired(transaction, moment)
+            releases.purge_stale(transaction, moment, moment - keep_events)
             events.purge(transaction, moment - keep_events)
             users.purge(transaction, moment, KEEP_GUESSES, KEEP_TOKENS)
         return Expired(ids, files, tuple(ended))

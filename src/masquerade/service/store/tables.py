@@ -256,7 +256,7 @@ class ReleaseSnapshotRow(Base):
 
 
 class StaleSnapshotRow(Base):
-    """Snapshots that their parties have replaced: releases of them are no longer served from the cache."""
+    """Snapshots that their parties have replaced, until they are current again: the cache serves no release of them."""
 
     __tablename__ = "stale_snapshots"
 

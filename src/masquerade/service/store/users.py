@@ -6,16 +6,15 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from sqlalchemy import delete, literal_column, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import delete, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, shown
 from masquerade.service.store import checks
-from masquerade.service.store.database import Database
+from masquerade.service.store.database import Database, insert_if_new
 from masquerade.service.store.records import ApiToken, Guard, Role, User
 from masquerade.service.store.tables import GuardRow, NonceRow, TokenRow, UserRow
 
@@ -91,10 +90,11 @@ class Users:
         now = self._database.clock()
         with self._database.writing() as transaction:
             values = {"name_digest": digest, "failures": 0, "lockouts": 0, "since": now}
-            _insert_if_new(transaction, GuardRow, values)
-            row = transaction.scalars(
-                select(GuardRow).where(GuardRow.name_digest == digest).with_for_update()
-            ).one()
+            query = select(GuardRow).where(GuardRow.name_digest == digest).with_for_update()
+            row = None
+            while row is None:  # whoever signed in just before us has deleted the one that was there
+                insert_if_new(transaction, GuardRow, values)
+                row = transaction.scalars(query).one_or_none()
             after, answer = judge(_guard(row))
             if after is None:
                 transaction.delete(row)
@@ -111,8 +111,10 @@ class Users:
 
     # --- API tokens ---
 
-    def add_token(self, user: str, name: str, token: str, expires: datetime | None) -> ApiToken:
-        """Remember a token by its digest."""
+    def add_token(
+        self, user: str, name: str, token: str, expires: datetime | None, *, while_hash: str | None = None
+    ) -> ApiToken:
+        """Remember a token by its digest; with `while_hash`, Conflict unless that is still the password's hash."""
         row = TokenRow(
             id=secrets.token_hex(8),
             digest=_digest(token),
@@ -122,7 +124,9 @@ class Users:
             expires=expires,
         )
         with self._database.writing() as transaction:
-            _existing(transaction, user)
+            owner = _existing(transaction, user, lock=True)
+            if while_hash is not None and owner.password_hash != while_hash:
+                raise Conflict(f"the password of {user} has changed meanwhile")
             transaction.add(row)
         return _token(row)
 
@@ -173,7 +177,7 @@ class Users:
     def first_use(self, nonce: str, expires: datetime) -> bool:
         """True the first time that a nonce is shown; it is remembered until `expires`."""
         with self._database.writing() as transaction:
-            return _insert_if_new(transaction, NonceRow, {"nonce": _digest(nonce), "expires": expires})
+            return insert_if_new(transaction, NonceRow, {"nonce": _digest(nonce), "expires": expires})
 
 
 def purge(transaction: Transaction, now: datetime, idle: timedelta, keep_tokens: timedelta) -> None:
@@ -183,13 +187,6 @@ def purge(transaction: Transaction, now: datetime, idle: timedelta, keep_tokens:
     transaction.execute(delete(NonceRow).where(NonceRow.expires <= now))
     over = (GuardRow.locked_until.is_(None)) | (GuardRow.locked_until <= now)
     transaction.execute(delete(GuardRow).where(GuardRow.since <= now - idle, over))
-
-
-def _insert_if_new(transaction: Transaction, table: Any, values: dict[str, Any]) -> bool:
-    insert = postgresql.insert if transaction.get_bind().dialect.name == "postgresql" else sqlite.insert
-    statement: Any = insert(table).values(**values)
-    made = statement.on_conflict_do_nothing().returning(literal_column("1"))
-    return transaction.execute(made).first() is not None
 
 
 def _existing(transaction: Transaction, name: str, lock: bool = False) -> UserRow:

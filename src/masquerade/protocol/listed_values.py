@@ -1,0 +1,50 @@
+"""Sensitive values that a requirement lists and that nobody has: a typing error would switch the requirement off.
+
+The holder of the sensitive attribute looks for them in its whole table, before its first message; a trusted third
+party looks in the records of all providers. What is said then names values that were asked for, and no others.
+
+A value that the holder's table has, and the common records have not, is fine: the requirement holds for it as it is,
+and to refuse it would tell the others about people whom they do not have in common. There a mashup goes on where
+`anonymize` would refuse the joined table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from masquerade.data.table import Table
+from masquerade.errors import ParameterError, one_line
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import Contract
+
+
+def refuse_unknown_values(
+    parts: Iterable[GroupRequirement], table: Table, who: str = "nobody has a record"
+) -> None:
+    """A problem for each requirement that lists values which no record of the table has.
+
+    Its line begins with the requirement. `who` says whose table it is: "the clinic has no record".
+    """
+    problems = []
+    for part in parts:
+        listed: Sequence[str] = getattr(part, "values", None) or ()
+        known = set(table.coded(part.sensitive).labels) if listed and part.sensitive is not None else set()
+        if unknown := [f'"{value}"' for value in listed if value not in known]:
+            lacking = f"{who} with {part.sensitive} = {' or '.join(unknown)}"
+            problems.append(one_line(f"{part}: {lacking}; a bound on a value that is nowhere binds nothing"))
+    if problems:
+        raise ParameterError(*problems)
+
+
+def refuse_unknown_to(name: str, contract: Contract, table: Table) -> None:
+    """The same for a party of a mashup and its own table: it answers for the sensitive values that it hands in.
+
+    A provider of the same columns as others has nothing to say: a value may be at the others alone.
+    """
+    if contract.collaboration is not None:
+        return
+    own = {column.name for column in contract.columns_of(name)}
+    if contract.class_holder == name and contract.class_name is not None:
+        own.add(contract.class_name)
+    judged = [part for part in contract.parts if part.sensitive in own]
+    refuse_unknown_values(judged, table, f"{name} has no record")

@@ -1,0 +1,46 @@
+"""A circuit that all parties evaluate on shares, and whose outputs they open to each other.
+
+Each layer of ANDs is one message to every peer, and opening one more. All parties' messages of a layer are equally
+long, so that one of another length is its sender's fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from masquerade.crypto.bits import Bits
+from masquerade.crypto.gmw import SharedEvaluation, opened, share_message
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+
+
+class Masked(Message, tag="shared-masked", frozen=True):
+    """Shares of masked operands: one layer of ANDs."""
+
+    data: bytes
+
+
+class Share(Message, tag="shared-result", frozen=True):
+    """A share of the outputs."""
+
+    data: bytes
+
+
+def evaluate_and_open(part: SharedEvaluation, peers: Sequence[str], *outputs: str) -> Script[Bits]:
+    """This party's part of the evaluation, to its end: these outputs, which everybody learns."""
+    while part.message is not None:
+        part.hear((yield from _exchange(Masked, part.message, peers)))
+    own = part.shares(*outputs)
+    return opened(own, (yield from _exchange(Share, share_message(own), peers)))
+
+
+def _exchange(kind: type[Masked | Share], ours: bytes, peers: Sequence[str]) -> Script[list[bytes]]:
+    """Tell every peer, and hear as much from each."""
+    yield Send(tuple(peers), kind(ours))
+    heard = []
+    for name in peers:
+        theirs = yield Receive(name, kind)
+        if len(theirs.data) != len(ours):
+            raise PeerBrokeProtocol(name, f"sent {len(theirs.data)} bytes where the message has {len(ours)}")
+        heard.append(theirs.data)
+    return heard

@@ -1,0 +1,130 @@
+"""What a client decides about a session: to cancel it, and what becomes of a table that missed the wished quality.
+
+A decision is about the session as it was read. When it has moved since, it can still be cancelled; all else is a
+Conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from masquerade.errors import Conflict, NotAllowed, ParameterError
+from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.asking import Asking
+from masquerade.service.coordinator.prices import prices
+from masquerade.service.coordinator.quality import good_enough
+from masquerade.service.coordinator.wake import Wake
+from masquerade.service.negotiation import THE_REQUEST
+from masquerade.service.request import read_request
+from masquerade.service.store import Role, Session, Status, Store, User
+
+log = structlog.get_logger("masquerade.coordinator")
+
+_TRIES = 5  # a move is made on a session as it was read; somebody may be faster a few times, not for ever
+
+
+class Decisions:
+    """The decisions of clients; an admin may cancel as well."""
+
+    def __init__(self, store: Store, asking: Asking, wake: Wake) -> None:
+        self._store, self._asking, self._wake = store, asking, wake
+
+    def cancel(self, user: User, session: Session) -> Session:
+        """End a session, whatever it is doing."""
+        _require_client(user, session, admins=True)
+        for _ in range(_TRIES):
+            if session.status.final:
+                raise Conflict(f"session {session.id} is {session.status} already")
+            try:
+                session = self._store.sessions.advance(session, Status.CANCELLED, f"cancelled by {user.name}")
+                break
+            except Conflict:
+                session = self._store.sessions.get(session.id)
+        else:
+            raise Conflict(f"session {session.id} moves too fast; try again")
+        return self._decided(session)
+
+    # --- on a table that is held ---
+
+    def accept(self, user: User, session: Session) -> Session:
+        """Publish the table that was held although its quality missed the wish."""
+        _require_held(user, session)
+        return self._accepted(session)
+
+    def withdraw(self, user: User, session: Session) -> Session:
+        """Do without the table that was held; nothing is published and nothing charged."""
+        _require_held(user, session)
+        cause = f"withdrawn by {user.name}: the wished quality was missed"
+        return self._decided(self._store.sessions.advance(session, Status.CANCELLED, cause))
+
+    def relax(self, user: User, session: Session, content: Any) -> Session:
+        """Ask the same parties again with some keys of the request changed; what they refuse leaves the held table.
+
+        Where nothing but the wished quality changes, nobody is asked: the table that is held is judged again.
+        """
+        _require_held(user, session)
+        if not isinstance(content, Mapping):
+            raise ParameterError("request: must be a table of keys and values")
+        request = read_request({**session.request, **content}).asked_by(session.client)
+        problems = self._asking.too_late(request)
+        if (request.purpose or "") != session.purpose:
+            problems.append(f'purpose: stays "{session.purpose}"; for another make a new request')
+        if {*request.receivers, session.client} != {*session.recipients, session.client}:
+            problems.append("recipients: stay as they were; for others make a new request")
+        found = self._asking.find(request)
+        if not found.problems and set(found.parties) != set(session.providers):
+            parties = ", ".join(session.providers)
+            problems.append(
+                f"attributes: stay those of {parties}, each with one at least; for others make a new request"
+            )
+        self._asking.refuse(user, found, *problems)
+        wanted = request.content()
+        if all(each == session.request.get(key) for key, each in wanted.items() if key != "most_error"):
+            self._require_quality(session, request.most_error)
+            return self._accepted(session, wanted)
+        session = self._store.sessions.relax(
+            session, wanted, attempt_limit=request.attempts, expires=self._asking.expiry(request)
+        )
+        return self._decided(session)
+
+    def _require_quality(self, session: Session, wished: str | None) -> None:
+        """ParameterError when the table that is held misses this quality, too."""
+        move = self._store.events.last_moves([session.id]).get(session.id)
+        error = ((move.data.get("missed") if move is not None else None) or {}).get("error")
+        if not good_enough(error, wished):
+            measured = "could not be measured" if error is None else f"is {error:.6g}"
+            raise ParameterError(
+                f"{THE_REQUEST}: most_error: the error of the table that is held {measured}, so {wished} is missed too;"
+                " accept the table, allow a larger error, or relax something else as well"
+            )
+
+    def _accepted(self, session: Session, request: Mapping[str, Any] | None = None) -> Session:
+        held = self._store.releases.held(session.id)
+        if held is None:
+            raise Conflict(f"session {session.id}: the table that was held is no longer kept")
+        charges = prices(session, held.rows)
+        session = self._store.releases.accept(session, charges, request)
+        metrics.released_rows.inc(held.rows)
+        for party, cents in charges.items():
+            metrics.charged.labels(party).inc(cents)
+        return self._decided(session)
+
+    def _decided(self, session: Session) -> Session:
+        metrics.moved(session)
+        log.info("decided", session=session.id, status=session.status.value, cause=session.cause)
+        self._wake.ring()
+        return session
+
+
+def _require_client(user: User, session: Session, *, admins: bool = False) -> None:
+    if session.client != user.name and not (admins and user.role is Role.ADMIN):
+        raise NotAllowed(f"session {session.id}: only its client decides")
+
+
+def _require_held(user: User, session: Session) -> None:
+    _require_client(user, session)
+    if session.status is not Status.AWAITING_CLIENT:
+        raise Conflict(f"session {session.id} is {session.status}: nothing waits for a word on it")

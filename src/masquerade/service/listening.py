@@ -1,0 +1,43 @@
+"""How a process serves HTTP: on a port that is its own from the start, and without taking signals for itself."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import Any
+
+import uvicorn
+
+from masquerade.errors import ParameterError
+
+
+def listening_at(address: str, *, key: str = "") -> socket.socket:
+    """A socket that listens at `host:port`; `key` says where the address is written, when it will not do."""
+    host, _, port = address.rpartition(":")
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_STREAM
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(place)
+            listening.listen()  # now, not when the server starts: until then the port could be bound once more
+        except BaseException:
+            listening.close()
+            raise
+    except OSError:
+        where = f"{key}: {address}" if key else address
+        raise ParameterError(
+            f"{where}: cannot listen here; is the port taken, or the address another machine's?"
+        ) from None
+    return listening
+
+
+class Server(uvicorn.Server):
+    """Leaves signals to whoever runs the process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Any:
+        """Capture none."""
+        yield

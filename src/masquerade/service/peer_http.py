@@ -1,0 +1,210 @@
+"""Calls to a peer over HTTP, with certificates on both sides.
+
+    async with PeerHttp("bank", "127.0.0.1:7001", identity, trust) as bank:
+        health = await bank.call("GET", "/v1/health", answer=Health)
+
+What the other end (`mutual_tls.serve`) answers is checked before it is used. Failures are PeerErrors that name it; an
+error that it tells (RFC 9457) comes back as the exception that it was there, as far as it concerns who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import msgspec
+
+from masquerade.errors import (
+    Conflict,
+    NotAllowed,
+    NotFound,
+    ParameterError,
+    PeerBrokeProtocol,
+    PeerRefused,
+    PeerUnreachable,
+)
+from masquerade.net.channel import Node
+from masquerade.net.identity import Identity, out_of_date
+from masquerade.net.trust import TrustStore
+from masquerade.service.audit_control import ControlNotes
+from masquerade.service.control import Problem, read_said
+from masquerade.service.mutual_tls import MOST_BYTES, tls_context
+
+_MOST_CONNECTING = 2.0  # seconds that a cancelled call waits for a connection that is being made
+_CONNECTED = ("connection.connect_tcp.failed", "connection.start_tls.failed", "connection.start_tls.complete")
+_TOLD = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 422: ParameterError}
+
+
+class PeerHttp:
+    """Calls to one peer, over connections that are kept; given `notes`, each is in the audit log."""
+
+    def __init__(
+        self,
+        peer: str,
+        address: str,
+        identity: Identity,
+        trust: TrustStore,
+        *,
+        timeout: float = 30.0,
+        notes: ControlNotes | None = None,
+    ) -> None:
+        self.peer, self.address = peer, Node(peer, address).address
+        self._notes = notes
+        self._pinned, self._own = trust.pin(peer), identity.certificate
+        # Only this peer's certificate will do here, whoever else is trusted.
+        context = tls_context(ssl.PROTOCOL_TLS_CLIENT, identity, trust, peer)
+        self._http = httpx.AsyncClient(
+            base_url=f"https://{self.address}",
+            verify=context,
+            timeout=_within(timeout),
+            trust_env=False,
+            follow_redirects=False,
+        )
+
+    async def call(
+        self, method: str, path: str, said: Any = None, *, answer: Any = None, timeout: float | None = None
+    ) -> Any:
+        """The peer's answer, as one of the kinds in `answer`; None when nothing is awaited."""
+        content = msgspec.json.encode(said) if said is not None else None
+        request = self._http.build_request(
+            method,
+            path,
+            content=content,
+            headers={"content-type": "application/json"} if content is not None else None,
+            extensions={"sni_hostname": self.peer}  # the name in its certificate, wherever it is
+            | ({"timeout": _within(timeout).as_dict()} if timeout is not None else {}),
+        )
+        if self._notes is not None:
+            await self._notes.note("sent", self.peer, method, path, content or b"")
+        try:
+            status, data = await self._uncut(request)
+        except httpx.ConnectError as error:
+            raise self._not_connected(error) from None
+        except httpx.TimeoutException:
+            raise PeerUnreachable(
+                self.peer, f"did not answer at {self.address} in time; is it frozen, or overloaded?"
+            ) from None
+        except httpx.TransportError as error:
+            if _refused_certificate(error):
+                raise self._not_connected(error) from None
+            raise PeerUnreachable(
+                self.peer,
+                f"hung up at {self.address} before it answered; has it ended, or is our certificate "
+                "not the one in its trust store?",
+            ) from None
+        if self._notes is not None:
+            await self._notes.note("received", self.peer, method, path, data, status)
+        if status >= 400:
+            raise self._told(status, data)
+        if answer is None:
+            return None
+        try:
+            return read_said(data, answer, f"answered {method} {path} with")
+        except ParameterError as error:
+            raise PeerBrokeProtocol(self.peer, "; ".join(error.problems)) from None
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _uncut(self, request: httpx.Request) -> tuple[int, bytes]:
+        """Status and content of the answer.
+
+        httpcore leaves a connection open that is cut off while TLS begins: whoever is cancelled then waits for it.
+        """
+        connecting = _Connecting()
+        request.extensions = {**request.extensions, "trace": connecting.trace}
+        exchange = asyncio.create_task(self._exchange(request))
+        try:
+            return await asyncio.shield(exchange)
+        except asyncio.CancelledError:
+            await connecting.over()
+            exchange.cancel()
+            await asyncio.gather(exchange, return_exceptions=True)
+            raise
+
+    async def _exchange(self, request: httpx.Request) -> tuple[int, bytes]:
+        response = await self._http.send(request, stream=True)
+        try:
+            return response.status_code, await self._read(response)
+        finally:
+            await response.aclose()
+
+    async def _read(self, response: httpx.Response) -> bytes:
+        data = bytearray()
+        async for chunk in response.aiter_bytes():
+            data += chunk
+            if len(data) > MOST_BYTES:
+                raise PeerBrokeProtocol(self.peer, f"answered more than {MOST_BYTES:,} bytes")
+        return bytes(data)
+
+    def _not_connected(self, error: Exception) -> PeerUnreachable | PeerRefused:
+        if _refused_certificate(error):
+            for whose, pem in (("its", self._pinned), ("our", self._own)):
+                if (why := out_of_date(pem)) is not None:
+                    return PeerRefused(self.peer, f"at {self.address}: {whose} certificate {why}; renew it")
+            return PeerRefused(
+                self.peer,
+                f"at {self.address}: one side does not know the other's certificate; compare the fingerprints "
+                "in both trust stores, and the certificates' dates",
+            )
+        return PeerUnreachable(
+            self.peer, f"nobody answers at {self.address}; start it, or correct its address"
+        )
+
+    def _told(self, status: int, data: bytes) -> Exception:
+        try:
+            problem = msgspec.json.decode(data, type=Problem)
+            lines = problem.problems or (problem.detail or problem.title,)
+        except msgspec.MsgspecError:
+            lines = (f"answered with status {status}",)
+        if status in _TOLD:
+            return _TOLD[status](*(f"party {self.peer}: {line}" for line in lines))
+        return PeerBrokeProtocol(self.peer, f"failed: {'; '.join(lines)}")
+
+
+class _Connecting:
+    """Whether a connection is being made, as httpcore tells it."""
+
+    def __init__(self) -> None:
+        self._over = asyncio.Event()
+        self._over.set()
+
+    async def trace(self, name: str, _info: Any) -> None:
+        """Take in what httpcore tells."""
+        if name == "connection.connect_tcp.started":
+            self._over.clear()
+        elif name in _CONNECTED:
+            self._over.set()
+
+    async def over(self) -> None:
+        """Wait until none is, though not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_MOST_CONNECTING):
+                await self._over.wait()
+
+
+def _within(seconds: float) -> httpx.Timeout:
+    """So long for an answer, and less for a connection: a peer that is there makes one at once."""
+    return httpx.Timeout(seconds, connect=min(seconds, 10.0))
+
+
+def _refused_certificate(error: BaseException | None) -> bool:
+    """Whether TLS is what went wrong, however deep it is told."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

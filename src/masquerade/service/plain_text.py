@@ -1,0 +1,51 @@
+"""Texts of others, which people decide by: only plain ones are taken.
+
+A name or a purpose that moves the cursor, ends a line or turns the direction of writing could forge the page that a
+steward approves by.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from masquerade.errors import ParameterError, one_line
+from masquerade.job.problems import Key, written
+
+_MOVING = ("Cc", "Cs", "Zl", "Zp")  # controls, halves of characters, ends of lines and paragraphs
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def not_plain(text: str) -> str | None:
+    """What is wrong with a text that somebody will read, or None."""
+    if text.isprintable():
+        return None
+    for sign in text:
+        if unicodedata.category(sign) in _MOVING or sign in _TURNING:
+            return f"holds the control character {repr(sign)[1:-1]}; write plain text, on one line"
+    return None
+
+
+def places_not_plain(content: Any) -> Iterator[tuple[Key, str]]:
+    """Every text, and every name of a key, that is not plain, with where it stands."""
+    waiting: list[tuple[Key, Any]] = [((), content)]
+    while waiting:
+        place, value = waiting.pop()
+        if isinstance(value, str):
+            if (problem := not_plain(value)) is not None:
+                yield place, problem
+        elif isinstance(value, Mapping):
+            for key, each in value.items():
+                if isinstance(key, str) and (problem := not_plain(key)) is not None:
+                    yield (*place, key), f"its name {problem}"
+                waiting.append(((*place, key), each))
+        elif isinstance(value, list | tuple):
+            waiting += [((*place, at), each) for at, each in enumerate(value)]
+
+
+def insist_on_plain(content: Any, source: str) -> None:
+    """Refuse content with a text that is not plain; ParameterError that names the source and each place."""
+    found = [f"{source}: {written(place)}: {problem}" for place, problem in places_not_plain(content)]
+    if found:
+        raise ParameterError(*sorted(map(one_line, found)))

@@ -1,0 +1,101 @@
+"""What a party hands to an auditor, beside its table or one column of it: the key that opens that commitment.
+
+    key = key_of(table, secret, party="clinic", dataset="patients", column="disease")
+    fits(key, contract, "clinic", table)
+
+It opens one snapshot, or one column of it, and no other. What the auditor trusts is the root in the contract, which all
+parties signed; whatever else stands in the key is held against that root.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from masquerade.data.source import read_source
+from masquerade.data.table import Table
+from masquerade.errors import ParameterError, hint
+from masquerade.service.signing import SignedContract
+from masquerade.service.snapshot import Commitment, check_column, check_table, column_key, take_snapshot
+from masquerade.service.terms import Provision
+
+
+class SnapshotKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A key with all that is needed to use it, as it stands in its file (JSON). A secret."""
+
+    party: str
+    dataset: str
+    snapshot: str
+    columns: dict[str, str]  # the commitment to each
+    key: str  # hexadecimal
+    column: str | None = None  # None: it opens all of them
+    separator: str = ","  # how the party reads its table, where that is CSV
+    encoding: str = "utf-8"
+
+    def __repr__(self) -> str:
+        return f"SnapshotKey({self.party}, {self.dataset}, {self.snapshot}, {self.column})"
+
+    def table(self, source: str, query: str | None = None) -> Table:
+        """The columns that this key opens, from a file or a database, read as the party reads them."""
+        columns = list(self.columns) if self.column is None else [self.column]
+        read = read_source(
+            source, Path(), query=query, separator=self.separator, encoding=self.encoding, columns=columns
+        )
+        return Table(read.table, origin=read.origin)
+
+
+def key_of(
+    table: Table,
+    secret: bytes,
+    *,
+    party: str,
+    dataset: str,
+    column: str | None = None,
+    separator: str = ",",
+    encoding: str = "utf-8",
+) -> SnapshotKey:
+    """The key of a table, or of one of its columns, made with its dataset's secret."""
+    snapshot = take_snapshot(table, secret)
+    commitment = snapshot.commitment
+    if column is not None and column not in commitment.columns:
+        known = commitment.columns
+        raise ParameterError(
+            f'{dataset}: no column "{column}" is committed to{hint(column, known)}; there are {", ".join(known)}'
+        )
+    key = snapshot.key if column is None else column_key(snapshot.key, column)
+    return SnapshotKey(
+        party, dataset, commitment.root, commitment.columns, key.hex(), column, separator, encoding
+    )
+
+
+def read_key(path: Path) -> SnapshotKey:
+    """The key in a file; no error shows any of it."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=SnapshotKey)
+        bytes.fromhex(found.key)
+    except OSError as error:
+        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        raise ParameterError(f"{path}: not a key as `masquerade party snapshot-key` writes it") from None
+    return found
+
+
+def provision_of(contract: SignedContract, party: str) -> Provision:
+    """What a party has committed itself to bring."""
+    provision = contract.deal.terms.provision(party)
+    if provision is None:
+        raise ParameterError(
+            f'"{party}" is none of the contract\'s parties{hint(party, contract.parties)}; they are '
+            f"{', '.join(contract.parties)}"
+        )
+    return provision
+
+
+def fits(key: SnapshotKey, contract: SignedContract, party: str, table: Table) -> bool:
+    """Whether a table, or its column where the key opens just one, is what the party committed to in a contract."""
+    root, secret = provision_of(contract, party).snapshot, bytes.fromhex(key.key)
+    if key.column is None:
+        return check_table(root, table, secret)
+    cells = table.cells(key.column)
+    return check_column(root, Commitment(root, key.columns), key.column, cells, secret)

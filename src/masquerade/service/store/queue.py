@@ -1,0 +1,69 @@
+"""The queue: whose turn it is, among the sessions whose parties all have a free place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import Select, exists, func, select
+from sqlalchemy.orm import aliased
+
+from masquerade.service.store.database import Database
+from masquerade.service.store.records import Session
+from masquerade.service.store.session_rows import is_over, move, session_record
+from masquerade.service.store.states import COMPUTING, Status
+from masquerade.service.store.tables import SessionPartyRow, SessionRow, UserRow
+
+
+class Queue:
+    """The sessions that wait for their turn."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def next(self, free: Mapping[str, int]) -> Session | None:
+        """The session that is next, if each of its parties has a free slot.
+
+        Users take turns: whoever was served longest ago comes first, and with them their oldest session.
+        """
+        with self._database.reading() as transaction:
+            row = transaction.scalars(_next(free, self._database.clock())).first()
+            return None if row is None else session_record(row)
+
+    def claim(self, free: Mapping[str, int], only: Session | None = None) -> Session | None:
+        """Take the next session (`only`: this one, if it can) and start an attempt. No two callers get the same one."""
+        query = _next(free, self._database.clock())
+        query = query if only is None else query.where(SessionRow.id == only.id)
+        with self._database.writing() as transaction:
+            row = transaction.scalars(query.with_for_update(of=SessionRow, skip_locked=True)).first()
+            if row is None:
+                return None
+            row = move(transaction, session_record(row), Status.RUNNING, self._database.clock())
+            client = transaction.get_one(UserRow, row.client)
+            client.turn = transaction.scalars(select(func.max(UserRow.turn))).one() + 1
+            return session_record(row)
+
+    def busy(self) -> dict[str, int]:
+        """How many sessions each party is computing for."""
+        query = (
+            select(SessionPartyRow.party, func.count())
+            .join(SessionRow, SessionRow.id == SessionPartyRow.session)
+            .where(SessionRow.status.in_(COMPUTING))
+            .group_by(SessionPartyRow.party)
+        )
+        with self._database.reading() as transaction:
+            return dict(transaction.execute(query).all())
+
+
+def _next(free: Mapping[str, int], now: datetime) -> Select[SessionRow]:
+    able = sorted(party for party, slots in free.items() if slots > 0)
+    blocked = exists().where(SessionPartyRow.session == SessionRow.id, SessionPartyRow.party.not_in(able))
+    twin = aliased(SessionRow)  # what is being computed for the same terms will serve this one, too
+    computed = exists().where(twin.terms_hash == SessionRow.terms_hash, twin.status.in_(COMPUTING))
+    return (
+        select(SessionRow)
+        .join(UserRow, UserRow.name == SessionRow.client)
+        .where(SessionRow.status == Status.QUEUED, ~blocked, ~computed, ~is_over(now))
+        .order_by(UserRow.turn, SessionRow.queued, SessionRow.id)
+        .limit(1)
+    )

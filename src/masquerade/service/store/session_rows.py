@@ -1,0 +1,141 @@
+"""The row of a session within a transaction: found, moved from state to state, and shown to others.
+
+Every change of state in the store is a `move`, whatever else its transaction stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, or_, select
+from sqlalchemy.orm import Session as Transaction
+
+from masquerade.errors import Conflict, NotFound, ParameterError, shown
+from masquerade.service.store import checks, events
+from masquerade.service.store.records import Session
+from masquerade.service.store.states import ALLOWED, NEEDS_CAUSE, WAITING, Status
+from masquerade.service.store.tables import RecipientRow, ReleaseRow, SessionRow
+
+# A table that was held is kept until something else is agreed.
+_HOLDING = (Status.AWAITING_CLIENT, Status.NEGOTIATING)
+
+
+def existing(transaction: Transaction, session_id: str, lock: bool = False) -> SessionRow:
+    """The row of a session; NotFound when there is none."""
+    query = select(SessionRow).where(SessionRow.id == checks.findable(session_id))
+    if lock:
+        query = query.with_for_update().execution_options(populate_existing=True)
+    row = transaction.scalars(query).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no session {shown(session_id)}")
+    return row
+
+
+def concerns(user: str) -> ColumnElement[bool]:
+    """The condition on a session that a user is its client or a recipient."""
+    name = checks.findable(user)
+    receives = exists().where(RecipientRow.session == SessionRow.id, RecipientRow.user == name)
+    return or_(SessionRow.client == name, receives)
+
+
+def is_over(now: datetime) -> ColumnElement[bool]:
+    """Whether a session may wait no longer."""
+    return and_(SessionRow.expires.is_not(None), SessionRow.expires <= now)
+
+
+def session_record(row: SessionRow) -> Session:
+    """A row as others may see it."""
+    return Session(
+        id=row.id,
+        client=row.client,
+        recipients=tuple(each.user for each in row.recipients),
+        providers=tuple(each.party for each in row.parties),
+        purpose=row.purpose,
+        request=row.request,
+        status=Status(row.status),
+        cause=row.cause,
+        attempts=row.attempts,
+        attempt_limit=row.attempt_limit,
+        terms_hash=row.terms_hash,
+        contract_hash=row.contract_hash,
+        contract=row.contract,
+        created=row.created,
+        updated=row.updated,
+        queued=row.queued,
+        started=row.started,
+        finished=row.finished,
+        expires=row.expires,
+        version=row.version,
+    )
+
+
+def move(
+    transaction: Transaction,
+    session: Session,
+    to: Status,
+    now: datetime,
+    cause: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> SessionRow:
+    """Move a session within a transaction: its row is locked, its version compared, the change an event."""
+    if cause is not None:
+        checks.text(cause, "the cause")
+    elif to in NEEDS_CAUSE:
+        raise ParameterError(f"a session never becomes {to} without a cause")
+    row = existing(transaction, session.id, lock=True)
+    was = Status(row.status)
+    if row.version != session.version:
+        raise Conflict(f"session {row.id} was moved meanwhile: it is {was} now; look again")
+    if to not in ALLOWED[was]:
+        allowed = ", ".join(sorted(ALLOWED[was])) or "nothing"
+        raise Conflict(f"session {row.id} is {was}: it cannot become {to}; allowed is {allowed}")
+    if to is Status.RUNNING:
+        row.attempts += 1
+        row.started = now
+    if to is Status.QUEUED:
+        if row.attempts >= row.attempt_limit:
+            raise Conflict(f"session {row.id} has used its {row.attempt_limit} attempts")
+        row.queued = row.queued or now
+    if was in _HOLDING and to not in (*_HOLDING, Status.PUBLISHED):
+        _discard_held(transaction, row.id, now)
+    row.status, row.cause, row.updated = to, cause, now
+    row.finished = now if to.final else None
+    row.version += 1
+    transaction.flush()
+    data = {**(details or {}), "from": was, "to": to, "cause": cause, "attempt": row.attempts}
+    events.append(transaction, row.id, "status", data, now)
+    return row
+
+
+def _discard_held(transaction: Transaction, session_id: str, now: datetime) -> None:
+    held = select(ReleaseRow).where(ReleaseRow.session == session_id, ReleaseRow.published.is_(None))
+    for release in transaction.scalars(held):
+        release.expires = min(release.expires, now)
+
+
+def set_contract(
+    transaction: Transaction, row: SessionRow, contract_hash: str, contract: dict[str, Any]
+) -> None:
+    """Store what a session runs by; Conflict when another session runs by it."""
+    taken = select(SessionRow.id).where(SessionRow.contract_hash == contract_hash, SessionRow.id != row.id)
+    if transaction.scalars(taken).first() is not None:
+        raise Conflict(f"another session has the contract {contract_hash} already")
+    row.contract_hash, row.contract = contract_hash, contract
+
+
+def end_waiting(transaction: Transaction, now: datetime) -> list[str]:
+    """End the sessions that waited too long, or wait for a word on a release that is no longer kept."""
+    kept = exists().where(
+        ReleaseRow.session == SessionRow.id, ReleaseRow.published.is_(None), ReleaseRow.expires > now
+    )
+    over = or_(is_over(now), and_(SessionRow.status == Status.AWAITING_CLIENT, ~kept))
+    query = select(SessionRow).where(SessionRow.status.in_(WAITING), over).with_for_update(of=SessionRow)
+    ended = [session_record(row) for row in transaction.scalars(query)]
+    for session in ended:
+        deadline = session.request.get("deadline")
+        late = isinstance(deadline, int) and deadline <= now.timestamp()
+        why = "its deadline passed" if late else "it waited too long"
+        move(transaction, session, Status.EXPIRED, now, f"{why} while {session.status}")
+    return [session.id for session in ended]

@@ -1,0 +1,153 @@
+"""What is wrong with a job for several parties: told with its key, and without what only follows from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import masquerade as mq
+from job.job_files import JOB_TAXONOMY, changed
+from masquerade.errors import JobError
+from masquerade.job.contributions import check_parties, contract_of
+from masquerade.job.plan import Plan
+from masquerade.library.party_process import own_table
+
+TABLES = {
+    "bank.csv": "ssn,age,income\n" + "".join(f"{at},{20 + at},{'NY'[at % 2]}\n" for at in range(8)),
+    "clinic.csv": "ssn,job,disease\n"
+    + "".join(f"{at},{'Welder' if at % 2 else 'Nurse'},{'Flu' if at % 3 else 'HIV'}\n" for at in range(8)),
+    "north.csv": "age,job,disease\n20,Welder,Flu\n",
+    "south.csv": "age,job,disease\n30,Nurse,HIV\n",
+}
+ATTRIBUTES = """
+[attributes.age]
+type = "continuous"
+min = 0
+max = 128
+[attributes.job]
+taxonomy = "job.csv"
+[roles]
+sensitive = ["disease"]
+[[privacy]]
+model = "k-anonymity"
+qid = ["age", "job"]
+k = 2
+"""
+MASHUP = (
+    '[parties.bank]\nsource = "bank.csv"\nid = "ssn"\n[parties.clinic]\nsource = "clinic.csv"\nid = "ssn"\n'
+    + ATTRIBUTES
+    + '[[privacy]]\nmodel = "confidence-bounding"\nqid = ["age", "job"]\nc = 0.9\nvalues = ["HIV"]\n'
+    '[algorithm]\nname = "tds"\n'
+)
+PROVIDERS = (
+    '[parties.north]\nsource = "north.csv"\n[parties.south]\nsource = "south.csv"\n'
+    + ATTRIBUTES
+    + '[[privacy]]\nmodel = "l-diversity"\nqid = ["age", "job"]\nl = 2\n'
+    '[[privacy]]\nmodel = "m-privacy"\nm = 1\n'
+    '[algorithm]\nname = "mondrian"\n'
+    "[output]\nkeep_provider = true\n"
+)
+OF_PROVIDERS = 'belongs to providers of the same columns, with name = "mondrian"'
+AVAILABLE = "available: tds, dka-datafly, mondrian"
+
+
+def write(folder: Path, text: str) -> Path:
+    for name, content in {**TABLES, "job.csv": JOB_TAXONOMY, "job.toml": text}.items():
+        (folder / name).write_text(content)
+    return folder / "job.toml"
+
+
+WRONG = {
+    "misspelt name in a mashup": (
+        changed('"tds"', '"tsd"', MASHUP),
+        f'algorithm.name: no algorithm "tsd" (did you mean "tds"?); {AVAILABLE}',
+    ),
+    "misspelt name of providers": (
+        changed('"mondrian"', '"mondrain"', PROVIDERS),
+        f'algorithm.name: no algorithm "mondrain" (did you mean "mondrian"?); {AVAILABLE}',
+    ),
+    "a later algorithm": (
+        changed('"tds"', '"k-member"', MASHUP),
+        f'algorithm.name: "k-member" is not available in this version; {AVAILABLE}',
+    ),
+    "an algorithm for one table": (
+        changed('"mondrian"', '"datafly"', PROVIDERS),
+        'algorithm.name: "datafly" is for one table; a mashup has "tds" and "dka-datafly", '
+        'providers of the same columns have "mondrian"',
+    ),
+    "a number for the name": (
+        changed('"mondrian"', "3", PROVIDERS),
+        'algorithm.name: must be the name of an algorithm, such as "tds"; got 3',
+    ),
+    "a list for the section": (
+        changed("[algorithm]", "[[algorithm]]", PROVIDERS),
+        "algorithm: must be a table, written [algorithm]; got a list",
+    ),
+    "a number for the provider": (
+        changed("[roles]", "[roles]\nprovider = 3", PROVIDERS),
+        'roles.provider: must be a name, such as "age"; got 3',
+    ),
+    "keys of providers in a mashup": (
+        MASHUP + 'choose = "widest"\nstrict = true\nverification = "direct"\nprovider_aware = false\n',
+        *(
+            f"algorithm.{key}: {OF_PROVIDERS}"
+            for key in ("choose", "strict", "verification", "provider_aware")
+        ),
+    ),
+    "a column that its party leaves out": (
+        changed('source = "bank.csv"', 'source = "bank.csv"\nattributes = ["income"]', MASHUP).replace(
+            "[roles]", '[roles]\nclass = "income"'
+        ),
+        'attributes.age: no party contributes "age"; bank has it: add it to parties.bank.attributes',
+    ),
+    "a model that needs all counts": (
+        changed("l = 2", "t = 0.3", PROVIDERS).replace("l-diversity", "t-closeness"),
+        "privacy[2]: collaborate: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "
+        'l-diversity, p-sensitive-k-anonymity, or third_party = "trusted" with choose = "certainty"',
+    ),
+    "more colluding providers than there can be": (
+        changed("m = 1", f"m = {2**63}", PROVIDERS),
+        f"privacy[3].m: must be a whole number of at most 9007199254740991; got {2**63}",
+    ),
+    "more records than there can be": (
+        changed("k = 2", f"k = {10**25}", PROVIDERS),
+        f"privacy[1].k: must be a whole number of at most 9007199254740991; got {10**25}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mistake_is_told_with_its_key_and_nothing_else_is(tmp_path: Path, name: str) -> None:
+    text, *expected = WRONG[name]
+    path = write(tmp_path, text)
+    with pytest.raises(JobError) as caught:
+        mq.mashup_job(path)
+    assert [line.removeprefix(f"{path}: ") for line in caught.value.problems] == expected
+
+
+def test_the_usual_values_say_nothing(tmp_path: Path) -> None:
+    for way in ("adaptive", "exact"):
+        usual = MASHUP + f'strict = false\nverification = "{way}"\nprovider_aware = true\n'
+        plan = Plan(write(tmp_path, usual))
+        check_parties(plan)
+        assert contract_of(plan, headers()) is not None
+
+
+def test_a_value_that_its_holder_does_not_have_is_told_with_the_key_that_lists_it(tmp_path: Path) -> None:
+    path = write(tmp_path, changed('["HIV"]', '["HIVV"]', MASHUP))
+    plan = Plan(path)
+    contract = contract_of(plan, headers())
+    assert contract is not None
+    own_table(plan, "bank", contract)  # has no say
+    with pytest.raises(JobError) as caught:
+        own_table(plan, "clinic", contract)
+    assert caught.value.exit_code == 2
+    assert caught.value.problems == (
+        f'{path}: privacy[2].values: clinic has no record with disease = "HIVV"; '
+        "a bound on a value that is nowhere binds nothing",
+    )
+
+
+def headers() -> dict[str, list[str]]:
+    return {name: TABLES[f"{name}.csv"].partition("\n")[0].split(",") for name in ("bank", "clinic")}

@@ -1,0 +1,141 @@
+"""A node that is dialled while something else happens: two streams of one peer, and a session that is over."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from masquerade.errors import DataError
+from masquerade.net.channel import Channel, Node, Timings
+from masquerade.net.connect import listen
+from masquerade.net.grpc_stream import ClientStream, ServerStream
+from masquerade.net.handshake import Hello, Reason, Refusal, decode, encode
+from masquerade.net.identity import Identity
+from masquerade.net.stream_channel import StreamBroke, StreamChannel
+from net.nodes import AGREED, PEOPLE, TRUST, Party, session
+
+HELLO = encode(Hello("bank", AGREED.version, AGREED.session))
+BANK = Node("bank", "127.0.0.1:9")
+QUICK = Timings(connect=60, silence=60, patience=60, grace=0.1)
+
+
+def dialled(address: str) -> ClientStream:
+    return ClientStream(address, PEOPLE["bank"], "loans", TRUST.pin("loans"))
+
+
+class Slow:
+    """Greetings that are on their way for as long as a test likes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.may_end = asyncio.Semaphore(0), asyncio.Event()
+        write = ServerStream.write
+
+        async def slowly(stream: ServerStream, frame: bytes) -> None:
+            if not self.may_end.is_set():
+                self.begun.release()
+                await self.may_end.wait()
+            await write(stream, frame)
+
+        monkeypatch.setattr(ServerStream, "write", slowly)
+
+
+def test_of_two_streams_that_a_peer_opens_at_once_one_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def part() -> None:
+        slow = Slow(monkeypatch)
+        async with asyncio.timeout(60), listen(PEOPLE["loans"], TRUST) as listener:
+            streams = [dialled(listener.address), dialled(listener.address)]
+            shop = asyncio.create_task(_greeted_by_nobody(listener))  # whom the gathering still waits for
+            for stream in streams:
+                await stream.write(HELLO)
+                await slow.begun.acquire()
+            slow.may_end.set()
+            heard = [await stream.read() for stream in streams]
+            assert [decode(frame or b"", BANK) for frame in heard] == [
+                Hello("loans", AGREED.version, AGREED.session)
+            ] * 2
+            reading = {asyncio.create_task(_until_it_ends(stream)) for stream in streams}
+            ended, _ = await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
+            assert len(ended) == 1
+            streams.append(dialled(listener.address))
+            await streams[-1].write(HELLO)
+            answer = decode(await streams[-1].read() or b"", BANK)
+            assert answer == Refusal(Reason.TWICE, AGREED.version)  # and the session goes on
+            shop.cancel()
+            await asyncio.gather(shop, *reading, return_exceptions=True)
+            for stream in streams:
+                await stream.end()
+
+    asyncio.run(part())
+
+
+async def _greeted_by_nobody(listener: Any) -> None:
+    async with listener.connect([BANK, Node("shop", "127.0.0.1:9")], AGREED, QUICK):
+        raise AssertionError("the shop is never there")
+
+
+async def _until_it_ends(stream: ClientStream) -> None:
+    with suppress(StreamBroke):
+        while await stream.read() is not None:
+            pass
+
+
+def test_who_is_greeted_when_the_session_is_over_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[StreamChannel] = []
+    build = StreamChannel.__init__
+
+    def noted(channel: StreamChannel, *given: Any, **more: Any) -> None:
+        build(channel, *given, **more)
+        made.append(channel)
+
+    monkeypatch.setattr(StreamChannel, "__init__", noted)
+
+    async def part() -> None:
+        slow = Slow(monkeypatch)
+        async with asyncio.timeout(60), listen(PEOPLE["loans"], TRUST) as listener:
+            stream = dialled(listener.address)
+            session = asyncio.create_task(_greeted_by_nobody(listener))
+            await stream.write(HELLO)
+            await slow.begun.acquire()
+            session.cancel()
+            await asyncio.gather(session, return_exceptions=True)
+            slow.may_end.set()
+            await _until_it_ends(stream)
+            await stream.end()
+        assert made == []
+
+    asyncio.run(part())
+
+
+def test_a_peer_that_we_are_just_greeting_hears_who_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """shop has let bank in; bank has not read so yet when loans fails: shop must not miss bank, but blame loans."""
+    together = asyncio.Event()
+
+    class SlowToShop(ClientStream):
+        def __init__(self, address: str, identity: Identity, peer: str, pin: bytes) -> None:
+            super().__init__(address, identity, peer, pin)
+            self.is_slow = (identity.name, peer) == ("bank", "shop")
+
+        async def read(self) -> bytes | None:
+            frame = await super().read()
+            if self.is_slow:
+                self.is_slow = False
+                await together.wait()
+                await asyncio.sleep(0.2)  # for the word of loans to come first
+            return frame
+
+    async def stumble(_channels: dict[str, Channel]) -> None:
+        together.set()
+        raise DataError("people.csv: row 7: a secret")
+
+    async def hear_bank(channels: dict[str, Channel]) -> bytes:
+        return await channels["bank"].receive()
+
+    monkeypatch.setattr("masquerade.net.gathering.ClientStream", SlowToShop)
+    parties = Party("bank", hear_bank), Party("loans", stumble), Party("shop", hear_bank)
+    results = asyncio.run(session(*parties))
+    assert [results[me].peer for me in ("bank", "shop")] == ["loans", "loans"]

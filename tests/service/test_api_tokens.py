@@ -1,0 +1,111 @@
+"""API tokens: shown once, stored as digests, and ended in time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+from masquerade.errors import NotFound, ParameterError
+from masquerade.service.accounts import Accounts
+from masquerade.service.store import Role, Store, User
+from service.credentials import RIGHT, WRONG, everything_stored, refusal
+from service.stores import START, HandClock
+
+
+def test_a_token_is_shown_once_and_stored_as_a_digest(accounts: Accounts, database_url: str) -> None:
+    ann = accounts.sign_in("ann", RIGHT)
+    token, described = accounts.create_token(ann, "laptop")
+    assert token.startswith("mq_")
+    assert len(base64.urlsafe_b64decode(token[3:] + "=")) == 32
+    assert accounts.authenticate(token) == ann
+    assert [(each.id, each.name, each.user) for each in accounts.tokens(ann)] == [
+        (described.id, "laptop", "ann")
+    ]
+    stored = everything_stored(database_url)
+    assert token not in stored
+    assert token[3:] not in stored
+    assert hashlib.sha256(token.encode()).hexdigest() in stored
+    assert token not in repr(described)
+
+
+def test_a_token_ends(accounts: Accounts, clock: HandClock) -> None:
+    ann = accounts.sign_in("ann", RIGHT)
+    expiring, _ = accounts.create_token(ann, "for an hour", timedelta(hours=1))
+    revoked, described = accounts.create_token(ann, "lost", None)
+    lasting, _ = accounts.create_token(ann, "lasting", None)
+    clock.tick(minutes=59)
+    assert accounts.authenticate(expiring) == accounts.authenticate(revoked) == ann
+    clock.tick(minutes=1)
+    assert accounts.revoke(ann, described.id).revoked == clock.now
+    guesses = ("", "mq_", "mq_" + "A" * 43, lasting[3:], lasting + "=", "nul\0", "mq_\ud800", RIGHT)
+    answers = {refusal(partial(accounts.authenticate, token)) for token in (expiring, revoked, *guesses)}
+    assert accounts.authenticate(lasting) == ann
+    accounts.disable("ann")
+    answers.add(refusal(lambda: accounts.authenticate(lasting)))
+    assert len(answers) == 1
+    accounts.enable("ann")
+    assert accounts.authenticate(lasting) == ann
+
+
+def test_nobody_revokes_another_ones_token(accounts: Accounts) -> None:
+    ann, eve = accounts.sign_in("ann", RIGHT), accounts.create("eve", RIGHT)
+    token, described = accounts.create_token(ann, "laptop")
+    for token_id in (described.id, "unknown", "nul\0"):
+        with pytest.raises(NotFound):
+            accounts.revoke(eve, token_id)
+    assert accounts.authenticate(token) == ann
+    assert accounts.tokens(eve) == []
+
+
+def test_last_use_is_known_to_the_minute(accounts: Accounts, clock: HandClock) -> None:
+    ann = accounts.sign_in("ann", RIGHT)
+    token, _ = accounts.create_token(ann, "laptop")
+    assert accounts.tokens(ann)[0].last_used is None
+    for seconds, used in ((0, START), (59, START), (1, START + timedelta(minutes=1))):
+        clock.tick(seconds=seconds)
+        accounts.authenticate(token)
+        assert accounts.tokens(ann)[0].last_used == used
+
+
+def test_a_token_works_while_guessing_locks_the_password(accounts: Accounts) -> None:
+    ann = accounts.sign_in("ann", RIGHT)
+    token, _ = accounts.create_token(ann, "laptop")
+    for _ in range(3):
+        refusal(lambda: accounts.sign_in("ann", WRONG))
+    assert accounts.authenticate(token) == ann
+
+
+def test_a_token_needs_a_sensible_life_and_name(accounts: Accounts) -> None:
+    ann = accounts.sign_in("ann", RIGHT)
+    with pytest.raises(ParameterError, match="lifetime"):
+        accounts.create_token(ann, "laptop", timedelta(0))
+    with pytest.raises(ParameterError, match="the token's name"):
+        accounts.create_token(ann, "x" * 129)
+    with pytest.raises(NotFound):
+        accounts.create_token(User("nobody", Role.ADMIN, False, START), "laptop")
+
+
+def test_tokens_that_open_nothing_are_forgotten_after_a_while(
+    accounts: Accounts, store: Store, clock: HandClock
+) -> None:
+    ann = store.users.get("ann")
+    accounts.create_token(ann, "short", timedelta(hours=12))
+    revoked = accounts.create_token(ann, "revoked", None)[1]
+    long, _ = accounts.create_token(ann, "long", timedelta(days=90))
+    forever, _ = accounts.create_token(ann, "for ever", None)
+    accounts.revoke(ann, revoked.id)
+    clock.tick(days=6)
+    store.expire()
+    assert {each.name for each in accounts.tokens(ann)} == {"short", "revoked", "long", "for ever"}
+    clock.tick(days=1)
+    store.expire()
+    assert {each.name for each in accounts.tokens(ann)} == {"short", "long", "for ever"}
+    clock.tick(hours=12)
+    store.expire()
+    assert {each.name for each in accounts.tokens(ann)} == {"long", "for ever"}
+    for living in (long, forever):
+        assert accounts.authenticate(living).name == "ann"

@@ -1,0 +1,334 @@
+"""The coordinator when one piece of its work is cut short by another: each moment is held open until it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from masquerade.errors import Conflict
+from masquerade.net.script import Receive
+from masquerade.protocol.columns import Columns
+from masquerade.service.audit import AuditLog
+from masquerade.service.control import Published, PublishedDataset
+from masquerade.service.coordinator import attempt as attempts
+from masquerade.service.coordinator import background as backgrounds
+from masquerade.service.coordinator.attempt import Assembled, Attempt
+from masquerade.service.coordinator.background import Background
+from masquerade.service.coordinator.bargaining import drawn_up
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.patience import Patience
+from masquerade.service.coordinator.prices import contract_of
+from masquerade.service.coordinator.runs import Runs
+from masquerade.service.store import NewRelease, Role, Session, Status
+from service.coordinators import HEAD, PARTIES, read_settings
+from service.gates import PATIENCE, Gate
+from service.parties import BANK, CLINIC, dealt, request
+from service.stores import digest
+
+NEW_BANK = msgspec.structs.replace(BANK, snapshot="ab" * 32)
+
+
+@pytest.fixture
+def coordinator(trial: Path, tmp_path: Path) -> Iterator[Coordinator]:
+    keys = f'{HEAD}state = "{tmp_path / "state"}"\nparty_address = "127.0.0.1:0"\n'
+    with Coordinator(read_settings(trial, PARTIES, head=keys)) as made:
+        for card in (BANK, CLINIC):
+            made.directory.take_in(of(card), card.party)
+        made.store.users.add("ana", "no hash", Role.ANALYST)
+        yield made
+
+
+def of(card: Any, **more: Any) -> Published:
+    return Published(card.party, (PublishedDataset(card, public=True, sessions=2),), **more)
+
+
+def queued(coordinator: Coordinator) -> Session:
+    """A session that waits for its turn; all of them have the same terms."""
+    sessions = coordinator.store.sessions
+    contract = drawn_up(coordinator, dealt(request()))
+    asked = sessions.create("ana", ["bank", "clinic"], "research", request().content())
+    agreed = sessions.agree(
+        sessions.advance(asked, Status.NEGOTIATING),
+        contract.deal.terms.hash.hex(),
+        contract.hash.hex(),
+        msgspec.to_builtins(contract),
+    )
+    return sessions.advance(agreed, Status.QUEUED)
+
+
+def claimed(coordinator: Coordinator) -> Session:
+    session = queued(coordinator)
+    return coordinator.store.sessions.advance(session, Status.RUNNING)
+
+
+def publish(coordinator: Coordinator, session: Session) -> None:
+    """What a session that runs comes to."""
+    folder = coordinator.settings.releases / session.id
+    folder.mkdir()
+    columns = [*session.request["attributes"], session.request["class"]]
+    (folder / "summary.json").write_text(json.dumps({"columns": columns}))
+    (folder / "report.html").touch()
+    snapshots = {each.party: str(each.snapshot) for each in (BANK, CLINIC)}
+    expires = coordinator.clock() + coordinator.settings.keep_releases
+    paths = f"{session.id}/release.csv", f"{session.id}/report.html"
+    new = NewRelease(*paths, digest("table"), 5, expires, snapshots)
+    moved = coordinator.store.sessions.advance(session, Status.ASSEMBLING)
+    coordinator.store.releases.publish(moved, new)
+
+
+def at_work(coordinator: Coordinator) -> Background:
+    """The background, without loops of its own: a test looks when it likes."""
+    background, links = Background(coordinator), Links(coordinator.settings, coordinator.directory)
+    background._patience = Patience(coordinator.settings, links, coordinator.wake)
+    background._runs = Runs(coordinator, links, None, background._patience)  # type: ignore[arg-type]
+    return background
+
+
+# --- an attempt ---
+
+
+class Hall:
+    """A listener to which everybody has come."""
+
+    @asynccontextmanager
+    async def connect(self, *_given: Any) -> AsyncIterator[dict[str, Any]]:
+        yield {}
+
+
+def test_an_attempt_that_is_cancelled_knows_that_its_session_was_moved(
+    coordinator: Coordinator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, gate = claimed(coordinator), Gate()
+    advance = coordinator.store.sessions.advance
+
+    def slowly(*given: Any) -> Session:
+        gate.hold()
+        return advance(*given)
+
+    async def all_hand_in(*_given: Any, on_move: Any, **_more: Any) -> None:
+        for party in session.providers:
+            on_move(Receive(party, Columns))
+
+    monkeypatch.setattr(coordinator.store.sessions, "advance", slowly)
+    monkeypatch.setattr(attempts, "run_script", all_hand_in)
+
+    async def part(audit: AuditLog) -> Attempt:
+        made = Attempt(coordinator, Links(coordinator.settings, coordinator.directory), audit, session)
+        addresses = dict.fromkeys(session.providers, "127.0.0.1:1")
+        working = asyncio.create_task(made._release(Hall(), addresses))  # type: ignore[arg-type]
+        await gate.reached()
+        working.cancel()
+        gate.open_soon()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        return made
+
+    with AuditLog(tmp_path / "audit.jsonl", coordinator.settings.identity) as audit:
+        made = asyncio.run(part(audit))
+    assert made.session.status is Status.ASSEMBLING
+    # Whoever carries it on can: it is the session as the store has it.
+    assert coordinator.store.sessions.retry(made.session, "party bank: gone").status is Status.QUEUED
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_delivery_that_has_begun_is_over_before_its_run_is(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    session, gate, delivered = claimed(coordinator), Gate(), threading.Event()
+
+    def deliver(*_given: Any) -> None:
+        gate.hold()
+        delivered.set()
+        raise Conflict("somebody was faster")
+
+    monkeypatch.setattr(Runs, "_deliver", deliver)
+    deal = dealt(request(**{"class": None}))
+    contract = msgspec.structs.replace(contract_of(session), deal=deal)
+
+    async def part() -> None:
+        runs = at_work(coordinator)._runs
+        threads = 0 if begun else 2
+        others = [asyncio.create_task(runs._compute(gate.hold)) for _ in range(threads)]
+        made = Assembled(session, contract, None, {})  # type: ignore[arg-type]
+        publishing = asyncio.create_task(runs._publish(made))
+        await gate.reached()
+        await asyncio.sleep(0)
+        publishing.cancel()
+        if begun:
+            gate.open_soon()
+        with pytest.raises(asyncio.CancelledError):
+            await publishing
+        assert delivered.is_set() is begun
+        gate.opened.set()
+        await asyncio.gather(*others)
+        runs.close()
+
+    asyncio.run(part())
+    assert delivered.is_set() is begun
+
+
+# --- the background ---
+
+
+def cancelled(coordinator: Coordinator, status: Status) -> Session:
+    return coordinator.store.sessions.advance(claimed(coordinator), status, "for a test")
+
+
+def test_what_was_called_off_ends_in_peace_however_often_somebody_looks(coordinator: Coordinator) -> None:
+    session = cancelled(coordinator, Status.CANCELLED)
+
+    async def part() -> None:
+        background, may_end, told = at_work(coordinator), asyncio.Event(), False
+
+        async def runs() -> None:
+            nonlocal told
+            try:
+                await asyncio.Event().wait()
+            finally:  # the parties are told
+                await may_end.wait()
+                told = True
+
+        task = background._running[session.id] = asyncio.create_task(runs())
+        await asyncio.sleep(0)
+        for _ in range(3):
+            await background._look()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert told
+
+    asyncio.run(part())
+
+
+def test_what_failed_by_itself_is_not_called_off_before_it_has_told_so(coordinator: Coordinator) -> None:
+    session = cancelled(coordinator, Status.FAILED)
+
+    async def part() -> None:
+        background, told = at_work(coordinator), asyncio.Event()
+        task = background._running[session.id] = asyncio.create_task(_ends(told))
+        await background._look()
+        told.set()
+        await task
+
+    asyncio.run(part())
+
+
+async def _ends(told: asyncio.Event) -> None:
+    await told.wait()
+
+
+@pytest.mark.parametrize("moment", ["before somebody looks", "while somebody looks"])
+def test_what_was_published_before_its_twins_turn_serves_it(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    first, twin = claimed(coordinator), queued(coordinator)
+    began = []
+
+    async def run(_runs: Runs, session: Session) -> None:
+        began.append(session.id)
+
+    monkeypatch.setattr(Runs, "run", run)
+
+    async def part() -> None:
+        background, ended = at_work(coordinator), asyncio.Event()
+        task = background._running[first.id] = asyncio.create_task(_ends(ended))
+        await background._look()
+        assert coordinator.store.sessions.get(twin.id).status is Status.QUEUED
+        if moment == "before somebody looks":
+            publish(coordinator, first)
+        else:
+            slots = coordinator.directory.slots
+
+            def published_meanwhile() -> dict[str, int]:
+                del coordinator.directory.slots
+                publish(coordinator, first)
+                return slots()
+
+            coordinator.directory.slots = published_meanwhile  # type: ignore[method-assign]
+        await background._look()
+        ended.set()
+        await asyncio.gather(task, *background._running.values())
+        background._runs.close()
+
+    asyncio.run(part())
+    assert began == []
+    served = coordinator.store.sessions.get(twin.id)
+    assert (served.status, served.attempts) == (Status.PUBLISHED, 0)
+    assert coordinator.store.releases.of(twin.id).table_path == f"{first.id}/release.csv"
+
+
+def test_nothing_goes_on_when_the_background_has_ended(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backgrounds, "_LAST_CALLS", 0.05)
+
+    async def part() -> set[str]:
+        asked = asyncio.Event()
+
+        async def frozen(_links: Links, _party: str, *_more: Any) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(Links, "health", frozen)
+        async with coordinator.running():
+            await asked.wait()
+        return {str(task.get_coro()) for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+
+    assert asyncio.run(part()) == set()
+
+
+# --- what the parties publish ---
+
+
+def test_what_a_party_tells_while_it_is_asked_is_newer_than_its_answer(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = coordinator.directory
+    newer = of(NEW_BANK, replaced=(str(BANK.snapshot),))
+
+    async def there(_links: Links, _party: str, *_more: Any) -> None:
+        pass
+
+    async def answers(_links: Links, party: str) -> Published:
+        answer = of(BANK if party == "bank" else CLINIC)
+        if party == "bank":
+            await asyncio.to_thread(directory.take_in, newer, party)
+        return answer
+
+    monkeypatch.setattr(Links, "health", there)
+    monkeypatch.setattr(Links, "datasets", answers)
+    asyncio.run(Background(coordinator)._refresh(Links(coordinator.settings, directory)))
+    assert directory.published("bank") == newer
+    assert directory.published("clinic") == of(CLINIC)
+
+
+def test_a_new_card_outlives_a_request_that_has_read_the_old_one(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, newer = coordinator.directory, Published("bank", (PublishedDataset(NEW_BANK, users=("ana",)),))
+    private = Published("bank", (PublishedDataset(BANK, users=("ana", "cleo")),))
+    directory.take_in(private, "bank")
+    coordinator.store.users.add("cleo", "no hash", Role.ANALYST)  # younger than the card
+    known = directory._known
+    telling = threading.Thread(target=directory.take_in, args=(newer, "bank"))
+
+    def read_and_overtaken() -> Any:
+        found = known()
+        monkeypatch.undo()
+        telling.start()
+        telling.join(0.3)  # it may have to wait for us
+        return found
+
+    monkeypatch.setattr(directory, "_known", read_and_overtaken)
+    directory.admit("cleo", {"bank": "customers"})
+    telling.join(PATIENCE)
+    assert directory.published("bank") == newer

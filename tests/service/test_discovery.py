@@ -1,0 +1,64 @@
+"""Which parties a request needs, and what stands against it by their cards alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.service.card import ColumnCard, SchemaCard
+from masquerade.service.control import PublishedDataset
+from masquerade.service.coordinator.discovery import find
+from masquerade.service.request import read_request
+from service.parties import BANK, CLINIC, SHOP
+
+
+def problems(offered: dict[str, tuple[PublishedDataset, ...]], **wish: Any) -> tuple[str, ...]:
+    return find(read_request({"purpose": "p", **wish}), offered).problems
+
+
+def dataset(party: str, name: str, *columns: str) -> PublishedDataset:
+    card = SchemaCard(
+        party, name, "id", tuple(ColumnCard(each, "categorical") for each in columns), "00" * 32
+    )
+    return PublishedDataset(card, public=True)
+
+
+def test_discovery_names_what_stands_against_a_request() -> None:
+    offered = {
+        "bank": (dataset("bank", "a", "age", "job"), dataset("bank", "b", "town")),
+        "shop": (dataset("shop", "c", "job", "colour", "income"),),
+    }
+    assert problems(offered, attributes=["age", "colour"]) == ()
+    assert "held by bank and shop; name one" in problems(offered, attributes=["job", "age"])[0]
+    assert problems(offered, attributes=["job", "age"], providers={"job": "shop"}) == ()
+    assert (
+        '"bank" does not offer "colour"'
+        in problems(offered, attributes=["age", "colour"], providers={"colour": "bank"})[0]
+    )
+    assert "one dataset of each party" in problems(offered, attributes=["age", "town", "colour"])[0]
+    assert "at least two parties" in problems(offered, attributes=["age"])[0]
+    assert (
+        'no party offers "agee" (did you mean "age"?)' in problems(offered, attributes=["agee", "colour"])[0]
+    )
+    assert (
+        'class: no party offers "rich"'
+        in problems(offered, attributes=["age", "colour"], **{"class": "rich"})[0]
+    )
+    three = {**offered, "club": (dataset("club", "d", "hair"),)}
+    (told,) = problems(three, attributes=["age", "hair"], **{"class": "income"})
+    assert "held by shop, which contributes none" in told
+
+
+@given(
+    st.lists(st.sampled_from(["job", "salary", "age", "town", "disease", "colour"]), min_size=1, unique=True)
+)
+@settings(max_examples=40, deadline=None)
+def test_a_party_takes_part_exactly_when_it_contributes(attributes: list[str]) -> None:
+    cards = (BANK, CLINIC, SHOP)
+    offered = {card.party: (PublishedDataset(card, public=True),) for card in cards}
+    found = find(read_request({"purpose": "p", "attributes": attributes}), offered)
+    holding = {card.party for card in cards if set(card.names) & set(attributes)}
+    assert set(found.parties) == holding
+    assert bool(found.problems) is (len(holding) < 2)

@@ -1,0 +1,133 @@
+"""Guessing passwords: locks that grow, and no way to guess faster."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.errors import NotAllowed, ParameterError
+from masquerade.service.accounts import Accounts, Lockout
+from masquerade.service.store import Guard, Store, User
+from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, refusal
+from service.stores import START, HandClock, at_once
+
+
+def test_guessing_locks_for_a_growing_time(accounts: Accounts, clock: HandClock) -> None:
+    for minutes in (1, 2, 4, 5, 5):
+        for _ in range(3):
+            assert accounts.locked_until("ann") is None
+            refusal(lambda: accounts.sign_in("ann", WRONG))
+        assert accounts.locked_until("ann") == clock.now + timedelta(minutes=minutes)
+        clock.tick(minutes=minutes, seconds=-1)
+        refusal(lambda: accounts.sign_in("ann", RIGHT))
+        clock.tick(seconds=1)
+    accounts.sign_in("ann", RIGHT)
+    assert accounts.locked_until("ann") is None
+
+
+def test_a_sign_in_forgets_the_failures(accounts: Accounts, store: Store) -> None:
+    for _ in range(4):
+        for _ in range(2):
+            refusal(lambda: accounts.sign_in("ann", WRONG))
+        accounts.sign_in("ann", RIGHT)
+    assert store.users.guard("ann") is None
+
+
+def test_failures_that_are_long_past_do_not_count(accounts: Accounts, clock: HandClock) -> None:
+    for _ in range(4):
+        for _ in range(2):
+            refusal(lambda: accounts.sign_in("ann", WRONG))
+        clock.tick(minutes=11)
+    accounts.sign_in("ann", RIGHT)
+
+
+def test_an_admin_can_unlock(accounts: Accounts) -> None:
+    for _ in range(3):
+        refusal(lambda: accounts.sign_in("ann", WRONG))
+    refusal(lambda: accounts.sign_in("ann", RIGHT))
+    accounts.unlock("ann")
+    accounts.sign_in("ann", RIGHT)
+
+
+def test_one_name_locks_no_other(accounts: Accounts) -> None:
+    for _ in range(9):
+        refusal(lambda: accounts.sign_in("nobody", WRONG))
+    accounts.sign_in("ann", RIGHT)
+
+
+def test_a_lock_outlives_a_restart(
+    accounts: Accounts, store: Store, database_url: str, clock: HandClock
+) -> None:
+    for _ in range(3):
+        refusal(lambda: accounts.sign_in("ann", WRONG))
+    store.close()
+    with Store.open(database_url, clock=clock) as again:
+        refusal(lambda: Accounts(again, lockout=LOCKOUT, hasher=CHEAP).sign_in("ann", RIGHT))
+
+
+def test_guesses_at_once_are_all_counted(accounts: Accounts, store: Store) -> None:
+    results = at_once(8, lambda _: accounts.sign_in("ann", WRONG))
+    assert all(isinstance(result, NotAllowed) for result in results)
+    guard = store.users.guard("ann")
+    assert guard is not None
+    assert (guard.lockouts, guard.locked_until) == (
+        1,
+        START + timedelta(minutes=1),
+    )  # five came too late to count
+    refusal(lambda: accounts.sign_in("ann", RIGHT))
+
+
+def test_no_guess_is_lost(store: Store) -> None:
+    patient = Accounts(store, lockout=Lockout(failures=100), hasher=CHEAP)
+    refusal(lambda: patient.sign_in("ann", WRONG))
+    at_once(8, lambda _: [refusal(lambda: patient.sign_in("ann", WRONG)) for _ in range(5)])
+    guard = store.users.guard("ann")
+    assert guard is not None
+    assert guard.failures == 41
+
+
+def test_many_right_sign_ins_at_once_lock_nobody(accounts: Accounts) -> None:
+    results = at_once(8, lambda _: accounts.sign_in("ann", RIGHT))
+    assert all(isinstance(result, User) for result in results)
+
+
+def test_old_guesses_are_forgotten(accounts: Accounts, store: Store, clock: HandClock) -> None:
+    for _ in range(3):
+        refusal(lambda: accounts.sign_in("nobody", WRONG))
+    store.expire()
+    assert store.users.guard("nobody") is not None
+    clock.tick(days=1)
+    store.expire()
+    assert store.users.guard("nobody") is None
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 900)), max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_no_stretch_of_time_lets_in_more_guesses(tries: list[tuple[bool, int]]) -> None:
+    """However tries and pauses are mixed: a wrong one never opens, and between two locks few are judged."""
+    now, guard, judged_since_lock = START, Guard(0, 0, START, None), 0
+    for right, pause in tries:
+        now += timedelta(seconds=pause)
+        locked = guard.locked_until is not None and now < guard.locked_until
+        after, opened = LOCKOUT.judge(guard, right, now)
+        assert opened == (right and not locked)
+        if locked:
+            assert after == guard
+            continue
+        judged_since_lock = 0 if right else judged_since_lock + 1
+        guard = after or Guard(0, 0, now, None)
+        if guard.locked_until is not None and guard.locked_until > now:
+            assert judged_since_lock >= 3
+            assert timedelta(minutes=1) <= guard.locked_until - now <= timedelta(minutes=5)
+            judged_since_lock = 0
+        assert guard.failures < 3
+
+
+def test_a_lock_out_must_make_sense() -> None:
+    with pytest.raises(ParameterError):
+        Lockout(failures=0)
+    with pytest.raises(ParameterError):
+        Lockout(window=timedelta(0))

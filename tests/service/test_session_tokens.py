@@ -1,0 +1,159 @@
+"""Session tokens, which the coordinator signs for parties: bound to party and contract, and good once."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masquerade.errors import NotAllowed, ParameterError
+from masquerade.net.identity import self_signed
+from masquerade.service.session_tokens import Nonces, TokenIssuer, TokenVerifier
+from masquerade.service.store import Store
+from service.credentials import refusal
+from service.stores import HandClock, at_once, digest
+
+COORDINATOR = self_signed("coordinator")
+CONTRACT = digest("contract")
+
+
+@pytest.fixture
+def issuer(clock: HandClock) -> TokenIssuer:
+    """The coordinator's."""
+    return TokenIssuer(COORDINATOR, clock)
+
+
+@pytest.fixture
+def verifier(clock: HandClock) -> TokenVerifier:
+    """A party's."""
+    return TokenVerifier(COORDINATOR.certificate, Nonces(clock), clock)
+
+
+def test_a_session_token_is_good_once(issuer: TokenIssuer, verifier: TokenVerifier) -> None:
+    token = issuer.issue("bank", CONTRACT)
+    claims = verifier.verify(token, audience="bank", contract_hash=CONTRACT)
+    assert (claims.audience, claims.contract, claims.expires - claims.issued) == ("bank", CONTRACT, 300)
+    again = refusal(lambda: verifier.verify(token, audience="bank", contract_hash=CONTRACT))
+    assert again == "session token: it was used before"
+    verifier.verify(issuer.issue("bank", CONTRACT), audience="bank", contract_hash=CONTRACT)
+
+
+def test_a_session_token_is_bound(issuer: TokenIssuer, verifier: TokenVerifier, clock: HandClock) -> None:
+    token = issuer.issue("bank", CONTRACT)
+    assert "for party bank, not for shop" in refusal(
+        lambda: verifier.verify(token, audience="shop", contract_hash=CONTRACT)
+    )
+    assert "another contract" in refusal(
+        lambda: verifier.verify(token, audience="bank", contract_hash=digest("another"))
+    )
+    clock.tick(minutes=5)
+    assert "expired" in refusal(lambda: verifier.verify(token, audience="bank", contract_hash=CONTRACT))
+    clock.tick(minutes=-5, seconds=-31)
+    assert "future" in refusal(lambda: verifier.verify(token, audience="bank", contract_hash=CONTRACT))
+    clock.tick(seconds=31)  # what was refused was not used up
+    verifier.verify(token, audience="bank", contract_hash=CONTRACT)
+
+
+def test_only_the_coordinator_signs(verifier: TokenVerifier, clock: HandClock) -> None:
+    forged = TokenIssuer(self_signed("coordinator"), clock).issue("bank", CONTRACT)
+    answer = refusal(lambda: verifier.verify(forged, audience="bank", contract_hash=CONTRACT))
+    assert answer == "session token: the coordinator did not sign it"
+
+
+def test_claims_cannot_be_exchanged(issuer: TokenIssuer, verifier: TokenVerifier) -> None:
+    version, written, signature = issuer.issue("bank", CONTRACT).split(".")
+    claims = json.loads(base64.urlsafe_b64decode(written + "=" * (-len(written) % 4)))
+    claims["audience"] = "shop"
+    changed = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+    forged = f"{version}.{changed}.{signature}"
+    assert "did not sign" in refusal(lambda: verifier.verify(forged, audience="shop", contract_hash=CONTRACT))
+
+
+def test_a_signature_has_one_spelling(issuer: TokenIssuer, verifier: TokenVerifier) -> None:
+    token = issuer.issue("bank", CONTRACT)
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    twin = token[:-1] + alphabet[alphabet.index(token[-1]) ^ 1]  # the last sign's low bits mean nothing
+    assert base64.urlsafe_b64decode(twin.split(".")[2] + "==") == base64.urlsafe_b64decode(
+        token.split(".")[2] + "=="
+    )
+    order = (
+        0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of P-256: n − s signs as well
+    )
+    head, raw = token.rpartition(".")[0], base64.urlsafe_b64decode(token.split(".")[2] + "==")
+    negated = raw[:32] + (order - int.from_bytes(raw[32:], "big")).to_bytes(32, "big")
+    mirrored = f"{head}.{base64.urlsafe_b64encode(negated).rstrip(b'=').decode()}"
+    for other in (twin, mirrored, token + "=", token + "=="):
+        verify = partial(verifier.verify, other, audience="bank", contract_hash=CONTRACT)
+        assert "did not sign" in refusal(verify)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_every_other_spelling_is_refused(data: st.DataObject) -> None:
+    token = TokenIssuer(COORDINATOR).issue("bank", CONTRACT)
+    at = data.draw(st.integers(0, len(token) - 1))
+    sign = data.draw(st.characters(codec="ascii").filter(lambda sign: sign != token[at]))
+    other = token[:at] + sign + token[at + 1 :]
+    verifier = TokenVerifier(COORDINATOR.certificate, Nonces())
+    refusal(lambda: verifier.verify(other, audience="bank", contract_hash=CONTRACT))
+    verifier.verify(token, audience="bank", contract_hash=CONTRACT)
+
+
+@given(
+    st.text(max_size=100)
+    | st.just("mqs1." + "A" * 5000 + ".A")
+    | st.just("mqs1..")
+    | st.just("mqs1.\ud800.A")
+)
+@settings(max_examples=60, deadline=None)
+def test_anything_else_is_refused(token: str) -> None:
+    verifier = TokenVerifier(COORDINATOR.certificate, Nonces())
+    refusal(lambda: verifier.verify(token, audience="bank", contract_hash=CONTRACT))
+
+
+def test_a_replay_is_seen_after_a_restart(
+    store: Store, issuer: TokenIssuer, database_url: str, clock: HandClock
+) -> None:
+    token = issuer.issue("bank", CONTRACT)
+    verifier = TokenVerifier(COORDINATOR.certificate, store.users, clock)
+    verifier.verify(token, audience="bank", contract_hash=CONTRACT)
+    store.close()
+    with Store.open(database_url, clock=clock) as again:
+        verifier = TokenVerifier(COORDINATOR.certificate, again.users, clock)
+        assert "used before" in refusal(
+            lambda: verifier.verify(token, audience="bank", contract_hash=CONTRACT)
+        )
+
+
+def test_of_many_replays_one_passes(store: Store, issuer: TokenIssuer, clock: HandClock) -> None:
+    token = issuer.issue("bank", CONTRACT)
+    for memory in (store.users, Nonces(clock)):
+        verifier = TokenVerifier(COORDINATOR.certificate, memory, clock)
+        verify = partial(verifier.verify, token, audience="bank", contract_hash=CONTRACT)
+        results = at_once(8, lambda _: verify())  # noqa: B023 - run before the loop goes on
+        assert sum(isinstance(result, NotAllowed) for result in results) == 7
+
+
+def test_nonces_are_kept_as_long_as_their_tokens_live(store: Store, clock: HandClock) -> None:
+    for memory in (store.users, Nonces(clock)):
+        soon = clock.now + timedelta(minutes=5)
+        assert memory.first_use("n", soon)
+        clock.tick(minutes=4)
+        store.expire()
+        assert not memory.first_use("n", soon)
+        clock.tick(minutes=1)
+        store.expire()
+        assert memory.first_use("n", clock.now + timedelta(minutes=5))
+
+
+def test_only_sensible_tokens_are_issued(issuer: TokenIssuer) -> None:
+    for party, contract in (("Bank", CONTRACT), ("bank", "abc"), ("bank", CONTRACT.upper())):
+        with pytest.raises(ParameterError):
+            issuer.issue(party, contract)
+    with pytest.raises(ParameterError, match="1 second to 1 hour"):
+        TokenIssuer(COORDINATOR, lifetime=timedelta(days=1))

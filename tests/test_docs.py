@@ -1,0 +1,89 @@
+"""The documentation says what is there: every key of every file that people write, and every file that a page names."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from masquerade.job import model
+from masquerade.service.coordinator import settings as coordinator
+from masquerade.service.node import forms
+from masquerade.service.policy import Policy, Prices
+from masquerade.service.request import Request
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+TABLE = {"source", "query", "missing", "separator", "encoding"}  # told once, for every table
+
+SECTIONS = {
+    "[data]": (model.DataSection, set()),
+    "[attributes.NAME]": (model.AttributeSection, set()),
+    "[roles]": (model.RolesSection, set()),
+    "[parties.NAME]": (model.PartySection, TABLE),
+    "[algorithm]": (model.AlgorithmSection, set()),
+    "[output]": (model.OutputSection, set()),
+}
+
+
+def keys(form: type[BaseModel]) -> set[str]:
+    return {field.alias or name for name, field in form.model_fields.items()}
+
+
+def first_cells(section: str) -> set[str]:
+    """What stands in the first column of a section's table."""
+    rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
+    return {
+        name.removeprefix("[[request.").removesuffix("]]")
+        for row in rows
+        for name in re.findall("`(.+?)`", row)
+    }
+
+
+def section(page: str, heading: str) -> str:
+    return (DOCS / page).read_text("utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+
+
+def example(page: str) -> dict[str, Any]:
+    """A page's first example, with the keys that it only shows in comments."""
+    text = re.findall(r"```toml\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)[0]
+    return tomllib.loads(re.sub(r"^# (?=\[?[a-z_]+\]?( *=| +#|$))", "", text, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_reference_has_every_key_of_a_job(name: str) -> None:
+    form, told_elsewhere = SECTIONS[name]
+    assert first_cells(section("reference/job.md", f"`{name}`")) | told_elsewhere == keys(form)
+
+
+def test_a_page_has_every_key_of_a_request() -> None:
+    told = first_cells(section("howto/client.md", "The keys of a request"))
+    assert told == keys(Request) - {"user"}  # that is set by the coordinator
+
+
+def test_the_examples_have_every_key_of_a_service() -> None:
+    party, policy, serving = (example(f"howto/{name}.md") for name in ("party", "policy", "coordinator"))
+    assert set(party) == keys(forms.TopForm)
+    assert set(party["coordinator"]) == keys(forms.CoordinatorForm)
+    assert party["timings"] == {name: field.default for name, field in forms.TimingsForm.model_fields.items()}
+    assert set(party["datasets"]["customers"]) | TABLE == keys(forms.DatasetForm)
+    assert set(policy) == keys(Policy)
+    assert set(policy["price"]) == keys(Prices)
+    assert set(serving) | {"session_host"} == keys(coordinator._File)
+    assert serving["timings"] == coordinator.TimingsSection().model_dump()
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_a_file_that_a_page_names_is_there(page: str) -> None:
+    text = re.sub("```.*?```", "", (DOCS / page).read_text("utf-8"), flags=re.DOTALL)
+    there = [
+        f"/{path.relative_to(ROOT)}"
+        for room in ("src", "tests", "benchmarks")
+        for path in (ROOT / room).rglob("*.py")
+    ]
+    named = re.findall(r"`([a-z_0-9/]+\.py)`", text)
+    assert [name for name in named if not any(path.endswith(f"/{name}") for path in there)] == []
