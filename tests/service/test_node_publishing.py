@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from conftest import PASSWORD, Postgres
-from masquerade.errors import BadInput
+from masquerade.errors import BadInput, PeerError
 from masquerade.service.answering import Offer, Refusal
 from masquerade.service.control import Pending, Published
 from masquerade.service.ledger import Ledger
@@ -191,12 +191,15 @@ def test_snapshots_that_cannot_be_read_are_named(folder: Folder, capsys: pytest.
     broken.write_text("{")
 
     async def part() -> None:
-        async with party_server(folder.coordinator) as server, world(folder, "bank"):
+        async with party_server(folder.coordinator) as server, world(folder, "bank") as here:
             shown = ""
             while "publishing failed" not in shown:
                 await asyncio.sleep(0.02)
                 shown += capsys.readouterr().out
             assert f"{broken}: cannot be read" in shown
+            with pytest.raises(PeerError) as told:  # whoever pulls is not told where it is
+                await here.coordinator.https["bank"].call("GET", "/v1/datasets", answer=Published)
+            assert "snapshots.json" not in str(told.value)
             assert "remove it to begin anew" in shown
             broken.unlink()
             assert (await server.next(0)).party == "bank"

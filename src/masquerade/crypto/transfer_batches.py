@@ -16,6 +16,7 @@ different kinds.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Self
@@ -29,7 +30,7 @@ from masquerade.crypto.rings import Elements, Ring
 from masquerade.errors import ParameterError
 
 
-class _Batch:
+class _Batch(ABC):
     """Rows of the extension with their consecutive numbers, to be used once."""
 
     def __init__(self, rows: Blocks) -> None:
@@ -54,8 +55,9 @@ class _Batch:
             raise ParameterError("these transfers were used before: a second use would reuse their pads")
         self._used = True
 
+    @abstractmethod
     def _part(self, start: int, end: int) -> Self:
-        raise NotImplementedError
+        """The transfers from one number to another."""
 
 
 class SentBatch(_Batch):

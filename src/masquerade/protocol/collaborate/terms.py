@@ -66,8 +66,8 @@ def algorithm_of(contract: Contract) -> Mondrian | ProviderAwareMondrian:
     refuse_not_monotone(parts)
     if terms.provider_aware:
         refuse_provider_cuts(parts)
-        return ProviderAwareMondrian(target, terms.choose, terms.strict)  # type: ignore[arg-type] # checked there
-    return Mondrian(target, terms.choose, terms.strict)  # type: ignore[arg-type] # checked there
+        return ProviderAwareMondrian(target, terms.choose, terms.strict)  # type: ignore[arg-type] # it refuses others
+    return Mondrian(target, terms.choose, terms.strict)  # type: ignore[arg-type] # it refuses others
 
 
 def requirement_of(contract: Contract) -> MPrivacy:

@@ -32,6 +32,10 @@ _MOST_REPLACED = 1000
 _FOLDERS = ("secrets", "pending", "approved", "refused", "ran")
 
 
+class StateError(ParameterError):
+    """Something is wrong with the state folder. It names files of this machine: for its steward, not for a peer."""
+
+
 class Snapshots(msgspec.Struct, frozen=True):
     """The commitments that are published, by dataset, and those that they replaced, the latest last."""
 
@@ -66,7 +70,7 @@ class State:
             for name in _FOLDERS:
                 (self.folder / name).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise ParameterError(f"{self.folder}: cannot be made: {error.strerror}") from None
+            raise StateError(f"{self.folder}: cannot be made: {error.strerror}") from None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -75,14 +79,12 @@ class State:
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None
+            raise StateError(f"{path}: cannot be written: {error.strerror}") from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError:
-            raise ParameterError(
-                f"{self.folder}: another node uses this state folder; stop it first"
-            ) from None
+            raise StateError(f"{self.folder}: another node uses this state folder; stop it first") from None
         finally:
             os.close(file)
 
@@ -90,17 +92,17 @@ class State:
         """A dataset's secret, which is made at the first time: as long as the ledger has no release of it."""
         path = self._secret(dataset)
         if (lost := self.lost_secret(dataset, releases)) is not None:
-            raise ParameterError(lost)
+            raise StateError(lost)
         if not path.exists():
             write_new(path, make_secret(), 0o600)
         try:
             if stat.S_IMODE(path.stat().st_mode) & 0o077:
-                raise ParameterError(f"{path}: others may read this secret; chmod 600 it")
+                raise StateError(f"{path}: others may read this secret; chmod 600 it")
             secret = path.read_bytes()
         except OSError as error:
-            raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+            raise StateError(f"{path}: cannot be read: {error.strerror}") from None
         if len(secret) != KEY_BYTES:
-            raise ParameterError(f"{path}: a dataset's secret has {KEY_BYTES} bytes; got {len(secret)}")
+            raise StateError(f"{path}: a dataset's secret has {KEY_BYTES} bytes; got {len(secret)}")
         return secret
 
     def lost_secret(self, dataset: str, releases: int) -> str | None:
@@ -159,7 +161,7 @@ class State:
         except (FileNotFoundError, NotADirectoryError):
             return Snapshots()
         except (OSError, msgspec.MsgspecError):
-            raise ParameterError(
+            raise StateError(
                 f"{self._snapshots}: cannot be read, and nothing is published; restore it, or remove it to begin anew: "
                 "the coordinator then does not hear which snapshots were replaced before, and may serve a release "
                 "of theirs from its cache until that ends"
