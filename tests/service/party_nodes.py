@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from masquerade.anonymize.release import Release
-from masquerade.net.channel import Agreement, Node
+from masquerade.net.channel import Agreement, Channel, Node
 from masquerade.net.connect import Listener, listen
 from masquerade.net.identity import Identity, issue, make_authority
 from masquerade.net.session import run_script
@@ -258,6 +258,23 @@ class Coordinator:
         for party in contract.parties:
             await self.start(party, contract, book)
 
+    @asynccontextmanager
+    async def together(self, contract: SignedContract) -> AsyncIterator[dict[str, Channel]]:
+        """A session that all parties have begun, with channels to each, and an assembler that says nothing."""
+        async with self.listening() as listener:
+            addresses = await self.prepare_all(contract)
+            await self.start_all(contract, listener, addresses)
+            async with self.connected(contract, listener, addresses) as channels:
+                yield channels
+
+    @asynccontextmanager
+    async def connected(
+        self, contract: SignedContract, listener: Listener, addresses: Mapping[str, str]
+    ) -> AsyncIterator[dict[str, Channel]]:
+        peers = [Node(party, addresses[party]) for party in contract.parties]
+        async with listener.connect(peers, Agreement(contract.hash, contract.deal.terms.version)) as channels:
+            yield channels
+
     async def release(
         self, contract: SignedContract, watch: Callable[[], Awaitable[None]] | None = None
     ) -> Release:
@@ -272,9 +289,7 @@ class Coordinator:
     async def assembled(
         self, contract: SignedContract, listener: Listener, addresses: Mapping[str, str]
     ) -> Release:
-        peers = [Node(party, addresses[party]) for party in contract.parties]
-        agreement = Agreement(contract.hash, contract.deal.terms.version)
-        async with listener.connect(peers, agreement) as channels:
+        async with self.connected(contract, listener, addresses) as channels:
             release: Release = await run_script(assemble(contract.contract), channels)
             return release
 

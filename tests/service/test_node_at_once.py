@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from masquerade.net.channel import Agreement, Channel, Node
+from masquerade.net.channel import Channel
 from masquerade.service.answering import Refusal
 from masquerade.service.control import Published, Ready
 from masquerade.service.node import approvals
@@ -93,15 +93,10 @@ def test_peers_hear_that_a_session_was_stopped_however_often_it_is(
         async with world(folder) as here:
             coordinator, sessions = here.coordinator, here.nodes["bank"].node.sessions
             contract = await coordinator.signed()
-            async with coordinator.listening() as listener:
-                addresses = await coordinator.prepare_all(contract)
-                await coordinator.start_all(contract, listener, addresses)
-                peers = [Node(party, addresses[party]) for party in contract.parties]
-                agreement = Agreement(contract.hash, contract.deal.terms.version)
-                async with listener.connect(peers, agreement) as channels:
-                    session: Session = sessions._find(contract.hash.hex())
-                    await _stopped_twice_while_it_says_goodbye(session, monkeypatch)
-                    failed = await channels["bank"].failure()
+            async with coordinator.together(contract) as channels:
+                session: Session = sessions._find(contract.hash.hex())
+                await _stopped_twice_while_it_says_goodbye(session, monkeypatch)
+                failed = await channels["bank"].failure()
         assert str(failed) == "party bank: was stopped"
 
     run(part())

@@ -15,7 +15,7 @@ import pytest
 
 import masquerade as mq
 from masquerade.errors import Conflict, NotFound, ParameterError, PeerError
-from masquerade.net.channel import Agreement, Channel, Node
+from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
 from masquerade.service.answering import Refusal
 from masquerade.service.audit_verify import verify
@@ -47,16 +47,11 @@ def whole(folder: Folder, name: str) -> None:
 @asynccontextmanager
 async def held(coordinator: Coordinator, contract: SignedContract) -> AsyncIterator[dict[str, Channel]]:
     """A session in which every party has handed in, and waits for an assembler that says nothing."""
-    async with coordinator.listening() as listener:
-        addresses = await coordinator.prepare_all(contract)
-        await coordinator.start_all(contract, listener, addresses)
-        peers = [Node(party, addresses[party]) for party in contract.parties]
-        agreement = Agreement(contract.hash, contract.deal.terms.version)
-        async with listener.connect(peers, agreement) as channels:
-            for party in contract.parties:
-                while (await coordinator.progress(party, contract)).stage != "handing in":
-                    await asyncio.sleep(0.02)
-            yield channels
+    async with coordinator.together(contract) as channels:
+        for party in contract.parties:
+            while (await coordinator.progress(party, contract)).stage != "handing in":
+                await asyncio.sleep(0.02)
+        yield channels
 
 
 def test_a_whole_release(folder: Folder) -> None:
