@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from masquerade.service.coordinator import files
+from masquerade.service.coordinator import release_files
 from masquerade.service.coordinator.attempt import Attempt
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.files import Files
+from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.store.queue import Queue
 from masquerade.service.store.releases import Releases
@@ -26,8 +26,8 @@ POINTS: dict[str, tuple[Any, str, bool]] = {  # what is called, and whether the 
     "prepared": (Attempt, "_ready", True),
     "started": (Attempt, "_release", False),
     "handed in": (Attempt, "_assembling", True),
-    "half written": (files, "render_report", False),
-    "written": (Files, "write", True),
+    "half written": (release_files, "render_report", False),
+    "written": (ReleaseFiles, "write", True),
     "published": (Releases, "publish", True),
     "held": (Releases, "hold", True),
 }

@@ -17,7 +17,7 @@ from masquerade.service.audit import AuditLog
 from masquerade.service.audit_control import ControlNotes, NotNoted
 from masquerade.service.control import Health, Parties, Progress, Published
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.party_server import party_app
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.mutual_tls import serve
@@ -102,7 +102,7 @@ def test_the_party_server_enters_what_it_hears_and_tells(tmp_path: Path) -> None
     theirs = tmp_path / "bank.jsonl"
 
     async def course(made: Coordinator, audit: AuditLog, noted: AuditLog) -> None:
-        app = party_app(own, made.directory, made.wake, ControlNotes(audit))
+        app = party_app(own, made.directory, made.wakeup, ControlNotes(audit))
         async with (
             serve(app, "127.0.0.1:0", own.identity, own.trust) as address,
             PeerHttp("coordinator", address, *bank, notes=ControlNotes(noted)) as line,
@@ -137,7 +137,7 @@ def test_what_cannot_be_entered_is_not_said_and_is_no_fault_of_the_party(tmp_pat
     own = Settings.load(tmp_path / "coordinator.toml")
 
     async def course(made: Coordinator, audit: AuditLog) -> None:
-        async with Links(own, made.directory, ControlNotes(audit)) as links:
+        async with PartyLinks(own, made.directory, ControlNotes(audit)) as links:
             with pytest.raises(NotNoted, match="the audit log is closed"):
                 await links.datasets("bank")
 

@@ -24,8 +24,8 @@ from masquerade.service.coordinator.attempt import Assembled, Attempt
 from masquerade.service.coordinator.background import Background
 from masquerade.service.coordinator.bargaining import drawn_up
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.links import Links
-from masquerade.service.coordinator.patience import Patience
+from masquerade.service.coordinator.party_backoff import PartyBackoff
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.prices import contract_of
 from masquerade.service.coordinator.runs import Runs
 from masquerade.service.store import NewRelease, Role, Session, Status
@@ -87,9 +87,9 @@ def publish(coordinator: Coordinator, session: Session) -> None:
 
 def at_work(coordinator: Coordinator) -> Background:
     """The background, without loops of its own: a test looks when it likes."""
-    background, links = Background(coordinator), Links(coordinator.settings, coordinator.directory)
-    background._patience = Patience(coordinator.settings, links, coordinator.wake)
-    background._runs = Runs(coordinator, links, None, background._patience)  # type: ignore[arg-type]
+    background, links = Background(coordinator), PartyLinks(coordinator.settings, coordinator.directory)
+    background._backoff = PartyBackoff(coordinator.settings, links, coordinator.wakeup)
+    background._runs = Runs(coordinator, links, None, background._backoff)  # type: ignore[arg-type]
     return background
 
 
@@ -122,7 +122,7 @@ def test_an_attempt_that_is_cancelled_knows_that_its_session_was_moved(
     monkeypatch.setattr(attempts, "run_script", all_hand_in)
 
     async def part(audit: AuditLog) -> Attempt:
-        made = Attempt(coordinator, Links(coordinator.settings, coordinator.directory), audit, session)
+        made = Attempt(coordinator, PartyLinks(coordinator.settings, coordinator.directory), audit, session)
         addresses = dict.fromkeys(session.providers, "127.0.0.1:1")
         working = asyncio.create_task(made._release(Hall(), addresses))  # type: ignore[arg-type]
         await gate.reached()
@@ -274,11 +274,11 @@ def test_nothing_goes_on_when_the_background_has_ended(
     async def part() -> set[str]:
         asked = asyncio.Event()
 
-        async def frozen(_links: Links, _party: str, *_more: Any) -> None:
+        async def frozen(_links: PartyLinks, _party: str, *_more: Any) -> None:
             asked.set()
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(Links, "health", frozen)
+        monkeypatch.setattr(PartyLinks, "health", frozen)
         async with coordinator.running():
             await asked.wait()
         return {str(task.get_coro()) for task in asyncio.all_tasks() if task is not asyncio.current_task()}
@@ -295,18 +295,18 @@ def test_what_a_party_tells_while_it_is_asked_is_newer_than_its_answer(
     directory = coordinator.directory
     newer = of(NEW_BANK, replaced=(str(BANK.snapshot),))
 
-    async def there(_links: Links, _party: str, *_more: Any) -> None:
+    async def there(_links: PartyLinks, _party: str, *_more: Any) -> None:
         pass
 
-    async def answers(_links: Links, party: str) -> Published:
+    async def answers(_links: PartyLinks, party: str) -> Published:
         answer = of(BANK if party == "bank" else CLINIC)
         if party == "bank":
             await asyncio.to_thread(directory.take_in, newer, party)
         return answer
 
-    monkeypatch.setattr(Links, "health", there)
-    monkeypatch.setattr(Links, "datasets", answers)
-    asyncio.run(Background(coordinator)._refresh(Links(coordinator.settings, directory)))
+    monkeypatch.setattr(PartyLinks, "health", there)
+    monkeypatch.setattr(PartyLinks, "datasets", answers)
+    asyncio.run(Background(coordinator)._refresh(PartyLinks(coordinator.settings, directory)))
     assert directory.published("bank") == newer
     assert directory.published("clinic") == of(CLINIC)
 

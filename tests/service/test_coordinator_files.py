@@ -10,12 +10,12 @@ from masquerade.errors import NotFound, ParameterError
 from masquerade.net.identity import Identity
 from masquerade.service.audit import AuditLog
 from masquerade.service.coordinator.audit_tail import audit_tail
-from masquerade.service.coordinator.files import Files
+from masquerade.service.coordinator.release_files import ReleaseFiles
 
 
 def test_files_stay_in_their_folder(tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("x")
-    files = Files(tmp_path / "releases")
+    files = ReleaseFiles(tmp_path / "releases")
     files.folder.mkdir()
     for path in ("../secret.csv", "/etc/passwd", "none/release.csv", "."):
         with pytest.raises(NotFound):

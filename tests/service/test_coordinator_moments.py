@@ -15,8 +15,8 @@ import pytest
 from masquerade.errors import Conflict, NotFound
 from masquerade.service.coordinator import runs
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.files import Files
-from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.party_links import PartyLinks
+from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.store import Session, Status
 from service_house import PATIENCE, House, wait_until
 
@@ -81,9 +81,9 @@ def frozen_at_the_start(
     house: House, party: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[threading.Event]:
     """A party that freezes as soon as it was told to start; it thaws in the end."""
-    real, frozen, node = Links.start, threading.Event(), house.nodes[party].process.pid
+    real, frozen, node = PartyLinks.start, threading.Event(), house.nodes[party].process.pid
 
-    async def start(self: Links, told: str, *rest: Any) -> Any:
+    async def start(self: PartyLinks, told: str, *rest: Any) -> Any:
         answer = await real(self, told, *rest)
         if told == party and not frozen.is_set():
             os.kill(node, signal.SIGSTOP)
@@ -91,7 +91,7 @@ def frozen_at_the_start(
         return answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(Links, "start", start)
+        patch.setattr(PartyLinks, "start", start)
         try:
             yield frozen
         finally:
@@ -130,7 +130,7 @@ def test_cancelled_while_the_parties_work_and_while_it_waits_for_them(
             wait_until(lambda: coordinator.health()["queue"] == 2, "both wait")
         finally:
             del coordinator.directory.slots
-        coordinator.wake.ring()
+        coordinator.wakeup.ring()
         assert frozen.wait(PATIENCE)
         now = [coordinator.session(ana, each.id).status for each in asked]
         assert sorted(now) == [Status.QUEUED, Status.RUNNING]  # the clinic takes one at a time
@@ -151,8 +151,8 @@ def test_cancelled_while_the_table_is_assembled(
             real: Callable[..., Any] = runs.classification_error
             patch.setattr(runs, "classification_error", lambda *given: (gate.hold(), real(*given))[1])
         else:
-            write = Files.write
-            patch.setattr(Files, "write", lambda *given: (write(*given), gate.hold())[0])
+            write = ReleaseFiles.write
+            patch.setattr(ReleaseFiles, "write", lambda *given: (write(*given), gate.hold())[0])
         asked = coordinator.ask(ana, with_clinic(house))
         assert gate.entered.wait(PATIENCE)
         assert coordinator.session(ana, asked.id).status is Status.ASSEMBLING
@@ -205,7 +205,7 @@ def test_what_changes_after_the_signatures_is_refused_by_name_and_leaves_the_cac
         wait_until(lambda: _published(coordinator, "shop")[1] == ("marketing",), "the shop's policy is told")
     finally:
         del coordinator.directory.slots
-    coordinator.wake.ring()
+    coordinator.wakeup.ring()
     done = house.finished(coordinator, asked.id)
     assert (done.status, done.attempts) == (Status.REFUSED, 1)
     bank, shop = coordinator.reasons(done)

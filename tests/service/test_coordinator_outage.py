@@ -29,8 +29,8 @@ from masquerade.errors import ParameterError
 from masquerade.service.coordinator import bargaining, metrics
 from masquerade.service.coordinator.attempt import Attempt
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.files import Files
-from masquerade.service.coordinator.watching import Watch
+from masquerade.service.coordinator.progress_watch import ProgressWatch
+from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.store import COMPUTING, Session, Status, database
 from masquerade.service.store.releases import Releases
 from service_house import LAUNCH, PATIENCE, House, Ports, wait_until
@@ -234,8 +234,8 @@ def test_a_last_attempt_that_could_not_be_stored_fails_for_that_cause_and_leaves
     ana = house.user("ana")
     with house.coordinator() as coordinator, Gate() as written:
         house.known(coordinator, ana)
-        real = Files.write
-        monkeypatch.setattr(Files, "write", lambda *given: (real(*given), written.hold())[0])
+        real = ReleaseFiles.write
+        monkeypatch.setattr(ReleaseFiles, "write", lambda *given: (real(*given), written.hold())[0])
         asked = coordinator.ask(ana, wish(house, attempts=1))
         assert written.entered.wait(PATIENCE)
         assert (coordinator.settings.releases / asked.id).is_dir()
@@ -261,13 +261,13 @@ def test_an_outage_that_is_over_before_the_parties_are_done_costs_nothing(
         house.known(coordinator, ana)
         looks: list[int] = []
 
-        async def look(self: Watch, *given: Any) -> Any:
+        async def look(self: ProgressWatch, *given: Any) -> Any:
             answer = await real(self, *given)
             looks.append(coordinator.in_trouble)
             return answer
 
-        real = Watch.look
-        monkeypatch.setattr(Watch, "look", look)
+        real = ProgressWatch.look
+        monkeypatch.setattr(ProgressWatch, "look", look)
         monkeypatch.setattr(Attempt, "_assembling", on_loop(Attempt._assembling, handing_in, before=True))
         asked = coordinator.ask(ana, wish(house))
         assert handing_in.entered.wait(PATIENCE)
@@ -315,8 +315,8 @@ def test_a_database_that_can_only_be_read_is_told_and_waited_for(
     ana = house.user("ana")
     with house.coordinator() as coordinator, Gate() as written:
         house.known(coordinator, ana)
-        real = Files.write
-        monkeypatch.setattr(Files, "write", lambda *given: (real(*given), written.hold())[0])
+        real = ReleaseFiles.write
+        monkeypatch.setattr(ReleaseFiles, "write", lambda *given: (real(*given), written.hold())[0])
         asked = coordinator.ask(ana, wish(house))
         assert written.entered.wait(PATIENCE)
         before = interrupted()
@@ -410,8 +410,8 @@ def test_a_coordinator_that_was_replaced_stops_with_that_cause(house: House, ser
 
     # Nobody is faster than a coordinator that looks all the time: this one looks only when the other is there.
     with Coordinator(house.settings()) as first, Coordinator(house.settings()) as second:
-        real = first.sole.check
-        first.sole.check = lambda: real() if second_holds(second) else None  # type: ignore[method-assign]
+        real = first.single_instance.check
+        first.single_instance.check = lambda: real() if second_holds(second) else None  # type: ignore[method-assign]
         with pytest.raises(ParameterError) as caught:
             asyncio.run(replaced(first, second))
         second.store.lock.release()

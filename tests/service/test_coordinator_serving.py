@@ -14,7 +14,7 @@ from masquerade.errors import ParameterError
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_server import party_app
 from masquerade.service.coordinator.serving import serving
-from masquerade.service.coordinator.wake import Wake
+from masquerade.service.coordinator.wakeup import Wakeup
 from service.coordinators import HEAD, PARTIES, read_settings
 
 
@@ -40,7 +40,7 @@ def test_an_address_that_is_taken_is_named_with_its_key(trial: Path, tmp_path: P
 def test_what_the_party_server_has_not_is_told_as_a_problem(trial: Path, tmp_path: Path) -> None:
     found = read_settings(trial, PARTIES, head=f'{HEAD}state = "{tmp_path / "state"}"\n')
     with Coordinator(found) as made:
-        app = party_app(found, made.directory, made.wake)
+        app = party_app(found, made.directory, made.wakeup)
         asked = httpx.ASGITransport(app)
 
         async def answers() -> list[httpx.Response]:
@@ -60,11 +60,11 @@ def test_whoever_is_cancelled_when_the_bell_rings_ends() -> None:
     """Otherwise a coordinator that is told to end while a party publishes would run on for ever."""
 
     async def both_at_once() -> bool:
-        wake = Wake()
-        wake.attach()
-        waiting = asyncio.create_task(wake.wait(60))
+        wakeup = Wakeup()
+        wakeup.attach()
+        waiting = asyncio.create_task(wakeup.wait(60))
         await asyncio.sleep(0)
-        wake.ring()
+        wakeup.ring()
         asyncio.get_running_loop().call_soon(waiting.cancel)  # after the bell, before whoever waits goes on
         await asyncio.wait({waiting})
         return waiting.cancelled()

@@ -35,7 +35,7 @@ def test_parties_hear_of_each_other_and_others_of_nobody(tmp_path: Path) -> None
             return told
 
     async def course(made: Coordinator) -> None:
-        app = party_app(own, made.directory, made.wake)
+        app = party_app(own, made.directory, made.wakeup)
         async with serve(app, "127.0.0.1:0", own.identity, own.trust) as address:
             for name in ("bank", "clinic"):
                 assert (await asked(name, address)).fingerprints == {

@@ -15,7 +15,7 @@ from masquerade.service.api.problems import told
 from masquerade.service.api.request_body import RequestBody, RequestChange
 from masquerade.service.api.shapes import Answer, Body, Limit, Moment, page
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.standing import Standing
+from masquerade.service.coordinator.session_summary import SessionSummary
 from masquerade.service.store import Offer, Session, Status, User
 
 router = APIRouter(tags=["sessions"])
@@ -143,8 +143,8 @@ def sessions(
     """The sessions that concern you, the newest first."""
     found = coordinator.sessions(user, status=status, limit=limit + 1, after=after, everyone=everyone)
     items, more = page(found, limit)
-    standing = coordinator.standings(user, items)
-    told = [_told(each, standing[each.id]) for each in items]
+    summary = coordinator.session_summaries(user, items)
+    told = [_told(each, summary[each.id]) for each in items]
     return Sessions(items=told, next=items[-1].id if more else None)
 
 
@@ -190,10 +190,10 @@ def decide(id: SessionId, body: Decision, user: Someone, coordinator: Service) -
 
 
 def _answer(coordinator: Coordinator, user: User, session: Session) -> SessionAnswer:
-    return _told(session, coordinator.standings(user, [session])[session.id])
+    return _told(session, coordinator.session_summaries(user, [session])[session.id])
 
 
-def _told(session: Session, standing: Standing) -> SessionAnswer:
+def _told(session: Session, summary: SessionSummary) -> SessionAnswer:
     return SessionAnswer(
         id=session.id,
         client=session.client,
@@ -202,11 +202,11 @@ def _told(session: Session, standing: Standing) -> SessionAnswer:
         purpose=session.purpose,
         status=session.status,
         cause=session.cause,
-        reasons=list(standing.reasons),
+        reasons=list(summary.reasons),
         attempts=session.attempts,
         attempt_limit=session.attempt_limit,
         request=_with_numbers(session.request),
-        agreed=list(standing.agreed),
+        agreed=list(summary.agreed),
         terms_hash=session.terms_hash,
         contract_hash=session.contract_hash,
         created=session.created,
@@ -215,12 +215,12 @@ def _told(session: Session, standing: Standing) -> SessionAnswer:
         started=session.started,
         finished=session.finished,
         expires=session.expires,
-        rows=standing.rows,
-        cached=standing.cached,
-        failed_by=standing.failed_by,
-        approvals=list(standing.approvals),
-        missed=Missed(**{key: standing.missed.get(key) for key in Missed.model_fields})
-        if standing.missed is not None
+        rows=summary.rows,
+        cached=summary.cached,
+        failed_by=summary.failed_by,
+        approvals=list(summary.approvals),
+        missed=Missed(**{key: summary.missed.get(key) for key in Missed.model_fields})
+        if summary.missed is not None
         else None,
     )
 

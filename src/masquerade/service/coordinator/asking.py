@@ -16,7 +16,7 @@ from masquerade.service.coordinator.discovery import find
 from masquerade.service.coordinator.found import Found
 from masquerade.service.coordinator.moments import iso
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.coordinator.wake import Wake
+from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.horizontal import against
 from masquerade.service.negotiation import THE_REQUEST
 from masquerade.service.request import Request, read_request
@@ -39,8 +39,8 @@ class Preview:
 class Asking:
     """Requests, held against what the parties have published."""
 
-    def __init__(self, settings: Settings, store: Store, directory: Directory, wake: Wake) -> None:
-        self._settings, self._store, self._directory, self._wake = settings, store, directory, wake
+    def __init__(self, settings: Settings, store: Store, directory: Directory, wakeup: Wakeup) -> None:
+        self._settings, self._store, self._directory, self._wakeup = settings, store, directory, wakeup
 
     def preview(self, user: User, content: Any) -> Preview:
         """What a request would come to. Nothing is stored, and nobody is asked."""
@@ -72,7 +72,7 @@ class Asking:
         metrics.requests.inc()
         metrics.moved(session)
         log.info("requested", session=session.id, user=user.name, parties=list(found.parties))
-        self._wake.ring()
+        self._wakeup.ring()
         return session
 
     # --- what is looked at, also when a request changes ---

@@ -32,10 +32,10 @@ from masquerade.service.coordinator.bargaining import drawn_up
 from masquerade.service.coordinator.blame import first_cause
 from masquerade.service.coordinator.column_order import as_asked
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.prices import contract_of
+from masquerade.service.coordinator.progress_watch import ProgressWatch
 from masquerade.service.coordinator.signatures import Unsigned, signed_by_all
-from masquerade.service.coordinator.watching import Watch
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract
 from masquerade.service.store import Session, Status
@@ -68,7 +68,9 @@ class Assembled:
 class Attempt:
     """One attempt of one session, which is running."""
 
-    def __init__(self, coordinator: Coordinator, links: Links, audit: AuditLog, session: Session) -> None:
+    def __init__(
+        self, coordinator: Coordinator, links: PartyLinks, audit: AuditLog, session: Session
+    ) -> None:
         self._coordinator, self._links, self._audit = coordinator, links, audit
         self._settings, self._store = coordinator.settings, coordinator.store
         self.session = session
@@ -123,7 +125,7 @@ class Attempt:
         port = listener.address.rpartition(":")[2]
         addresses[self._settings.name] = f"{self._settings.session_host}:{port}"
         await asyncio.gather(*(self._links.start(party, name, Start(addresses)) for party in parties))
-        watch = Watch(self._links, self._store, self.session.id, name, parties)
+        watch = ProgressWatch(self._links, self._store, self.session.id, name, parties)
         looking = asyncio.create_task(watch.until_one_fails(show))
         working = asyncio.create_task(self._release(listener, addresses))
         release: Release | None = None

@@ -21,11 +21,11 @@ from masquerade.service.coordinator import housekeeping, metrics
 from masquerade.service.coordinator.bargaining import Bargaining
 from masquerade.service.coordinator.cache import serve_from_cache
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.party_backoff import PartyBackoff
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.party_server import party_app
-from masquerade.service.coordinator.patience import Patience
 from masquerade.service.coordinator.runs import Runs
-from masquerade.service.coordinator.sole import Replaced
+from masquerade.service.coordinator.single_instance import Replaced
 from masquerade.service.mutual_tls import serve
 from masquerade.service.store import COMPUTING, WAITING, Session, Status, is_outage
 
@@ -44,7 +44,11 @@ class Background:
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
-        self._settings, self._store, self._wake = coordinator.settings, coordinator.store, coordinator.wake
+        self._settings, self._store, self._wakeup = (
+            coordinator.settings,
+            coordinator.store,
+            coordinator.wakeup,
+        )
         self._bargaining: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._pulling: set[asyncio.Task[None]] = set()
@@ -58,7 +62,7 @@ class Background:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """As long as the block runs, and alone; Replaced ends the block when another coordinator took our place."""
-        with self._coordinator.sole.held():
+        with self._coordinator.single_instance.held():
             try:
                 async with asyncio.TaskGroup() as group, self._working(group):
                     yield
@@ -70,20 +74,22 @@ class Background:
         own, coordinator = self._settings, self._coordinator
         audit = AuditLog(own.audit, own.identity)
         notes = ControlNotes(audit)
-        links = Links(own, coordinator.directory, notes)
-        self._wake.attach()
+        links = PartyLinks(own, coordinator.directory, notes)
+        self._wakeup.attach()
         try:
             await asyncio.to_thread(coordinator.directory.register)
             await asyncio.to_thread(housekeeping.after_restart, coordinator)
-            app = party_app(own, coordinator.directory, self._wake, notes)
+            app = party_app(own, coordinator.directory, self._wakeup, notes)
             async with links, self._served(app) as address:
                 coordinator.party_address = address
                 self._bargains = Bargaining(coordinator, links, audit)
-                self._patience = Patience(own, links, self._wake)
-                self._runs = Runs(coordinator, links, audit, self._patience)
+                self._backoff = PartyBackoff(own, links, self._wakeup)
+                self._runs = Runs(coordinator, links, audit, self._backoff)
                 # In the group: what ends a loop ends the block.
                 loops = [
-                    group.create_task(self._again_and_again(self._look, lambda: self._wake.wait(LOOK_EVERY))),
+                    group.create_task(
+                        self._again_and_again(self._look, lambda: self._wakeup.wait(LOOK_EVERY))
+                    ),
                     group.create_task(
                         self._again_and_again(
                             lambda: self._refresh(links), lambda: asyncio.sleep(own.refresh_every)
@@ -100,11 +106,11 @@ class Background:
                     for task in tasks:
                         _cancel(task)
                     await asyncio.gather(*tasks, return_exceptions=True)
-                    await self._patience.close()
+                    await self._backoff.close()
                     await self._end_pulling()
                     self._runs.close()
         finally:
-            self._wake.detach()
+            self._wakeup.detach()
             audit.close()
 
     @asynccontextmanager
@@ -148,7 +154,7 @@ class Background:
 
     async def _require_database(self) -> None:
         """Go on only where we work alone, and where what we find out can be stored."""
-        await asyncio.to_thread(self._coordinator.sole.check)
+        await asyncio.to_thread(self._coordinator.single_instance.check)
         if self._coordinator.in_trouble:
             await asyncio.to_thread(self._store.probe)
             self._coordinator.in_trouble = False
@@ -221,13 +227,13 @@ class Background:
         """How many more sessions each party can take; none while it is left alone."""
         busy = self._store.queue.busy()
         return {
-            party: 0 if self._patience.leaves_alone(party) else slots - busy.get(party, 0)
+            party: 0 if self._backoff.leaves_alone(party) else slots - busy.get(party, 0)
             for party, slots in self._coordinator.directory.slots().items()
         }
 
     def _task(self, session: Session, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(self._guarded(session, work))
-        task.add_done_callback(lambda _task: self._wake.ring())
+        task.add_done_callback(lambda _task: self._wakeup.ring())
         return task
 
     async def _guarded(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
@@ -255,13 +261,13 @@ class Background:
         """Nothing could be stored: wait, longer each time; whoever looks then takes the session up again."""
         if is_outage(error):
             self._database_is_away(error)
-            self._wake.ring()
+            self._wakeup.ring()
         log.warning("interrupted", session=session.id, problem=type(error).__name__)
         pause = LOOK_EVERY * 2 ** self._stumbled[session.id]
         self._stumbled[session.id] += 1
         await asyncio.sleep(min(pause, _LONGEST_STUMBLE))
 
-    async def _refresh(self, links: Links) -> None:
+    async def _refresh(self, links: PartyLinks) -> None:
         """Pull what every party publishes; it also tells who is there."""
         directory = self._coordinator.directory
 
@@ -284,7 +290,7 @@ class Background:
             self._pulling.add(task)
             task.add_done_callback(self._pulling.discard)
         await asyncio.wait(set(self._pulling))
-        self._wake.ring()
+        self._wakeup.ring()
 
     async def _end_pulling(self) -> None:
         """Calls that are about to be answered are; others end here, before their lines do."""

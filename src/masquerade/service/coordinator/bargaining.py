@@ -21,7 +21,7 @@ from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.cache import serve_from_cache
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.discovery import find
-from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.signatures import Unsigned, signed_by_all
 from masquerade.service.horizontal import against
 from masquerade.service.negotiation import THE_REQUEST, CounterOffer, Refused, negotiate
@@ -40,7 +40,7 @@ _SLOWEST_POLL = 30.0
 class Bargaining:
     """Negotiates one session at a time; several may run at once."""
 
-    def __init__(self, coordinator: Coordinator, links: Links, audit: AuditLog) -> None:
+    def __init__(self, coordinator: Coordinator, links: PartyLinks, audit: AuditLog) -> None:
         self._coordinator, self._links, self._audit = coordinator, links, audit
         self._settings, self._store = coordinator.settings, coordinator.store
 
@@ -201,7 +201,7 @@ class Bargaining:
         """From the cache, if a release for the same terms may be served to this user; otherwise to the queue."""
         if not await asyncio.to_thread(serve_from_cache, self._coordinator, session):
             await self._move(session, Status.QUEUED)
-        self._coordinator.wake.ring()
+        self._coordinator.wakeup.ring()
 
     async def _refuse(self, session: Session, lines: Iterable[str]) -> None:
         reasons = list(lines)

@@ -24,12 +24,12 @@ from masquerade.service.coordinator.audit_tail import audit_tail
 from masquerade.service.coordinator.decisions import Decisions
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.directory import Provided as Provided  # what `providers` answers
-from masquerade.service.coordinator.files import Files
 from masquerade.service.coordinator.health import health
+from masquerade.service.coordinator.release_files import ReleaseFiles
+from masquerade.service.coordinator.session_summary import SessionSummary, reasons_of, session_summaries
 from masquerade.service.coordinator.settings import Settings, open_store
-from masquerade.service.coordinator.sole import Sole
-from masquerade.service.coordinator.standing import Standing, reasons_of, standings
-from masquerade.service.coordinator.wake import Wake
+from masquerade.service.coordinator.single_instance import SingleInstance
+from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.store import (
     Clock,
     Event,
@@ -59,11 +59,11 @@ class Coordinator:
         self._entering = threading.Lock()
         self.accounts = Accounts(self.store, witness=Witness(log, self._enter))
         self.directory = Directory(settings, self.store)
-        self.files = Files(settings.releases)
-        self.wake = Wake()
-        self._asking = Asking(settings, self.store, self.directory, self.wake)
-        self._decisions = Decisions(self.store, self._asking, self.wake)
-        self.sole = Sole(settings, self.store)
+        self.files = ReleaseFiles(settings.releases)
+        self.wakeup = Wakeup()
+        self._asking = Asking(settings, self.store, self.directory, self.wakeup)
+        self._decisions = Decisions(self.store, self._asking, self.wakeup)
+        self.single_instance = SingleInstance(settings, self.store)
         self.party_address: str | None = None  # where nodes push, once it is served
         self.in_trouble = False  # whether the background work waits for the database
 
@@ -149,9 +149,9 @@ class Coordinator:
             return ()
         return reasons_of(session, self.store.events.last(session.id, "status"))
 
-    def standings(self, user: User, sessions: Iterable[Session]) -> dict[str, Standing]:
+    def session_summaries(self, user: User, sessions: Iterable[Session]) -> dict[str, SessionSummary]:
         """What there is to tell of sessions that a user may see, by their identifiers; cheap for many."""
-        return standings(self.store, user.name, sessions)
+        return session_summaries(self.store, user.name, sessions)
 
     def offers(self, user: User, session_id: str) -> list[Offer]:
         """The parties' answers, round by round."""

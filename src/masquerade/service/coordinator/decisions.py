@@ -16,7 +16,7 @@ from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.asking import Asking
 from masquerade.service.coordinator.prices import prices
 from masquerade.service.coordinator.quality import good_enough
-from masquerade.service.coordinator.wake import Wake
+from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.negotiation import THE_REQUEST
 from masquerade.service.request import read_request
 from masquerade.service.store import Role, Session, Status, Store, User
@@ -29,8 +29,8 @@ _TRIES = 5  # a move is made on a session as it was read; somebody may be faster
 class Decisions:
     """The decisions of clients; an admin may cancel as well."""
 
-    def __init__(self, store: Store, asking: Asking, wake: Wake) -> None:
-        self._store, self._asking, self._wake = store, asking, wake
+    def __init__(self, store: Store, asking: Asking, wakeup: Wakeup) -> None:
+        self._store, self._asking, self._wakeup = store, asking, wakeup
 
     def cancel(self, user: User, session: Session) -> Session:
         """End a session, whatever it is doing."""
@@ -115,7 +115,7 @@ class Decisions:
     def _decided(self, session: Session) -> Session:
         metrics.moved(session)
         log.info("decided", session=session.id, status=session.status.value, cause=session.cause)
-        self._wake.ring()
+        self._wakeup.ring()
         return session
 
 

@@ -1,7 +1,7 @@
 """Which parties can contribute what was asked for, by the schemas that they published. No I/O here.
 
 In a vertical session a party takes part when it contributes an attribute; in a horizontal one when it has all of them
-(together.py). What a user may not ask for looks as if it were not there.
+(horizontal_discovery.py). What a user may not ask for looks as if it were not there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator.found import Found, Offered, holders_of, nowhere
-from masquerade.service.coordinator.together import find_together
+from masquerade.service.coordinator.horizontal_discovery import find_horizontal
 from masquerade.service.request import Request
 
 
@@ -27,12 +27,12 @@ def open_to(published: Published, user: str) -> tuple[PublishedDataset, ...]:
 def find(request: Request, offered: Offered) -> Found:
     """Match a request with the datasets that its user may ask for, by party."""
     if request.is_horizontal:
-        return find_together(request, offered)
+        return find_horizontal(request, offered)
     holders = {name: holders_of(name, offered) for name in request.released}
     problems: list[str] = []
     wanted: dict[str, list[str]] = {}  # by party: what it contributes
     # Several who have all of it may hold different people.
-    alike = not find_together(request, offered).problems
+    alike = not find_horizontal(request, offered).problems
     for name in request.attributes:
         chosen = _chosen(name, holders[name], request, problems, alike=alike)
         if chosen is not None:

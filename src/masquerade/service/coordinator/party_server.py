@@ -26,7 +26,7 @@ from masquerade.service.control import Health, Parties, Published, read_said
 from masquerade.service.control_answers import no_route, problem, said
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.coordinator.wake import Wake
+from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.mutual_tls import MOST_BYTES, caller
 from masquerade.service.store import is_outage
 
@@ -37,7 +37,7 @@ Answer = Callable[[str, bytes], Awaitable[Response]]  # to a party, with its mes
 
 
 def party_app(
-    settings: Settings, directory: Directory, wake: Wake, notes: ControlNotes | None = None
+    settings: Settings, directory: Directory, wakeup: Wakeup, notes: ControlNotes | None = None
 ) -> Starlette:
     """The application behind the party server."""
 
@@ -78,7 +78,7 @@ def party_app(
                 503, "not stored", ("the coordinator's database does not answer; publish again later",)
             )
         log.info("published", party=sender, datasets=len(published.datasets))
-        wake.ring()
+        wakeup.ring()
         return Response(status_code=204)
 
     async def parties(_sender: str, _body: bytes) -> Response:

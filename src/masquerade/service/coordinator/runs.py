@@ -18,11 +18,11 @@ from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.attempt import Assembled, Attempt, Busy
 from masquerade.service.coordinator.bargaining import cause_of, drawn_up
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.coordinator.files import Written
-from masquerade.service.coordinator.links import Links
-from masquerade.service.coordinator.patience import Patience
+from masquerade.service.coordinator.party_backoff import PartyBackoff
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.prices import prices
 from masquerade.service.coordinator.quality import classification_error, good_enough
+from masquerade.service.coordinator.release_files import Written
 from masquerade.service.store import NewRelease, Session, Status, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -33,8 +33,10 @@ _WAYS = ("argmax", "joint_histogram")  # how the parties compared and counted, w
 class Runs:
     """Runs sessions; several at once."""
 
-    def __init__(self, coordinator: Coordinator, links: Links, audit: AuditLog, patience: Patience) -> None:
-        self._coordinator, self._links, self._audit, self._patience = coordinator, links, audit, patience
+    def __init__(
+        self, coordinator: Coordinator, links: PartyLinks, audit: AuditLog, backoff: PartyBackoff
+    ) -> None:
+        self._coordinator, self._links, self._audit, self._backoff = coordinator, links, audit, backoff
         self._settings, self._store = coordinator.settings, coordinator.store
         self._computing = ThreadPoolExecutor(
             2, "assembling"
@@ -147,7 +149,7 @@ class Runs:
         """Wait for a place: the attempt does not count, and the contract, which was shown, is not used again."""
         session = attempt.session
         again = drawn_up(self._coordinator, attempt.contract.deal, max(session.attempts, 1))
-        self._patience.busy(busy.party)
+        self._backoff.busy(busy.party)
         moved = await asyncio.to_thread(
             self._store.sessions.put_back, session, str(busy), again.hash.hex(), msgspec.to_builtins(again)
         )
@@ -157,7 +159,7 @@ class Runs:
     async def _retry(self, session: Session, error: PeerError) -> None:
         told = {"party": error.peer, "text": str(error)}
         await asyncio.to_thread(self._store.events.append, session.id, "problem", told)
-        self._patience.failed(session.providers, error.peer, session.attempts)
+        self._backoff.failed(session.providers, error.peer, session.attempts)
         moved = await asyncio.to_thread(
             self._store.sessions.retry, session, cause_of(error.problems), {"failed_by": error.peer}
         )

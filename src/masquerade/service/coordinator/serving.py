@@ -20,7 +20,9 @@ from masquerade.service.listening import Server, listening_at
 @asynccontextmanager
 async def serving(coordinator: Coordinator, app: Any) -> AsyncIterator[str]:
     """Serve an ASGI application to people, and do the background work; the address with its real port."""
-    with coordinator.sole.held():  # first: whoever is the second here should hear why, and touch nothing
+    with (
+        coordinator.single_instance.held()
+    ):  # first: whoever is the second here should hear why, and touch nothing
         settings = coordinator.settings
         listening = listening_at(settings.address, key=f"{settings.path}: address")
         try:

@@ -11,7 +11,7 @@ from masquerade.errors import PeerRefused
 from masquerade.net.trust import TrustStore
 from masquerade.service.answering import Refusal
 from masquerade.service.control import Pending, Signature
-from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.signing import SignedContract, verify_signatures
 
 
@@ -24,7 +24,7 @@ class Unsigned:
 
 
 async def signed_by_all(
-    links: Links, trust: TrustStore, session: str, contract: SignedContract, now: datetime
+    links: PartyLinks, trust: TrustStore, session: str, contract: SignedContract, now: datetime
 ) -> SignedContract | Unsigned:
     """The contract with everybody's signature; PeerError when a party cannot be asked or signs something else."""
     answers = await asyncio.gather(*(links.sign(party, session, contract) for party in contract.parties))

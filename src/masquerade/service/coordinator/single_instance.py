@@ -15,7 +15,7 @@ class Replaced(ParameterError):
     """Another coordinator works on our database now: this one has to end."""
 
 
-class Sole:
+class SingleInstance:
     """Held while a coordinator works. Commands that look at the store or keep accounts do not need it."""
 
     def __init__(self, settings: Settings, store: Store) -> None:

@@ -8,18 +8,18 @@ from typing import Any
 
 from masquerade.errors import PeerError
 from masquerade.service.control import Progress
-from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.store import Store, is_outage
 
 LOOK_EVERY = 0.5  # seconds
 _SETTLED = ("done", "failed", "cancelled")
 
 
-class Watch:
+class ProgressWatch:
     """The parties of one attempt, as they told last. One look at a time: two would tell the same step twice."""
 
     def __init__(
-        self, links: Links, store: Store, session: str, contract: str, parties: tuple[str, ...]
+        self, links: PartyLinks, store: Store, session: str, contract: str, parties: tuple[str, ...]
     ) -> None:
         self._links, self._store, self._session, self._contract = links, store, session, contract
         self._parties = parties

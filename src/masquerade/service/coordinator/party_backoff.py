@@ -13,20 +13,20 @@ from typing import Any
 import structlog
 
 from masquerade.errors import PeerError
-from masquerade.service.coordinator.links import Links
+from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.coordinator.wake import Wake
+from masquerade.service.coordinator.wakeup import Wakeup
 
 log = structlog.get_logger("masquerade.coordinator")
 
 _SLOWEST = 15.0  # seconds between two looks at a party that is away
 
 
-class Patience:
+class PartyBackoff:
     """Which parties are left alone now."""
 
-    def __init__(self, settings: Settings, links: Links, wake: Wake) -> None:
-        self._settings, self._links, self._wake = settings, links, wake
+    def __init__(self, settings: Settings, links: PartyLinks, wakeup: Wakeup) -> None:
+        self._settings, self._links, self._wakeup = settings, links, wakeup
         self._waits: dict[str, set[asyncio.Task[None]]] = {}
 
     def leaves_alone(self, party: str) -> bool:
@@ -81,6 +81,6 @@ class Patience:
             waits.discard(task)
             if not task.cancelled() and task.exception() is not None:
                 log.error("background", problem=type(task.exception()).__name__)
-            self._wake.ring()
+            self._wakeup.ring()
 
         task.add_done_callback(over)

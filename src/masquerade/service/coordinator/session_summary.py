@@ -19,7 +19,7 @@ _TOLD_BY_THEIR_MOVE = (Status.AWAITING_CLIENT, Status.PUBLISHED)
 
 
 @dataclass(frozen=True)
-class Standing:
+class SessionSummary:
     """What there is to tell of a session.
 
     `failed_by` is the party through which it failed: unreachable, not who it should be, or against the protocol. Empty:
@@ -38,7 +38,7 @@ class Standing:
     cached: bool = False
 
 
-def standings(store: Store, user: str, sessions: Iterable[Session]) -> dict[str, Standing]:
+def session_summaries(store: Store, user: str, sessions: Iterable[Session]) -> dict[str, SessionSummary]:
     """How each session stands, by its identifier; `rows` only of what this user may have."""
     sessions = list(sessions)
     telling = [each.id for each in sessions if each.cause is not None or each.status in _TOLD_BY_THEIR_MOVE]
@@ -48,7 +48,7 @@ def standings(store: Store, user: str, sessions: Iterable[Session]) -> dict[str,
     asked = store.events.since_last_move(negotiating, "approval") if negotiating else {}
     rows = store.releases.rows(published, user) if published else {}
     return {
-        each.id: Standing(
+        each.id: SessionSummary(
             reasons=reasons_of(each, moves.get(each.id)),
             failed_by=_failed_by(each, moves.get(each.id)),
             approvals=tuple(dict.fromkeys(str(event.data.get("party")) for event in asked.get(each.id, ()))),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from masquerade.service.coordinator.standing import Standing, standings
+from masquerade.service.coordinator.session_summary import SessionSummary, session_summaries
 from masquerade.service.store import Session, Status, Store
 from service.stores import HandClock, agreed, assembling, furnish, new_release, published, queued, requested
 
@@ -26,20 +26,22 @@ def test_many_sessions_are_told_apart(store: Store, clock: HandClock) -> None:
     refused = store.sessions.advance(requested(store), Status.NEGOTIATING)
     refused = store.sessions.advance(refused, Status.REFUSED, "bank: no", {"reasons": ["bank: no"]})
     everything = [out, held, asked, again, failed, refused]
-    assert standings(store, "ann", everything) == {
-        out.id: Standing(rows=100),
-        held.id: Standing(missed=missed),
-        asked.id: Standing(approvals=("shop", "bank")),
-        again.id: Standing(reasons=("party bank: fell silent",)),  # it goes on
-        failed.id: Standing(reasons=("party bank: gone", "and away"), failed_by="bank"),
-        refused.id: Standing(reasons=("bank: no",)),
+    assert session_summaries(store, "ann", everything) == {
+        out.id: SessionSummary(rows=100),
+        held.id: SessionSummary(missed=missed),
+        asked.id: SessionSummary(approvals=("shop", "bank")),
+        again.id: SessionSummary(reasons=("party bank: fell silent",)),  # it goes on
+        failed.id: SessionSummary(reasons=("party bank: gone", "and away"), failed_by="bank"),
+        refused.id: SessionSummary(reasons=("bank: no",)),
     }
-    assert standings(store, "ann", []) == {}
-    assert standings(store, "ben", [out]) == {out.id: Standing()}  # whose table it is not
+    assert session_summaries(store, "ann", []) == {}
+    assert session_summaries(store, "ben", [out]) == {out.id: SessionSummary()}  # whose table it is not
     clock.tick(days=31)
-    assert standings(store, "ann", [out])[out.id].rows is None  # it is no longer kept
+    assert session_summaries(store, "ann", [out])[out.id].rows is None  # it is no longer kept
     store.expire(keep_events=timedelta(days=1))
-    assert standings(store, "ann", [failed])[failed.id] == Standing(reasons=("party bank: gone; and away",))
+    assert session_summaries(store, "ann", [failed])[failed.id] == SessionSummary(
+        reasons=("party bank: gone; and away",)
+    )
 
 
 def test_what_waited_before_waits_no_longer(store: Store) -> None:
@@ -48,16 +50,16 @@ def test_what_waited_before_waits_no_longer(store: Store) -> None:
     store.events.append(session.id, "approval", {"party": "bank"})
     missed = {"error": 0.4, "most_error": 0.1}
     held = store.releases.hold(assembling_from(store, session.id), new_release(store), missed)
-    assert standings(store, "ann", [held])[held.id] == Standing(missed=missed)
+    assert session_summaries(store, "ann", [held])[held.id] == SessionSummary(missed=missed)
     relaxed = store.sessions.relax(held, {"attributes": ["age"]})
-    assert standings(store, "ann", [relaxed])[relaxed.id] == Standing()
+    assert session_summaries(store, "ann", [relaxed])[relaxed.id] == SessionSummary()
 
 
 def test_a_release_from_the_cache_is_told_as_such(store: Store) -> None:
     furnish(store)
     made = store.releases.of(published(store).id)
     again = store.releases.publish_cached(agreed(store, requested(store, "ben")), made)
-    assert standings(store, "ben", [again])[again.id] == Standing(rows=100, cached=True)
+    assert session_summaries(store, "ben", [again])[again.id] == SessionSummary(rows=100, cached=True)
 
 
 def test_what_was_agreed_is_told(store: Store) -> None:
@@ -65,7 +67,7 @@ def test_what_was_agreed_is_told(store: Store) -> None:
     session = store.sessions.advance(requested(store), Status.NEGOTIATING)
     terms = {"requirements": [{"model": "k-anonymity", "qid": ["age"], "k": 60}], "collaboration": {"m": 1}}
     session = store.sessions.agree(session, "a" * 64, "b" * 64, {"deal": {"terms": terms}})
-    assert standings(store, "ann", [session])[session.id].agreed == (
+    assert session_summaries(store, "ann", [session])[session.id].agreed == (
         "k-anonymity (k = 60) over age",
         "all of it against any 1 colluding provider",
     )

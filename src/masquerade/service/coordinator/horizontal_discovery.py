@@ -15,7 +15,7 @@ from masquerade.service.horizontal import unsuitable
 from masquerade.service.request import Request
 
 
-def find_together(request: Request, offered: Offered) -> Found:
+def find_horizontal(request: Request, offered: Offered) -> Found:
     """Match a horizontal request with the datasets that its user may ask for, by party."""
     holders = {name: holders_of(name, offered) for name in request.released}
     problems = [

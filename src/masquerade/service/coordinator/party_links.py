@@ -36,7 +36,7 @@ from masquerade.service.signing import SignedContract
 _NOTED_EVERY = 10.0  # seconds: that a party was seen is not worth a write for every call
 
 
-class Links:
+class PartyLinks:
     """One line to each party; given `notes`, all that is said and heard is in the audit log."""
 
     def __init__(self, settings: Settings, directory: Directory, notes: ControlNotes | None = None) -> None:

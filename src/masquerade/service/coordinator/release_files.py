@@ -38,7 +38,7 @@ class Written:
     sha256: str
 
 
-class Files:
+class ReleaseFiles:
     """The folder of all releases."""
 
     def __init__(self, folder: Path) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 
-class Wake:
+class Wakeup:
     """A bell: whoever rings it, from whichever thread, the waiting coroutine goes on. It also goes on by itself."""
 
     def __init__(self) -> None:
