@@ -30,8 +30,8 @@ from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol.dka.datafly_side import DataflySide
 from masquerade.protocol.dka.plain import plain_dka_datafly
-from masquerade.protocol.joint_histogram import Bounds, group_bits
-from masquerade.protocol.joint_histogram_pair import prepare_pair
+from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.report.charts import Series, line_chart
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from inspect import Signature
 
     from masquerade.anonymize.datafly import Datafly
-    from masquerade.anonymize.mondrian import Mondrian
-    from masquerade.anonymize.provider_aware import ProviderAwareMondrian
+    from masquerade.anonymize.mondrian.algorithm import Mondrian
+    from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian
     from masquerade.anonymize.tds import TopDownSpecialization
     from masquerade.data.people import generate_people
     from masquerade.data.schema import Attribute, Schema
@@ -68,8 +68,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "anonymize.datafly": ["Datafly"],
-    "anonymize.mondrian": ["Mondrian"],
-    "anonymize.provider_aware": ["ProviderAwareMondrian"],
+    "anonymize.mondrian.algorithm": ["Mondrian"],
+    "anonymize.mondrian.provider_aware": ["ProviderAwareMondrian"],
     "anonymize.tds": ["TopDownSpecialization"],
     "data.people": ["generate_people"],
     "data.schema": ["Attribute", "Schema"],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import masquerade as mq
 from adult import adult
 from anonymize.reference_mondrian import Cell, Group, Plain, is_m_private
-from masquerade.anonymize import mondrian_partition, mondrian_trees
+from masquerade.anonymize.mondrian import partition, trees
 from masquerade.anonymize.outcome import Anonymizer, Outcome
 from strategies import SENSITIVE, tables
 
@@ -63,8 +63,8 @@ def test_counts_and_records_cut_alike(
     assume(len(table) >= k)
     names = table.schema.names
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mondrian_trees, "_CELLS_PER_VALUE", cells_per_value)
-        patch.setattr(mondrian_trees, "_ROWS_AT_A_TIME", 7)
+        patch.setattr(trees, "_CELLS_PER_VALUE", cells_per_value)
+        patch.setattr(trees, "_ROWS_AT_A_TIME", 7)
         found = mq.Mondrian(choose=choose, strict=strict).run(table, mq.KAnonymity(names, k))  # type: ignore[arg-type] # one of them
     plain = Plain(table.columns(names), lambda group: len(group) >= k, choose, strict)
     assert cells_of(found) == plain.release()
@@ -78,7 +78,7 @@ def test_counts_and_records_cut_adult_alike(k: int, choose: str) -> None:
     releases = []
     for cells_per_value in TALLIED.values():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(mondrian_trees, "_CELLS_PER_VALUE", cells_per_value)
+            patch.setattr(trees, "_CELLS_PER_VALUE", cells_per_value)
             algorithm = mq.Mondrian(choose=choose)  # type: ignore[arg-type] # one of them
             releases.append(mq.anonymize(table, mq.KAnonymity(qid, k), algorithm, order="input").table)
     assert releases[0] == releases[1] == releases[2]
@@ -91,7 +91,7 @@ def test_halved_batches_change_nothing(table: mq.Table, k: int, choose: str) -> 
     algorithm = mq.Mondrian(choose=choose)  # type: ignore[arg-type] # one of them
     whole = algorithm.run(table, mq.KAnonymity(table.schema.names, k))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mondrian_partition, "_ROWS_AT_A_TIME", 3)
+        patch.setattr(partition, "_ROWS_AT_A_TIME", 3)
         halved = algorithm.run(table, mq.KAnonymity(table.schema.names, k))
     assert cells_of(whole) == cells_of(halved)
 

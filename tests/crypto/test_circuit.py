@@ -173,13 +173,13 @@ def test_the_winner_is_the_highest_score_and_then_the_earliest_position(
     flags = evaluate(circuit, inputs)["winner"][:, 0].tolist()
     assert flags == expected_flags(offered)
 
-    # The same by duels: every pair by itself, then whoever won all of its own.
-    duels: dict[str, Bits] = {}
+    # The same by comparisons: every pair by itself, then whoever won all of its own.
+    results: dict[str, Bits] = {}
     for left, right in combinations(range(len(offered)), 2):
         words_of = {"left": coding.bits(offered[left]), "right": coding.bits(offered[right])}
-        result = evaluate(circuits_library.duel(coding.width, shallow), words_of)
-        duels[f"{left} {right}"], duels[f"{right} {left}"] = result["left wins"], result["right wins"]
-    undefeated = evaluate(circuits_library.undefeated(len(offered)), duels)
+        result = evaluate(circuits_library.compare_bids(coding.width, shallow), words_of)
+        results[f"{left} {right}"], results[f"{right} {left}"] = result["left wins"], result["right wins"]
+    undefeated = evaluate(circuits_library.undefeated(len(offered)), results)
     assert undefeated["winner"][:, 0].tolist() == flags
 
 

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from masquerade.crypto import circuits_library, garble, words
+from masquerade.crypto import BadMessage, circuits_library, garble, words
 from masquerade.crypto.circuit import Bits, Builder, Circuit, evaluate, to_bits
 from masquerade.crypto.garble import Delta, Evaluator, Garbler, Garbling, corrected
 from masquerade.crypto.hashing import random_blocks
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.errors import ParameterError
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masquerade.crypto import circuits_library, gmw, words
+from masquerade.crypto import BadMessage, circuits_library, gmw, words
 from masquerade.crypto.bits import pack
 from masquerade.crypto.circuit import Bits, Builder, Circuit, evaluate
 from masquerade.crypto.gmw import InputMasks, SharedEvaluation, opened, share_message
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.crypto.triples import TripleMaking, Triples
 from masquerade.errors import ParameterError

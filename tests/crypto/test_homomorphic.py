@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import looks_random
-from masquerade.crypto import okamoto_uchiyama, paillier
+from masquerade.crypto import BadMessage, okamoto_uchiyama, paillier
 from masquerade.crypto.homomorphic import STATISTICAL_BITS, PublicKey, SecretKey, Slots
 from masquerade.crypto.integers import FixedBase, is_prime, power, random_prime
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.okamoto_uchiyama import OkamotoUchiyamaPublic, OkamotoUchiyamaSecret
 from masquerade.crypto.paillier import PaillierPublic, PaillierSecret
 from masquerade.errors import ParameterError

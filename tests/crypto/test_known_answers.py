@@ -18,14 +18,14 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from crypto.two_parties import set_up
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
 from masquerade.crypto.circuit import to_bits
-from masquerade.crypto.circuits_library import BidWords, duel, undefeated
+from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
 from masquerade.crypto.garble import Delta, Evaluator, Garbler
 from masquerade.crypto.gmw import SharedEvaluation, share_message
 from masquerade.crypto.hashing import derive_key, expand
 from masquerade.crypto.one_of_n import TableReceiver, TableSender
+from masquerade.crypto.pseudorandom_row_sums import RowSums, word_for
 from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
 from masquerade.crypto.rings import PowerOfTwo, PrimeField
-from masquerade.crypto.stretched_rows import RowSums, word_for
 from masquerade.crypto.transfer_batches import SentBatch
 from masquerade.crypto.triples import TripleMaking
 from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
@@ -214,7 +214,7 @@ def test_trees_by_definition(monkeypatch: pytest.MonkeyPatch) -> None:
     assert numbers(leaves) == level[:6]
 
 
-def test_stretched_rows_and_unit_products() -> None:
+def test_pseudorandom_rows_and_unit_products() -> None:
     """A row's words are π(s ⊕ (c‖c)) plus the seed, lane by lane; the table of one record follows from them."""
     word = word_for(100)
     seeds = np.arange(3 * 1 * 2, dtype=np.uint64).reshape(3, 1, 2)
@@ -239,9 +239,9 @@ def test_stretched_rows_and_unit_products() -> None:
     assert digest(ask, trees, told, picker.share(), planter.share()) == "699f6d9e9cc95456"
 
 
-def test_a_garbled_duel() -> None:
+def test_a_garbled_comparison() -> None:
     words, delta = BidWords(6, 2), Delta()
-    circuit = duel(words.width, True)
+    circuit = compare_bids(words.width, True)
     garbling = Garbler(derive_key(b"known", b"duel"), delta).garble(circuit, 1)
     labels = {
         "left": garbling.encode("left", words.bits((5, 1))),
@@ -257,7 +257,7 @@ def test_a_garbled_duel() -> None:
 
 
 def test_triples_and_a_shared_evaluation() -> None:
-    """Three parties find who won all its duels; the pairs' transfers are stood in for by fixed bits."""
+    """Three parties find who won all its comparisons; the pairs' transfers are stood in for by fixed bits."""
     parties = [TripleMaking(8) for _ in range(3)]
     for left, right in ((0, 1), (0, 2), (1, 2)):
         zeros, ones = (np.frombuffer(os.urandom(16), np.uint8) & 1 for _ in range(2))

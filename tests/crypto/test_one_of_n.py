@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import balanced, looks_random, set_up
+from masquerade.crypto import BadMessage
 from masquerade.crypto.hashing import TweakedHash
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.one_of_n import TableReceiver, TableSender, digits_of
 from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
 from masquerade.errors import ParameterError

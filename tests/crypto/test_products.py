@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import looks_random, set_up
-from masquerade.crypto.messages import BadMessage
+from masquerade.crypto import BadMessage
 from masquerade.crypto.products import ProductReceiver, ProductSender
 from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
 from masquerade.crypto.shares import reconstruct

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import balanced, looks_random, random_bits, set_up
+from masquerade.crypto import BadMessage
 from masquerade.crypto.hashing import random_blocks
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
 from masquerade.crypto.transfer_batches import ReceivedBatch, SentBatch
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender, message_bytes

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import looks_random, set_up
-from masquerade.crypto.messages import BadMessage
-from masquerade.crypto.stretched_rows import RowSums, Word, Words, word_for
+from masquerade.crypto import BadMessage
+from masquerade.crypto.pseudorandom_row_sums import RowSums, Word, Words, word_for
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.crypto.unit_products import UnitPicker, UnitPlanter
 from masquerade.errors import ParameterError

@@ -18,8 +18,8 @@ from masquerade.protocol.dka.datafly import dka_datafly
 from masquerade.protocol.dka.datafly_side import DataflySide
 from masquerade.protocol.dka.framework import dka
 from masquerade.protocol.dka.mondrian_levels import ByMondrian
-from masquerade.protocol.joint_histogram import Bounds, group_bits
-from masquerade.protocol.joint_histogram_pair import prepare_pair
+from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.ssi import new_key, ssi_by_circuit, ssi_first, ssi_second
 from papers.test_datafly_example import AREA, NAMES, PEOPLE, POSITION, SALARY
 
@@ -46,9 +46,9 @@ def columns() -> tuple[list[Column], list[Column]]:
     return [area, position], [salary]
 
 
-def gamma(ladder: Any) -> list[set[int]]:
+def gamma(columns: Any) -> list[set[int]]:
     """The paper's γ: identifiers (from 1) by group, in the order of the first."""
-    numbers, n_groups = ladder.groups(np.arange(12))
+    numbers, n_groups = columns.groups(np.arange(12))
     groups = [set((np.flatnonzero(numbers == group) + 1).tolist()) for group in range(n_groups)]
     return sorted(groups, key=min)
 

@@ -87,7 +87,7 @@ def test_the_way_to_the_histogram_is_told_and_changes_nothing(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way == "encryption":  # which the model would choose for a million records
-        monkeypatch.setattr("masquerade.protocol.joint_histogram_back_ends.cheaper", lambda _: way)
+        monkeypatch.setattr("masquerade.protocol.joint_histogram.back_ends.cheaper", lambda _: way)
     table, requirement = sick_loans(), MODELS[1]
     holders = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
     contract = contract_of(requirement, holders, sensitive={"Disease": "clinic"}, argmax="plain")

@@ -31,8 +31,8 @@ from masquerade.protocol.dka.groups import Grouped, all_large
 from masquerade.protocol.dka.mondrian_levels import ByMondrian, MondrianDescent
 from masquerade.protocol.dka.party import dka_party
 from masquerade.protocol.dka.plain import plain_dka_datafly
-from masquerade.protocol.joint_histogram import Bounds, group_bits
-from masquerade.protocol.joint_histogram_pair import Pair, prepare_pair
+from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
 from masquerade.protocol.party import ASSEMBLER
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.metrics import measure

@@ -18,23 +18,23 @@ from masquerade.crypto.count_circuits import row_bounded, row_distinct
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram import (
-    Bounds,
-    group_bits,
-    joint_histogram,
-    looked_up,
-    reached_shares,
-)
-from masquerade.protocol.joint_histogram_back_ends import (
+from masquerade.protocol.joint_histogram.back_ends import (
     cheaper,
     expected_seconds,
     expected_seconds_of_rows,
     rows_satisfy,
     shared_tests,
 )
-from masquerade.protocol.joint_histogram_costs import Packing, packing_for
-from masquerade.protocol.joint_histogram_pair import Pair, prepare_pair
-from masquerade.protocol.joint_histogram_verdict import every_group_satisfies
+from masquerade.protocol.joint_histogram.costs import Packing, packing_for
+from masquerade.protocol.joint_histogram.histogram import (
+    Bounds,
+    group_bits,
+    joint_histogram,
+    looked_up,
+    reached_shares,
+)
+from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
+from masquerade.protocol.joint_histogram.verdict import every_group_satisfies
 from protocol.tampering import cut_short
 
 NAMES = ("anna", "berta")

@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 
 from crypto.two_parties import balanced
 from masquerade.crypto.bits import pack, unpack
-from masquerade.crypto.circuits_library import BidWords, duel
+from masquerade.crypto.circuits_library import BidWords, compare_bids
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Message, Receive, Script, Send, kind_of
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.dka.datafly import ChiShare, dka_datafly
 from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.duels import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
-from masquerade.protocol.joint_histogram import Bounds, group_bits
-from masquerade.protocol.joint_histogram_pair import prepare_pair
+from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
+from masquerade.protocol.joint_histogram.pair import prepare_pair
+from masquerade.protocol.pairwise_comparison import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
 from masquerade.protocol.secure_argmax import prepare
 from masquerade.protocol.shared_circuits import Share
 from protocol.test_dka import PARTIES, columns_of, people, real_view, shape
@@ -202,10 +202,10 @@ def without_a_result(script: Script[Any]) -> Script[None]:
         assert "impossibly" in str(error)  # noqa: PT017 - not the error that is tested
 
 
-# The duel of two, either side.
+# The comparison of two, either side.
 
 
-def set_up_duel() -> tuple[GarblingSide, EvaluatingSide]:
+def set_up_comparison() -> tuple[GarblingSide, EvaluatingSide]:
     garbling = GarblingSide(b"test", WORDS.width, is_left=True)
     evaluating = EvaluatingSide(b"test", WORDS.width, is_left=False)
     to_evaluator, to_garbler = garbling.setup(), evaluating.setup()
@@ -215,15 +215,15 @@ def set_up_duel() -> tuple[GarblingSide, EvaluatingSide]:
 
 
 @pytest.mark.parametrize("result", [(0, 0), (0, 1), (1, 0)])
-def test_an_evaluators_view_of_a_duel_follows_from_its_result(result: tuple[int, int]) -> None:
+def test_an_evaluators_view_of_a_comparison_follows_from_its_result(result: tuple[int, int]) -> None:
     """Random tables and labels; the tags fit the labels that the evaluator will arrive at, whatever they mean."""
-    garbling, evaluating = set_up_duel()
+    garbling, evaluating = set_up_comparison()
     labels, _ = garbling.stock_up(evaluating.order(1, None), 1, 1, None)
     evaluating.stock_up(os.urandom(len(labels)), b"", 0, None)
     evaluating.flips(WORDS.bits((3, 1)))
     held = evaluating._held
     assert held is not None
-    circuit = duel(WORDS.width, True)
+    circuit = compare_bids(WORDS.width, True)
     tables = bytes(8) + os.urandom(32 * circuit.n_and)
     theirs = os.urandom(16 * WORDS.width)
     # The simulator has the evaluator's view, hence its labels: it walks through the circuit by itself.
@@ -237,7 +237,7 @@ def test_an_evaluators_view_of_a_duel_follows_from_its_result(result: tuple[int,
     read = seen.decode(tags.tobytes(), *OUTPUTS)
     assert tuple(int(read[name][0, 0]) for name in OUTPUTS) == result
     # As long as in earnest.
-    garbling, evaluating = set_up_duel()
+    garbling, evaluating = set_up_comparison()
     told = garbling.stock_up(evaluating.order(1, None), 1, 1, None)
     evaluating.stock_up(*told, 0, None)
     _, real = garbling.garble(WORDS.bits((9, 0)), evaluating.flips(WORDS.bits((3, 1))), reveal=True)
@@ -252,9 +252,9 @@ def tag_of(evaluation: Any, name: str) -> int:
 
 
 @pytest.mark.parametrize("result", [(0, 0), (0, 1), (1, 0)])
-def test_a_garblers_view_of_a_duel_follows_from_its_result(result: tuple[int, int]) -> None:
+def test_a_garblers_view_of_a_comparison_follows_from_its_result(result: tuple[int, int]) -> None:
     """Random columns and a random masked bid; the labels that come back are those of the result."""
-    garbling, evaluating = set_up_duel()
+    garbling, evaluating = set_up_comparison()
     order = evaluating.order(1, None)
     garbling.stock_up(order[:16] + os.urandom(len(order) - 16), 1, 1, None)
     kept, _ = garbling.garble(WORDS.bits((3, 1)), os.urandom(-(-WORDS.width // 8)), reveal=True)
@@ -264,15 +264,15 @@ def test_a_garblers_view_of_a_duel_follows_from_its_result(result: tuple[int, in
     assert tuple(int(read[name][0, 0]) for name in OUTPUTS) == result
 
 
-def test_shares_of_a_duel_are_fair_coins_whatever_the_bids() -> None:
-    """The colour of the label for false is fresh in every duel, and shows nobody how it ended."""
+def test_shares_of_a_comparison_are_fair_coins_whatever_the_bids() -> None:
+    """The colour of the label for false is fresh in every comparison, and shows nobody how it ended."""
     for bids in (((9, 0), (3, 1)), ((3, 0), (9, 1)), (None, None)):
-        garbling, evaluating = set_up_duel()
-        n_duels = 400
-        evaluating_order = evaluating.order(n_duels, None)
-        evaluating.stock_up(*garbling.stock_up(evaluating_order, n_duels, 1, None), 0, None)
+        garbling, evaluating = set_up_comparison()
+        n_comparisons = 400
+        evaluating_order = evaluating.order(n_comparisons, None)
+        evaluating.stock_up(*garbling.stock_up(evaluating_order, n_comparisons, 1, None), 0, None)
         shares: list[list[int]] = []
-        for _ in range(n_duels):
+        for _ in range(n_comparisons):
             kept, message = garbling.garble(
                 WORDS.bits(bids[0]), evaluating.flips(WORDS.bits(bids[1])), reveal=False
             )
@@ -285,5 +285,5 @@ def test_shares_of_a_duel_are_fair_coins_whatever_the_bids() -> None:
         assert (bits[:, 1] ^ bits[:, 3] == int(right > left)).all()
         for column in range(4):
             assert balanced(bits[:, column])
-        assert balanced(bits[:, 0] ^ bits[:, 1])  # nor do the two results of one duel share a coin
-        assert balanced(bits[:-1, 0] ^ bits[1:, 0])  # nor two duels
+        assert balanced(bits[:, 0] ^ bits[:, 1])  # nor do the two results of one comparison share a coin
+        assert balanced(bits[:-1, 0] ^ bits[1:, 0])  # nor two comparisons

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.ladder import Ladder, Rows
+from masquerade.anonymize.bottom_up import BottomUpColumns, Rows
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.tds import in_schema_order, refuse_misplaced, refuse_unreachable
 from masquerade.data.column import Coded
@@ -62,32 +62,32 @@ class Datafly:
             part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
         refuse_unreachable(table, parts)
         judge = _Judge(parts, sensitive, len(table))
-        ladder = Ladder(table.columns(names))
+        generalised = BottomUpColumns(table.columns(names))
         run = _by_columns if self.whole_columns else _by_records
-        rows = run(ladder, judge, len(table))
-        return Outcome(ladder.released(rows), (), None if rows.size == len(table) else rows)
+        rows = run(generalised, judge, len(table))
+        return Outcome(generalised.released(rows), (), None if rows.size == len(table) else rows)
 
 
-def _by_records(ladder: Ladder, judge: _Judge, n_rows: int) -> Rows:
+def _by_records(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Rows:
     """Generalise those that do not satisfy yet; the records that do in the end."""
     done = np.zeros(n_rows, bool)
     rest = np.arange(n_rows)
     while rest.size:
-        good = judge(rest, *ladder.groups(rest))
+        good = judge(rest, *generalised.groups(rest))
         done[rest[good]] = True
         rest = rest[~good]
-        if rest.size < judge.least or ladder.climb(rest) is None:
+        if rest.size < judge.least or generalised.climb(rest) is None:
             break
     return np.flatnonzero(done)
 
 
-def _by_columns(ladder: Ladder, judge: _Judge, n_rows: int) -> Rows:
+def _by_columns(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Rows:
     """Generalise everybody, until fewer than k do not satisfy; the records that do."""
     everybody = np.arange(n_rows)
     while True:
-        good = judge(everybody, *ladder.groups(everybody))
+        good = judge(everybody, *generalised.groups(everybody))
         violating = n_rows - int(np.count_nonzero(good))
-        if violating < max(judge.least, 1) or ladder.climb(everybody) is None:
+        if violating < max(judge.least, 1) or generalised.climb(everybody) is None:
             return np.flatnonzero(good)
 
 

@@ -28,9 +28,9 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 from numpy.typing import ArrayLike
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import as_bits
 from masquerade.crypto.hashing import BLOCK_BYTES, Blocks
-from masquerade.crypto.messages import BadMessage
 from masquerade.errors import ParameterError
 
 POINT_BYTES = 32

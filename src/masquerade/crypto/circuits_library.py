@@ -77,7 +77,7 @@ def winner(n_parties: int, width: int, shallow: bool = False) -> Circuit:
 
 
 @lru_cache(maxsize=64)
-def duel(width: int, shallow: bool = False) -> Circuit:
+def compare_bids(width: int, shallow: bool = False) -> Circuit:
     """Which of two bid words wins, the left one on a draw; neither when neither has a candidate."""
     build = Builder()
     left, right = build.input("left", width), build.input("right", width)
@@ -89,7 +89,7 @@ def duel(width: int, shallow: bool = False) -> Circuit:
 
 @lru_cache(maxsize=64)
 def undefeated(n_parties: int) -> Circuit:
-    """Who won all its duels: input "i j" says that i won against j; output "winner" has one bit a party."""
+    """Who won all its comparisons: input "i j" says that i won against j; output "winner" has one bit a party."""
     build = Builder()
     won = {
         (party, other): build.input(f"{party} {other}", 1)[0]

@@ -30,9 +30,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.circuit import Bits, Circuit, Gates
 from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, TweakedHash, random_blocks
-from masquerade.crypto.messages import BadMessage
 from masquerade.errors import ParameterError
 
 Labels = NDArray[np.uint64]  # uint64[bits of the word, instances, 2]

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import pack
 from masquerade.crypto.circuit import Bits, Circuit, Gates
 from masquerade.crypto.hashing import Stream
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.triples import Triples
 from masquerade.errors import ParameterError
 

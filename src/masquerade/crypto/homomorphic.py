@@ -20,8 +20,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.integers import FixedBase, power, whole
-from masquerade.crypto.messages import BadMessage
 from masquerade.errors import ParameterError
 
 KEY_BITS = (2048, 3072)

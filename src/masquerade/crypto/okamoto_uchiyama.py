@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 import secrets
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.homomorphic import SPARE_BITS, PublicKey, SecretKey, check_key_bits, split_key
 from masquerade.crypto.integers import FixedBase, power, random_prime
-from masquerade.crypto.messages import BadMessage
 from masquerade.errors import ParameterError
 
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import Bits, digits, pack, unpack
 from masquerade.crypto.hashing import Blocks, Bytes, TweakCounter, TweakedHash, derive_key
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.transfer_batches import ReceivedBatch
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.errors import ParameterError

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import digits
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.rings import Elements, PowerOfTwo, Ring
 from masquerade.crypto.transfer_batches import ReceivedBatch
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender

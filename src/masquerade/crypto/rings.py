@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.hashing import BLOCK_BYTES, expand
-from masquerade.crypto.messages import BadMessage
 from masquerade.errors import ParameterError
 
 Elements: TypeAlias = NDArray[np.uint64]

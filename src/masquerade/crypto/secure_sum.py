@@ -19,8 +19,8 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 from numpy.typing import ArrayLike
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.hashing import BLOCK_BYTES, TweakCounter, derive_key
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.rings import Elements, Ring
 from masquerade.errors import ParameterError
 

@@ -23,9 +23,9 @@ from typing import Self
 
 import numpy as np
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import Bits, choose
 from masquerade.crypto.hashing import Blocks, Bytes, TweakedHash, as_blocks, blocks_from_bytes
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.rings import Elements, Ring
 from masquerade.errors import ParameterError
 

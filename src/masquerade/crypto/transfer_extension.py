@@ -23,10 +23,10 @@ import struct
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.base_transfer import BaseReceiver, BaseSender
 from masquerade.crypto.bits import WIDTH, Bits, as_bits, pack, transpose
 from masquerade.crypto.hashing import Blocks, Bytes, Stream, TweakCounter, TweakedHash, derive_key
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.transfer_batches import ReceivedBatch, SentBatch
 from masquerade.errors import ParameterError
 

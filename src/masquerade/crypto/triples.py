@@ -15,8 +15,8 @@ import os
 
 import numpy as np
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import Bits, Packed, pack
-from masquerade.crypto.messages import BadMessage
 from masquerade.errors import ParameterError
 
 

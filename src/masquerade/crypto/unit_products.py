@@ -4,7 +4,7 @@ For each record j the picker has a row a_j, the planter a column b_j, and both e
 2^32) of the table Σ_j e_{a_j} ⊗ e_{b_j}: of how often each pair of row and column occurs. Nothing else comes out.
 
 A tree of all-but-one transfers a record (`punctured_trees`), one leaf a row: the planter has every row's seed, the
-picker all but that of a_j. A seed stretches to a row r_j[p] of random words (`stretched_rows`).
+picker all but that of a_j. A seed stretches to a row r_j[p] of random words (`pseudorandom_row_sums`).
 
     planter → picker   d_j = e_{b_j} + Σ_p r_j[p]             one row of words a record
     picker's share     r_j[p] for p ≠ a_j;  d_j − Σ_{p≠a_j} r_j[p] = r_j[a_j] + e_{b_j} for p = a_j
@@ -22,11 +22,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.hashing import BLOCK_BYTES
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.one_of_n import as_indices
+from masquerade.crypto.pseudorandom_row_sums import RowSums, Word, Words
 from masquerade.crypto.punctured_trees import TreeReceiver, TreeSender
-from masquerade.crypto.stretched_rows import RowSums, Word, Words
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.errors import ParameterError
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from masquerade.anonymize.datafly import Datafly, refuse_requirements
-from masquerade.anonymize.mondrian import Mondrian, refuse_not_monotone
+from masquerade.anonymize.mondrian.algorithm import Mondrian, refuse_not_monotone
+from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
 from masquerade.anonymize.outcome import Anonymizer
-from masquerade.anonymize.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
 from masquerade.anonymize.tds import TopDownSpecialization, refuse_suppression
 from masquerade.data.schema import Schema
 from masquerade.errors import hint

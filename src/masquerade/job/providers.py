@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from masquerade.anonymize.mondrian import Mondrian, refuse_not_monotone
-from masquerade.anonymize.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
+from masquerade.anonymize.mondrian.algorithm import Mondrian, refuse_not_monotone
+from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
 from masquerade.data.product import Product
 from masquerade.errors import hint
 from masquerade.job.plan import Plan

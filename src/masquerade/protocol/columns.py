@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message
-from masquerade.protocol.joint_histogram_pair import BackEnd
+from masquerade.protocol.joint_histogram.pair import BackEnd
 from masquerade.utility.losses import AttributeLoss
 
 

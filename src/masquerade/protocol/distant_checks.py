@@ -15,7 +15,7 @@ then no record counts. Rows are padded to ⌊n / s⌋, with s the size that ever
 tell from what travels which attribute, how many children or how many carriers a refused candidate has.
 
 Cost of a check, for n records, P = ⌊n / s⌋ and Q sensitive values: n·P·Q words of AES on each side (or n·Q / 30
-encryptions, where that is cheaper: joint_histogram_back_ends), and a circuit of some 3·w·P·Q ANDs.
+encryptions, where that is cheaper: `joint_histogram/`), and a circuit of some 3·w·P·Q ANDs.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
 from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.distant_parts import distant_from, least_size
-from masquerade.protocol.joint_histogram import Bounds
-from masquerade.protocol.joint_histogram_back_ends import rows_satisfy
-from masquerade.protocol.joint_histogram_pair import BackEnd, Pair, prepare_pair
+from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
+from masquerade.protocol.joint_histogram.histogram import Bounds
+from masquerade.protocol.joint_histogram.pair import BackEnd, Pair, prepare_pair
 
 Labels = NDArray[np.uint64]
 

@@ -3,7 +3,7 @@
 Two parties: a garbled circuit compares their bids, and both read the winner.
 
 More: every pair compares its bids by a garbled circuit whose result stays shared between the two, and then all find
-out by n-party sharing, with triples made ahead, who won against everybody. Nobody learns how any other duel ended:
+out by n-party sharing, with triples made ahead, who won against everybody. Nobody learns how any other ended:
 private against any n − 1 curious parties that follow the protocol.
 
 A bid is one word (crypto/circuits_library.py), the score first and then the earlier attribute, so that no two are
@@ -35,7 +35,7 @@ from masquerade.errors import Bug, ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.argmax import Bid, Winner
 from masquerade.protocol.blaming import blaming
-from masquerade.protocol.duels import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
+from masquerade.protocol.pairwise_comparison import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
 from masquerade.protocol.pairwise_setup import set_up_pairs
 from masquerade.protocol.shared_circuits import evaluate_and_open
 
@@ -166,8 +166,8 @@ class SecureArgMax:
         return [int(read[name][0, 0]) for name in OUTPUTS]
 
     def _of_many(self, word: Bits) -> Script[list[int]]:
-        """More than two: duels of all pairs, then who won all of its own."""
-        shares = yield from self._duels(word)
+        """More than two: comparisons of all pairs, then who won all of its own."""
+        shares = yield from self._compare_pairs(word)
         n = len(self._parties)
         if self._triples is None:
             raise Bug("no triples are in stock")
@@ -175,8 +175,8 @@ class SecureArgMax:
         winner = yield from evaluate_and_open(part, self._peers, "winner")
         return [int(flag) for flag in winner[:, 0]]
 
-    def _duels(self, word: Bits) -> Script[dict[str, Bits]]:
-        """This party's shares of how all duels ended: nothing but zeros for those of others.
+    def _compare_pairs(self, word: Bits) -> Script[dict[str, Bits]]:
+        """This party's shares of how all comparisons ended: nothing but zeros for those of others.
 
         Those trivial shares show nothing, since each AND masks them with a triple and every output is an AND.
         """

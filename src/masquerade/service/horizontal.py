@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from masquerade.anonymize.mondrian import refuse_not_monotone
+from masquerade.anonymize.mondrian.algorithm import refuse_not_monotone
 from masquerade.data.continuum import write_number
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Taxonomy

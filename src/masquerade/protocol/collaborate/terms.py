@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from masquerade.anonymize.mondrian import Mondrian, refuse_not_monotone
-from masquerade.anonymize.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
+from masquerade.anonymize.mondrian.algorithm import Mondrian, refuse_not_monotone
+from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
 from masquerade.data.product import columns_of
 from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from masquerade.anonymize.ladder import Ladder, Rows
+from masquerade.anonymize.bottom_up import BottomUpColumns, Rows
 from masquerade.data.column import Column, Generalised
 from masquerade.engine.counts import Counts, group_rows
 from masquerade.errors import RequirementUnreachable
@@ -51,32 +51,32 @@ class TopDownAnonymizer(LocalAnonymizer, Protocol):
         """Undo the last step."""
 
 
-class _OnLadder:
-    """Common to those that climb one ladder."""
+class _BottomUp:
+    """What those that generalise step by step have in common."""
 
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
         refuse_few(n_records, k)
         self._k, self._everybody = k, np.arange(n_records)
-        self._ladder = Ladder(columns)
+        self._generalised = BottomUpColumns(columns)
 
     def further(self) -> bool:
         """Everybody climbs one step."""
-        return self._ladder.climb(self._everybody) is not None
+        return self._generalised.climb(self._everybody) is not None
 
     def groups(self, rows: Rows) -> tuple[Counts, int]:
         """The group of each of these records, and how many groups there are."""
-        return self._ladder.groups(rows)
+        return self._generalised.groups(rows)
 
     def released(self, rows: Rows) -> tuple[Generalised, ...]:
         """The columns of these records, as they are now."""
-        return self._ladder.released(rows)
+        return self._generalised.released(rows)
 
     def _climb_until_large(self) -> None:
-        while not all_large(self._ladder, self._everybody, self._k):
+        while not all_large(self._generalised, self._everybody, self._k):
             self.further()
 
 
-class ByColumns(_OnLadder):
+class ByColumns(_BottomUp):
     """Datafly on whole columns."""
 
     def start(self) -> None:
@@ -84,15 +84,15 @@ class ByColumns(_OnLadder):
         self._climb_until_large()
 
 
-class ByRecords(_OnLadder):
+class ByRecords(_BottomUp):
     """Datafly that leaves records alone as soon as their group has k."""
 
     def start(self) -> None:
         """Those without a group of k climb; a remainder of fewer takes everybody along."""
         rest, bound = self._everybody, self._everybody.size
         while rest.size >= self._k:
-            rest = rest[labels_of(self._ladder, rest, self._k, bound) == bound]
-            if rest.size < self._k or self._ladder.climb(rest) is None:
+            rest = rest[labels_of(self._generalised, rest, self._k, bound) == bound]
+            if rest.size < self._k or self._generalised.climb(rest) is None:
                 break
         self._climb_until_large()
 
@@ -103,12 +103,12 @@ class FullDomain:
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
         refuse_few(n_records, k)
         self._k, self._everybody = k, np.arange(n_records)
-        self._ladders = [list(_levels(column, self._everybody)) for column in columns]
+        self._per_column = [list(_levels(column, self._everybody)) for column in columns]
         self._level = [0] * len(columns)
 
     def start(self) -> None:
         """The combination with the fewest steps that makes every group k; of equals, by schema order."""
-        heights = [range(len(ladders)) for ladders in self._ladders]
+        heights = [range(len(levels)) for levels in self._per_column]
         for levels in sorted(product(*heights), key=lambda each: (sum(each), each)):
             self._level = list(levels)
             if all_large(self, self._everybody, self._k):
@@ -116,7 +116,7 @@ class FullDomain:
 
     def further(self) -> bool:
         """The attribute with the most values, of those that can, one level up."""
-        able = [at for at, ladders in enumerate(self._ladders) if self._level[at] + 1 < len(ladders)]
+        able = [at for at, levels in enumerate(self._per_column) if self._level[at] + 1 < len(levels)]
         if not able:
             return False
         widest = max(able, key=lambda at: self._now(at).groups(self._everybody)[1])
@@ -131,8 +131,8 @@ class FullDomain:
         """The columns of these records, as they are now."""
         return tuple(column for at in range(len(self._level)) for column in self._now(at).released(rows))
 
-    def _now(self, at: int) -> Ladder:
-        return self._ladders[at][self._level[at]]
+    def _now(self, at: int) -> BottomUpColumns:
+        return self._per_column[at][self._level[at]]
 
 
 class Descent:
@@ -141,15 +141,15 @@ class Descent:
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
         refuse_few(n_records, k)
         self._columns, self._everybody = columns, np.arange(n_records)
-        ladder, self._lowest, steps = Ladder(columns), -1, 0
+        generalised, self._lowest, steps = BottomUpColumns(columns), -1, 0
         while True:
-            if self._lowest < 0 and all_large(ladder, self._everybody, k):
+            if self._lowest < 0 and all_large(generalised, self._everybody, k):
                 self._lowest = steps
-            if ladder.climb(self._everybody) is None:
+            if generalised.climb(self._everybody) is None:
                 break
             steps += 1
         self._steps = self._top = steps
-        self._ladder = ladder
+        self._generalised = generalised
 
     def start(self) -> None:
         """Everything at the top."""
@@ -168,26 +168,26 @@ class Descent:
 
     def groups(self, rows: Rows) -> tuple[Counts, int]:
         """The group of each of these records, and how many groups there are."""
-        return self._ladder.groups(rows)
+        return self._generalised.groups(rows)
 
     def released(self, rows: Rows) -> tuple[Generalised, ...]:
         """The columns of these records, as they are now."""
-        return self._ladder.released(rows)
+        return self._generalised.released(rows)
 
     def _go_to(self, steps: int) -> None:
-        self._steps, self._ladder = steps, Ladder(self._columns)
+        self._steps, self._generalised = steps, BottomUpColumns(self._columns)
         for _ in range(steps):
-            self._ladder.climb(self._everybody)
+            self._generalised.climb(self._everybody)
 
 
-def _levels(column: Column, everybody: Rows) -> Iterator[Ladder]:
+def _levels(column: Column, everybody: Rows) -> Iterator[BottomUpColumns]:
     """The attribute alone, on each of its levels."""
     steps = 0
     while True:
-        ladder = Ladder([column])
-        if not all(ladder.climb(everybody) is not None for _ in range(steps)):
+        generalised = BottomUpColumns([column])
+        if not all(generalised.climb(everybody) is not None for _ in range(steps)):
             return
-        yield ladder
+        yield generalised
         steps += 1
 
 

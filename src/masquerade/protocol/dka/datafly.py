@@ -10,7 +10,7 @@ Who learns what: both parties χ of every round, that is, which of their identif
 round; of the other party's columns nothing but what the release shows. Theorem 10's simulator needs χ: it does not
 follow from a release without identifiers (docs/leakage.md).
 
-Rounds of messages: six a round of the algorithm, besides batches. Cost: see `protocol/joint_histogram.py`; the label
+Rounds of messages: six a round of the algorithm, besides batches. Cost: see `protocol/joint_histogram/`; the label
 counts are padded to ⌊n/k⌋ of the first round's n in every round.
 """
 
@@ -25,9 +25,9 @@ from masquerade.crypto.bits import Bits, pack, unpack
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.joint_histogram import Bounds, OnPhase
-from masquerade.protocol.joint_histogram_back_ends import shared_tests
-from masquerade.protocol.joint_histogram_pair import Pair
+from masquerade.protocol.joint_histogram.back_ends import shared_tests
+from masquerade.protocol.joint_histogram.histogram import Bounds, OnPhase
+from masquerade.protocol.joint_histogram.pair import Pair
 
 OnRound = Callable[[NDArray[np.bool_]], None]
 

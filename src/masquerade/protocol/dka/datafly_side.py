@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.ladder import Ladder, Rows
+from masquerade.anonymize.bottom_up import BottomUpColumns, Rows
 from masquerade.data.column import Column, Generalised
 from masquerade.errors import Bug, RequirementUnreachable
 from masquerade.protocol.dka.groups import Labels, labels_of, most_groups
@@ -28,7 +28,7 @@ class DataflySide:
         self.k, self.n_records = k, n_records
         self.bound = most_groups(n_records, k)  # of the first round, in every round
         self.round = 0
-        self.ladder = Ladder(columns)
+        self.generalised = BottomUpColumns(columns)
         self.left: Rows = np.arange(n_records)
         self._passed = np.zeros(n_records, bool)
 
@@ -36,8 +36,8 @@ class DataflySide:
         """Datafly on the own columns alone: whoever is in a group of k is not generalised further (step 1)."""
         rest = self.left
         while rest.size >= self.k:
-            rest = rest[labels_of(self.ladder, rest, self.k, self.bound) == self.bound]
-            if rest.size < self.k or self.ladder.climb(rest) is None:
+            rest = rest[labels_of(self.generalised, rest, self.k, self.bound) == self.bound]
+            if rest.size < self.k or self.generalised.climb(rest) is None:
                 break
 
     @property
@@ -47,7 +47,7 @@ class DataflySide:
 
     def labels(self) -> Labels:
         """The own groups of the records that are left (step 6)."""
-        return labels_of(self.ladder, self.left, self.k, self.bound)
+        return labels_of(self.generalised, self.left, self.k, self.bound)
 
     def hear(self, passes: NDArray[np.bool_]) -> None:
         """Take out the records that pass (step 10), and generalise the others one step (step 11)."""
@@ -57,7 +57,7 @@ class DataflySide:
         self._passed[self.left[passes]] = True
         self.left = self.left[~passes]
         if not self.over:
-            self.ladder.climb(self.left)
+            self.generalised.climb(self.left)
 
     @property
     def passed(self) -> Rows:
@@ -66,4 +66,4 @@ class DataflySide:
 
     def released(self) -> tuple[Generalised, ...]:
         """The columns of the released records."""
-        return self.ladder.released(self.passed)
+        return self.generalised.released(self.passed)

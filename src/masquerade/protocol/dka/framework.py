@@ -17,9 +17,9 @@ from masquerade.crypto.count_circuits import all_equal, both
 from masquerade.net.script import Script
 from masquerade.protocol.dka.anonymizers import LocalAnonymizer, TopDownAnonymizer
 from masquerade.protocol.dka.groups import labels_of, most_groups
-from masquerade.protocol.joint_histogram import Bounds, OnPhase
-from masquerade.protocol.joint_histogram_back_ends import shared_tests
-from masquerade.protocol.joint_histogram_pair import Pair, read_outputs
+from masquerade.protocol.joint_histogram.back_ends import shared_tests
+from masquerade.protocol.joint_histogram.histogram import Bounds, OnPhase
+from masquerade.protocol.joint_histogram.pair import Pair, read_outputs
 
 
 def dka(

@@ -14,7 +14,7 @@ Labels = NDArray[np.uint64]
 
 
 class Grouped(Protocol):
-    """Columns that are generalised to some extent, such as a `Ladder`."""
+    """Columns that are generalised to some extent, such as a `BottomUpColumns`."""
 
     def groups(self, rows: Rows) -> tuple[Counts, int]:
         """The group of each of these records, numbered from 0, and how many there are."""

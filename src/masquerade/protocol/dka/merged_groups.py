@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian_groups import Cells, Partition
+from masquerade.anonymize.mondrian.groups import Cells, Partition
 from masquerade.data.column import Column
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import Counts

@@ -27,10 +27,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.anonymize.mondrian import CHOICES, axes_of
-from masquerade.anonymize.mondrian_groups import Partition
-from masquerade.anonymize.mondrian_judge import Judge
-from masquerade.anonymize.mondrian_partition import partition
+from masquerade.anonymize.mondrian.algorithm import CHOICES, axes_of
+from masquerade.anonymize.mondrian.groups import Partition
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.partition import partition
 from masquerade.data.column import Column, Generalised
 from masquerade.engine.counts import Counts, renumber
 from masquerade.errors import ParameterError

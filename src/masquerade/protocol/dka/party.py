@@ -19,7 +19,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start
 from masquerade.protocol.dka.datafly import dka_datafly
 from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.joint_histogram_pair import prepare_pair
+from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.party import ASSEMBLER, AlignProgress, OnStage, handed_in
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian_axes import Axis, Batch, Flags, Rows, TaxonomyAxis
-from masquerade.anonymize.mondrian_tally import Tally
+from masquerade.anonymize.mondrian.axes import Axis, Batch, Flags, Rows, TaxonomyAxis
+from masquerade.anonymize.mondrian.tally import Tally
 from masquerade.data.column import Generalised
 from masquerade.engine.counts import Counts, look_up, occurring
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from masquerade.crypto.homomorphic import Slots
-from masquerade.protocol.joint_histogram import Bounds
+from masquerade.protocol.joint_histogram.histogram import Bounds
 
 KEY_BITS = 2048
 PLAINTEXT_BITS = KEY_BITS // 3 - 1

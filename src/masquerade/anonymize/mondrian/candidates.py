@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.anonymize.mondrian_axes import Axis, Batch, ContinuousAxis, Flags, Shares, Slots
-from masquerade.anonymize.mondrian_groups import Cells
-from masquerade.anonymize.mondrian_judge import Judge
-from masquerade.anonymize.mondrian_parts import Parts, judged
+from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Flags, Shares, Slots
+from masquerade.anonymize.mondrian.groups import Cells
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.parts import Parts, judged
 from masquerade.engine.counts import Counts, look_up, occurring
 
 
 @dataclass(frozen=True, eq=False)
-class Offer(ABC):
+class Candidates(ABC):
     """Some cuts, each of one group along one dimension, in the order of the groups."""
 
     axes: Counts  # the dimension of each cut
@@ -40,7 +40,7 @@ class Offer(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class AxisOffer(Offer):
+class AxisCandidates(Candidates):
     """The cuts along one dimension of the groups that can be cut there."""
 
     axis: Axis
@@ -72,7 +72,7 @@ class AxisOffer(Offer):
         return look_up(of_row, self.found, numbers[self.part_of_slot], int(self.slots.first[-1]))
 
 
-def offer(at: int, axis: Axis, batch: Batch, judge: Judge, strict: bool) -> AxisOffer | None:
+def candidates_along(at: int, axis: Axis, batch: Batch, judge: Judge, strict: bool) -> AxisCandidates | None:
     """The cuts along the dimension that is the `at`-th; None when no group can be cut there."""
     view = axis.look(batch)
     groups = np.flatnonzero(view.can_split)
@@ -87,7 +87,7 @@ def offer(at: int, axis: Axis, batch: Batch, judge: Judge, strict: bool) -> Axis
     )
     parts = Parts(np.searchsorted(slots.first, found, "right") - 1, counts, slots.widths[found])
     parts, part_of_slot, allowed = judged(parts, view.widths, judge, strict)
-    return AxisOffer(
+    return AxisCandidates(
         np.full(groups.size, at),
         groups,
         batch.sizes,

@@ -1,6 +1,6 @@
 """Which way to a joint histogram is the cheaper, and to go it: transfers or encryption.
 
-Both parties come to the same choice, from public figures (`joint_histogram_costs.py`). With as many groups on either
+Both parties come to the same choice, from public figures (`costs.py`). With as many groups on either
 side as k-anonymity allows, transfers win by far, at n/k = 600 about 30 to 1. Encryption comes ahead where one party has
 some tens of labels, the other some ten thousand or more, and there are enough records to make up for what is sent back
 for each label: a hundred thousand and more.
@@ -13,8 +13,7 @@ from collections.abc import Callable
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import Circuit
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram import Bounds, Labels, OnPhase, group_bits, joint_histogram
-from masquerade.protocol.joint_histogram_costs import (
+from masquerade.protocol.joint_histogram.costs import (
     Packing,
     encrypted_count_seconds,
     encrypted_seconds,
@@ -22,9 +21,10 @@ from masquerade.protocol.joint_histogram_costs import (
     transferred_count_seconds,
     transferred_seconds,
 )
-from masquerade.protocol.joint_histogram_homomorphic import homomorphic_group_bits, homomorphic_rows
-from masquerade.protocol.joint_histogram_pair import BackEnd, Pair
-from masquerade.protocol.joint_histogram_verdict import every_group_satisfies, every_row_satisfies
+from masquerade.protocol.joint_histogram.histogram import Bounds, Labels, OnPhase, group_bits, joint_histogram
+from masquerade.protocol.joint_histogram.homomorphic import homomorphic_group_bits, homomorphic_rows
+from masquerade.protocol.joint_histogram.pair import BackEnd, Pair
+from masquerade.protocol.joint_histogram.verdict import every_group_satisfies, every_row_satisfies
 
 # Judges one row of cells of so many binary digits, of which so many together are shared as one number.
 RowCircuit = Callable[[int, int], Circuit]

@@ -2,7 +2,7 @@
 
 LeFevre, DeWitt and Ramakrishnan's multidimensional partitioning: each group is cut where it serves that group, so one
 column may hold a value and its ancestor. Equal records are always in one group. Along a taxonomy a group is cut into
-the children of the lowest node that covers it, along numbers beside the median. See `mondrian_parts` for which cuts
+the children of the lowest node that covers it, along numbers beside the median. See `parts.py` for which cuts
 are allowed, and `choose` for which of them is made.
 
 The requirements may be over different QIDs: groups are those of all their attributes together. As every requirement
@@ -17,10 +17,10 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from masquerade.anonymize.mondrian_axes import Axis, ContinuousAxis, Shares, TaxonomyAxis
-from masquerade.anonymize.mondrian_judge import Judge
-from masquerade.anonymize.mondrian_offers import Offer
-from masquerade.anonymize.mondrian_partition import Choice, partition
+from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares, TaxonomyAxis
+from masquerade.anonymize.mondrian.candidates import Candidates
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.tds import in_schema_order, refuse_misplaced, refuse_unreachable
 from masquerade.data.column import Column
@@ -106,24 +106,24 @@ def refuse_not_monotone(parts: Sequence[GroupRequirement]) -> None:
         raise ParameterError(*problems)
 
 
-def by_certainty(offered: Offer) -> Shares:
+def by_certainty(candidates: Candidates) -> Shares:
     """How much less is uncertain after the cut, for each bit that tells a record's part.
 
     Small parts are what the next cuts will lack, and a cut that splits evenly uses up more of them.
     """
-    parts, sizes = offered.parts, offered.sizes
+    parts, sizes = candidates.parts, candidates.sizes
     starts = parts.starts(sizes.size)
     of_group = np.repeat(sizes, np.diff(np.append(starts, parts.group.size)))
     kept = np.add.reduceat(parts.sizes * parts.widths, starts)
     bits = np.add.reduceat(parts.sizes * np.log2(of_group / parts.sizes), starts)
-    gain = sizes * offered.widths - kept
+    gain = sizes * candidates.widths - kept
     # As fixed point, so that no order of additions decides; a group that is one part has no bits, and is not allowed.
     return np.rint(gain / np.maximum(bits, 1e-9) * FIXED_ONE)
 
 
-def _by_width(offered: Offer) -> Shares:
+def _by_width(candidates: Candidates) -> Shares:
     """How wide the group is along the dimension."""
-    return offered.widths
+    return candidates.widths
 
 
 CHOICES: dict[str, Choice] = {"certainty": by_certainty, "widest": _by_width}

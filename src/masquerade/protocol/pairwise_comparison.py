@@ -11,11 +11,11 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.bits import Bits, pack, unpack
-from masquerade.crypto.circuits_library import duel
+from masquerade.crypto.circuits_library import compare_bids
 from masquerade.crypto.garble import Delta, Evaluation, Evaluator, Garbler, Garbling, Labels, corrected
 from masquerade.crypto.hashing import derive_key
-from masquerade.crypto.messages import BadMessage
 from masquerade.crypto.transfer_batches import ReceivedBatch
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
 from masquerade.crypto.triples import TripleMaking
@@ -26,7 +26,7 @@ OUTPUTS = ("left wins", "right wins")
 
 
 class Garbled(Message, tag="argmax-garbled", frozen=True):
-    """A garbled duel: its tables, the labels of the garbler's bid, and, where the evaluator may read it, its tags."""
+    """A garbled comparison: tables, labels of the garbler's bid, and tags where the evaluator may read the result."""
 
     tables: bytes
     labels: bytes
@@ -40,7 +40,7 @@ class GarblingSide:
         self._width = width
         self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
         self._delta = Delta()
-        self._garbler = Garbler(derive_key(session, b"duel"), self._delta)
+        self._garbler = Garbler(derive_key(session, b"comparison"), self._delta)
         self._sender = TransferSender(session)
         self._stock = _Stock(width)
 
@@ -67,12 +67,12 @@ class GarblingSide:
         return labels_message, making.correct(peer, *for_triples.random_bits())
 
     def garble(self, bid: Bits, flips: bytes, *, reveal: bool) -> tuple[Garbling, Garbled]:
-        """The next duel; `flips` is where the evaluator's bid differs from its choices in the transfers."""
+        """The next comparison; `flips` is where the evaluator's bid differs from its choices in the transfers."""
         if len(flips) != -(-self._width // 8):
             raise BadMessage(f"a bid of {len(flips)} bytes; {self._width} bits were expected")
         flipped = unpack(np.frombuffer(flips, np.uint8), self._width)[:, None]
         zeros = corrected(self._stock.take(), flipped, self._delta)
-        garbling = self._garbler.garble(duel(self._width, True), 1, {self._theirs: zeros})
+        garbling = self._garbler.garble(compare_bids(self._width, True), 1, {self._theirs: zeros})
         tags = garbling.reveal(*OUTPUTS) if reveal else b""
         return garbling, Garbled(garbling.tables, garbling.encode(self._mine, bid), tags)
 
@@ -83,7 +83,7 @@ class EvaluatingSide:
     def __init__(self, session: bytes, width: int, *, is_left: bool) -> None:
         self._width = width
         self._mine, self._theirs = ("left", "right") if is_left else ("right", "left")
-        self._evaluator = Evaluator(derive_key(session, b"duel"))
+        self._evaluator = Evaluator(derive_key(session, b"comparison"))
         self._receiver = TransferReceiver(session)
         self._stock = _Stock(width)
         self._choices: list[Bits] = []
@@ -116,17 +116,17 @@ class EvaluatingSide:
             making.absorb(peer, for_triples.random_bits(), correction)
 
     def flips(self, bid: Bits) -> bytes:
-        """Our bid for the next duel, masked by our choices in the transfers."""
+        """Our bid for the next comparison, masked by our choices in the transfers."""
         self._held = self._stock.take()
         return pack(bid[:, 0] ^ self._choices.pop(0)).tobytes()
 
     def evaluate(self, garbled: Garbled) -> Evaluation:
-        """The duel that the garbler sent."""
+        """The comparison that the garbler sent."""
         if self._held is None:
-            raise Bug("a duel was evaluated before its bid was told")
+            raise Bug("a comparison was evaluated before its bid was sent")
         labels: dict[str, Labels | bytes] = {self._mine: self._held, self._theirs: garbled.labels}
         self._held = None
-        return self._evaluator.evaluate(duel(self._width, True), 1, garbled.tables, labels)
+        return self._evaluator.evaluate(compare_bids(self._width, True), 1, garbled.tables, labels)
 
 
 class _Stock:

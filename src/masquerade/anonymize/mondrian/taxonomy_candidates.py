@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.anonymize.mondrian_axes import Batch, Flags
-from masquerade.anonymize.mondrian_groups import Cells
-from masquerade.anonymize.mondrian_judge import Judge
-from masquerade.anonymize.mondrian_offers import Offer
-from masquerade.anonymize.mondrian_parts import Parts, judged
-from masquerade.anonymize.mondrian_tally import Tally
+from masquerade.anonymize.mondrian.axes import Batch, Flags
+from masquerade.anonymize.mondrian.candidates import Candidates
+from masquerade.anonymize.mondrian.groups import Cells
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.parts import Parts, judged
+from masquerade.anonymize.mondrian.tally import Tally
 from masquerade.engine.counts import Counts
 
 
 @dataclass(frozen=True, eq=False)
-class TreeOffer(Offer):
+class TaxonomyCandidates(Candidates):
     """The cuts of each group along every taxonomy, into the children of the lowest node that covers it."""
 
     tally: Tally
@@ -45,7 +45,7 @@ class TreeOffer(Offer):
         return part.take(np.repeat(np.arange(0, part.size, width), cut.sizes) + column)
 
 
-def offer_trees(batch: Batch, tally: Tally, judge: Judge, strict: bool) -> TreeOffer | None:
+def taxonomy_candidates(batch: Batch, tally: Tally, judge: Judge, strict: bool) -> TaxonomyCandidates | None:
     """The cuts along all taxonomies, where counting records is enough; None when no group can be cut."""
     known = tally.trees
     nodes = tally.nodes.ravel()
@@ -61,7 +61,7 @@ def offer_trees(batch: Batch, tally: Tally, judge: Judge, strict: bool) -> TreeO
     widths = known.widths[nodes]
     parts = Parts(cut, (records.reshape(-1, 1),), known.widths[children])
     parts, part_of_child, allowed = judged(parts, widths, judge, strict)
-    return TreeOffer(
+    return TaxonomyCandidates(
         known.axes[trees],
         groups,
         batch.sizes[groups],

@@ -27,7 +27,8 @@ from masquerade.crypto.homomorphic import Slots
 from masquerade.crypto.okamoto_uchiyama import OkamotoUchiyamaPublic, generate
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.blaming import blaming
-from masquerade.protocol.joint_histogram import (
+from masquerade.protocol.joint_histogram.costs import KEY_BITS, PLAINTEXT_BITS, Packing, packing_for
+from masquerade.protocol.joint_histogram.histogram import (
     Bounds,
     EntriesOffered,
     EntriesWanted,
@@ -35,8 +36,7 @@ from masquerade.protocol.joint_histogram import (
     checked_labels,
     checked_threshold,
 )
-from masquerade.protocol.joint_histogram_costs import KEY_BITS, PLAINTEXT_BITS, Packing, packing_for
-from masquerade.protocol.joint_histogram_pair import Pair, shared_outputs
+from masquerade.protocol.joint_histogram.pair import Pair, shared_outputs
 
 _BATCH = 4096  # ciphertexts, or records, in one message
 

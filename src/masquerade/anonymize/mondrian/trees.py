@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian_axes import Axis, Rows, TaxonomyAxis
+from masquerade.anonymize.mondrian.axes import Axis, Rows, TaxonomyAxis
 from masquerade.engine.counts import Counts
 
 _ROWS_AT_A_TIME = 1 << 17  # so that counting needs little memory

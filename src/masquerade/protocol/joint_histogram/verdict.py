@@ -15,10 +15,10 @@ import numpy as np
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import all_equal
-from masquerade.crypto.stretched_rows import Words
+from masquerade.crypto.pseudorandom_row_sums import Words
 from masquerade.net.script import Script
-from masquerade.protocol.joint_histogram import Bounds
-from masquerade.protocol.joint_histogram_pair import Pair, read_outputs, shared_outputs
+from masquerade.protocol.joint_histogram.histogram import Bounds
+from masquerade.protocol.joint_histogram.pair import Pair, read_outputs, shared_outputs
 
 
 def every_group_satisfies(

@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.count_circuits import reached
 from masquerade.crypto.one_of_n import as_indices
-from masquerade.crypto.stretched_rows import Word, Words, word_for
+from masquerade.crypto.pseudorandom_row_sums import Word, Words, word_for
 from masquerade.crypto.unit_products import UnitPicker, UnitPlanter, batch_size
 from masquerade.errors import ParameterError
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.blaming import blaming
-from masquerade.protocol.joint_histogram_pair import Pair, shared_outputs
+from masquerade.protocol.joint_histogram.pair import Pair, shared_outputs
 
 Labels = NDArray[np.uint64]
 OnPhase = Callable[[str], None]

@@ -11,17 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from masquerade.anonymize.mondrian_axes import Axis, Batch, Shares, TaxonomyAxis
-from masquerade.anonymize.mondrian_groups import Done, Open, Partition
-from masquerade.anonymize.mondrian_judge import Judge
-from masquerade.anonymize.mondrian_offers import Offer, offer
-from masquerade.anonymize.mondrian_tally import Tally
-from masquerade.anonymize.mondrian_tree_offers import offer_trees
-from masquerade.anonymize.mondrian_trees import Trees
+from masquerade.anonymize.mondrian.axes import Axis, Batch, Shares, TaxonomyAxis
+from masquerade.anonymize.mondrian.candidates import Candidates, candidates_along
+from masquerade.anonymize.mondrian.groups import Done, Open, Partition
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.tally import Tally
+from masquerade.anonymize.mondrian.taxonomy_candidates import taxonomy_candidates
+from masquerade.anonymize.mondrian.trees import Trees
 from masquerade.engine.counts import Counts, rows_by_rank
 
-# How good each cut of an offer is; of a group's cuts the best is made, of equals along the first dimension.
-Choice = Callable[[Offer], Shares]
+# How good each of these cuts is; of a group's cuts the best is made, of equals along the first dimension.
+Choice = Callable[[Candidates], Shares]
 
 _ROWS_AT_A_TIME = 1 << 17  # what a processor keeps close at hand
 _COUNTS_AT_A_TIME = 1 << 22
@@ -57,56 +57,58 @@ def _cut(
     """Cut each group along its best dimension; those that cannot be cut are done."""
     n_groups = groups.batch.n_groups
     scores = np.full((len(axes), n_groups), -np.inf)
-    offers = _offers(axes, groups, judge, strict)
-    for offered in offers:
-        if offered.allowed.any():
-            score = choice(offered)[offered.allowed]
-            scores[offered.axes[offered.allowed], offered.groups[offered.allowed]] = score
+    offered = _candidates(axes, groups, judge, strict)
+    for candidates in offered:
+        if candidates.allowed.any():
+            score = choice(candidates)[candidates.allowed]
+            scores[candidates.axes[candidates.allowed], candidates.groups[candidates.allowed]] = score
     best = scores.argmax(axis=0)  # of equals the first
     stuck = scores[best, np.arange(n_groups)] == -np.inf
     if stuck.any():
         best[stuck] = -1
         done.add(groups.only(stuck))
-    return None if stuck.all() else _carried_out(offers, best, groups, 2 * judge.least, done)
+    return None if stuck.all() else _carried_out(offered, best, groups, 2 * judge.least, done)
 
 
-def _offers(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) -> list[Offer]:
+def _candidates(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) -> list[Candidates]:
     """All cuts that the groups could be given."""
     tally = groups.tally
     by_rows = [
-        offer(at, axis, groups.batch, judge, strict)
+        candidates_along(at, axis, groups.batch, judge, strict)
         for at, axis in enumerate(axes)
         if tally is None or not isinstance(axis, TaxonomyAxis)
     ]
-    by_counts = None if tally is None else offer_trees(groups.batch, tally, judge, strict)
+    by_counts = None if tally is None else taxonomy_candidates(groups.batch, tally, judge, strict)
     return [each for each in (by_counts, *by_rows) if each is not None]
 
 
-def _carried_out(offers: Sequence[Offer], best: Counts, groups: Open, enough: int, done: Done) -> Open | None:
+def _carried_out(
+    offered: Sequence[Candidates], best: Counts, groups: Open, enough: int, done: Done
+) -> Open | None:
     """The parts of all groups, each cut along its best dimension (-1 where it is not cut).
 
     Parts with fewer records than are enough to be cut again are done.
     """
     rows, labels, sizes, cells, parents = [], [], [], [], []
     n_parts = 0
-    for offered in offers:
-        chosen = best[offered.groups] == offered.axes
+    for candidates in offered:
+        chosen = best[candidates.groups] == candidates.axes
         if not chosen.any():
             continue
-        made = np.flatnonzero(chosen[offered.parts.group])  # the parts of the chosen cuts, in order
-        numbers = np.zeros(offered.parts.group.size, np.int64)
+        made = np.flatnonzero(chosen[candidates.parts.group])  # the parts of the chosen cuts, in order
+        numbers = np.zeros(candidates.parts.group.size, np.int64)
         numbers[made] = np.arange(n_parts, n_parts + made.size)
         n_parts += made.size
         is_cut = np.zeros(best.size, bool)
-        is_cut[offered.groups[chosen]] = True
+        is_cut[candidates.groups[chosen]] = True
         cut = groups.batch.only(is_cut)
         rows.append(cut.rows)
-        labels.append(offered.labels(chosen, cut, numbers))
-        sizes.append(offered.parts.sizes[made])
-        of_cut = offered.parts.group[made]
-        parents.append(offered.groups[of_cut])
+        labels.append(candidates.labels(chosen, cut, numbers))
+        sizes.append(candidates.parts.sizes[made])
+        of_cut = candidates.parts.group[made]
+        parents.append(candidates.groups[of_cut])
         cells.append(groups.cells[:, :, parents[-1]])
-        offered.narrow(cells[-1], of_cut)
+        candidates.narrow(cells[-1], of_cut)
     order = rows_by_rank(np.concatenate(labels), n_parts)
     batch = Batch(np.concatenate(rows)[order], np.concatenate(sizes))
     parts = Open(batch, np.concatenate(cells, axis=2))

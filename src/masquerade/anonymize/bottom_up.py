@@ -1,4 +1,4 @@
-"""Values that climb their taxonomies: what bottom-up algorithms do to a party's own columns.
+"""Columns that are generalised one step at a time up their taxonomies, as Datafly and its kin do.
 
 Each record has a node of the taxonomy for each attribute, at first its leaf. `climb` finds the attribute with the most
 different values among some records, and moves the most specific of those values one step up.
@@ -19,8 +19,8 @@ from masquerade.errors import ParameterError
 Rows = NDArray[np.intp]
 
 
-class Ladder:
-    """The columns of one party, as far up as they have climbed."""
+class BottomUpColumns:
+    """The columns of one party, each record at its present generalisation."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._attributes = tuple(_Attribute(column) for column in columns)

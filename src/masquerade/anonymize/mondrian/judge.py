@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian_axes import Rows
+from masquerade.anonymize.mondrian.axes import Rows
 from masquerade.data.column import Coded
 from masquerade.engine.counts import Counts, Ints, pair_counts
 from masquerade.privacy.k_anonymity import KAnonymity

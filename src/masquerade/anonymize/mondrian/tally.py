@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from masquerade.anonymize.mondrian_axes import Batch, Flags
-from masquerade.anonymize.mondrian_trees import Trees
+from masquerade.anonymize.mondrian.axes import Batch, Flags
+from masquerade.anonymize.mondrian.trees import Trees
 from masquerade.engine.counts import Counts
 
 

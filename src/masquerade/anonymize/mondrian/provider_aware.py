@@ -18,11 +18,11 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian import Mondrian, axes_of, by_certainty, judge_of
-from masquerade.anonymize.mondrian_axes import ContinuousAxis, Shares
-from masquerade.anonymize.mondrian_judge import Histograms, Judge
-from masquerade.anonymize.mondrian_offers import Offer
-from masquerade.anonymize.mondrian_partition import Choice, partition
+from masquerade.anonymize.mondrian.algorithm import Mondrian, axes_of, by_certainty, judge_of
+from masquerade.anonymize.mondrian.axes import ContinuousAxis, Shares
+from masquerade.anonymize.mondrian.candidates import Candidates
+from masquerade.anonymize.mondrian.judge import Histograms, Judge
+from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.tds import in_schema_order
 from masquerade.data.column import Coded, Column
@@ -117,10 +117,10 @@ def refuse_provider_cuts(parts: Sequence[GroupRequirement]) -> None:
 
 
 def _by_fitness(judge: Judge, alpha: float) -> Choice:
-    def least_fit(offered: Offer) -> Shares:
+    def least_fit(candidates: Candidates) -> Shares:
         """The privacy fitness score of the least fit part, as fixed point so that equals are equal."""
-        scores = judge.fitness(offered.parts.counts, alpha)
-        starts = offered.parts.starts(offered.sizes.size)
+        scores = judge.fitness(candidates.parts.counts, alpha)
+        starts = candidates.parts.starts(candidates.sizes.size)
         least: Shares = np.rint(np.minimum.reduceat(scores, starts) * FIXED_ONE)
         return least
 
@@ -128,22 +128,22 @@ def _by_fitness(judge: Judge, alpha: float) -> Choice:
 
 
 def _by_certainty(judge: Judge) -> Choice:
-    def certainty(offered: Offer) -> Shares:
+    def certainty(candidates: Candidates) -> Shares:
         """Between providers at once or at last, between values as Mondrian does."""
-        if offered.released:
-            return by_certainty(offered)
-        return np.where(_gets_fitter(judge, offered), _AT_ONCE, _AT_LAST)
+        if candidates.released:
+            return by_certainty(candidates)
+        return np.where(_gets_fitter(judge, candidates), _AT_ONCE, _AT_LAST)
 
     return certainty
 
 
-def _gets_fitter(judge: Judge, offered: Offer) -> NDArray[np.bool_]:
+def _gets_fitter(judge: Judge, candidates: Candidates) -> NDArray[np.bool_]:
     """Whether the parts are fitter against the largest coalition than the whole is.
 
     What such a coalition leaves is what may still be cut, each time into parts: so it counts by its logarithm, in the
     mean over the records.
     """
-    parts, sizes = offered.parts, offered.sizes
+    parts, sizes = candidates.parts, candidates.sizes
     starts = parts.starts(sizes.size)
     whole: Histograms = tuple(np.add.reduceat(counts, starts, axis=0) for counts in parts.counts)
     before = np.log2(np.maximum(judge.left(whole), 1))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.anonymize.mondrian_axes import Flags, Shares
-from masquerade.anonymize.mondrian_judge import Histograms, Judge
+from masquerade.anonymize.mondrian.axes import Flags, Shares
+from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.engine.counts import Counts
 
 

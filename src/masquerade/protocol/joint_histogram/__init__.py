@@ -1,0 +1,9 @@
+"""Joint histograms of two parties: secret shares of how often each pair of their labels occurs, and tests on them.
+
+pair.py          what two parties set up to compute together
+histogram.py     the table by oblivious transfers; a shared bit for each record
+homomorphic.py   the same by homomorphic encryption
+costs.py         what either way takes
+back_ends.py     the cheaper of both
+verdict.py       one bit: does every group satisfy?
+"""
