@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 from console.conftest import Site
 from console.world import PASSWORD, World, served
 from masquerade.console.sign_in import own_path
-from masquerade.console.signed_in import COOKIE, IDLE, LONGEST, Browsers, SignedOut, kept_secret
+from masquerade.console.signed_in import COOKIE, IDLE, LONGEST, Browsers, SignedOut, console_secret
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.accounts import Accounts
 from masquerade.service.store import Role, Store
@@ -147,15 +147,15 @@ def test_a_form_that_is_too_large_is_not_read(site: Site, client: httpx.Client) 
 def test_the_secret_is_its_owners_alone(site: Site, tmp_path: Path) -> None:
     kept = site.world.coordinator.settings.state / "console.key"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    secret = kept_secret(tmp_path / "console.key")
-    assert kept_secret(tmp_path / "console.key") == secret
+    secret = console_secret(tmp_path / "console.key")
+    assert console_secret(tmp_path / "console.key") == secret
     assert [each.name for each in tmp_path.iterdir()] == ["console.key"]
     (tmp_path / "console.key").chmod(0o644)
-    with pytest.raises(ParameterError, match="make it 0600"):
-        kept_secret(tmp_path / "console.key")
+    with pytest.raises(ParameterError, match="chmod 600 it"):
+        console_secret(tmp_path / "console.key")
     (tmp_path / "other.key").touch(0o600)
     with pytest.raises(ParameterError, match=r"other\.key: not a secret of the console"):
-        kept_secret(tmp_path / "other.key")
+        console_secret(tmp_path / "other.key")
 
 
 class Door:
@@ -166,7 +166,7 @@ class Door:
         self.store = Store.open("sqlite:///door.db", base=folder, clock=self.clock)
         self.accounts = Accounts(self.store, hasher=PasswordHasher(1, 8, 1))
         self.accounts.create("ana", PASSWORD)
-        self.browsers = Browsers(self.store, self.accounts, kept_secret(folder / "console.key"))
+        self.browsers = Browsers(self.store, self.accounts, console_secret(folder / "console.key"))
 
 
 @pytest.fixture

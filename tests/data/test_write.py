@@ -21,7 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from masquerade.data.read_csv import read_csv
-from masquerade.data.write import csv_lines, write_table, write_text_atomically
+from masquerade.data.write import csv_lines, write_table
 from masquerade.errors import ParameterError
 
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6) | st.sampled_from(
@@ -263,13 +263,3 @@ def test_endings_and_separators_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="separator must be a single character"):
         write_table(pa.table({"a": [1]}), tmp_path / "out.csv", ",,")
     assert left_in(tmp_path) == []
-
-
-def test_texts(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    write_text_atomically(path, "<p>ℓ-diversity\r\n")
-    assert path.read_bytes() == "<p>ℓ-diversity\r\n".encode()
-    with no_file_above(4096), pytest.raises(ParameterError, match="cannot be written"):
-        write_text_atomically(path, "x" * 10_000)
-    assert path.read_bytes() == "<p>ℓ-diversity\r\n".encode()
-    assert left_in(tmp_path) == ["report.html"]

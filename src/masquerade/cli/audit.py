@@ -49,14 +49,15 @@ def verify(
 
     Example: masquerade audit verify audit.jsonl --certificate identity.pem
     """
-    from masquerade.net.identity import party_of, read_pem
+    from masquerade.files import read_file
+    from masquerade.net.identity import party_of
     from masquerade.report.wording import counted
     from masquerade.service.audit_line import Anchor
     from masquerade.service.audit_verify import verify as verify_log
 
     certificates = []
     for path in certificate or ():
-        certificates.append(read_pem(path))
+        certificates.append(read_file(path))
         party_of(certificates[-1], str(path))  # an error names the file
     found = verify_log(log, [Anchor.read(text) for text in anchor or ()], certificates)
     if json:

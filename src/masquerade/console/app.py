@@ -21,7 +21,7 @@ from masquerade.console import (  # noqa: F401 # a page is there once its file i
 )
 from masquerade.console.frame import ICON, Console, View, draw_failure, page
 from masquerade.console.guard import PREFIX, Guard
-from masquerade.console.signed_in import Browsers, kept_secret
+from masquerade.console.signed_in import Browsers, console_secret
 from masquerade.errors import NotFound
 from masquerade.service.api.limits import RateLimit
 from masquerade.service.coordinator.coordinator import Coordinator
@@ -30,7 +30,9 @@ from masquerade.service.coordinator.coordinator import Coordinator
 def mount(app: FastAPI, coordinator: Coordinator) -> None:
     """Serve the console under /console. NiceGUI knows one app a process: the last one that is mounted is served."""
     settings = coordinator.settings
-    browsers = Browsers(coordinator.store, coordinator.accounts, kept_secret(settings.state / "console.key"))
+    browsers = Browsers(
+        coordinator.store, coordinator.accounts, console_secret(settings.state / "console.key")
+    )
     guesses = RateLimit(settings.requests_per_minute)
     app.add_middleware(
         Guard, console=Console(coordinator, browsers, guesses, https=settings.certificate is not None)

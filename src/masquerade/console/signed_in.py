@@ -7,13 +7,13 @@ token is a cookie.
 
 from __future__ import annotations
 
-import os
 from datetime import timedelta
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
 
 from masquerade.errors import NotAllowed, ParameterError
+from masquerade.files import kept_secret
 from masquerade.service.accounts import Accounts
 from masquerade.service.store import ApiToken, Store, User
 
@@ -76,24 +76,9 @@ class Browsers:
         return found
 
 
-def kept_secret(path: Path) -> bytes:
+def console_secret(path: Path) -> bytes:
     """The secret in a file that only its owner may read; made when there is none."""
-    made = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        if not path.exists():
-            made.touch(0o600)
-            made.write_bytes(Fernet.generate_key())
-            try:
-                os.link(made, path)  # another process that was faster keeps its own
-            except FileExistsError:
-                pass
-            finally:
-                made.unlink()
-        secret = path.read_bytes()
-    except OSError as error:
-        raise ParameterError(f"{path}: the console's secret cannot be kept: {error.strerror}") from None
-    if path.stat().st_mode & 0o077:
-        raise ParameterError(f"{path}: others may read the console's secret; make it 0600")
+    secret = kept_secret(path, "the console's secret", Fernet.generate_key)
     try:
         Fernet(secret)
     except ValueError:

@@ -28,8 +28,9 @@ from masquerade.data.people_words import (
     TAXONOMIES,
     TOWNS,
 )
-from masquerade.data.write import write_table, write_text_atomically
+from masquerade.data.write import write_table
 from masquerade.errors import ParameterError
+from masquerade.files import write_whole
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -155,9 +156,9 @@ def write_people(folder: Path, n: int, seed: int = 7, *, missing: float = 0.0) -
         raise ParameterError(f"{folder}: cannot be written: {error.strerror or error}") from None
     write_table(people, folder / "people.csv")
     for name, text in people_taxonomies().items():
-        write_text_atomically(folder / "taxonomies" / name, text)
+        write_whole(folder / "taxonomies" / name, text)
     job = folder / "job.toml"
-    write_text_atomically(job, people_job())
+    write_whole(job, people_job())
     return job
 
 

@@ -1,62 +1,53 @@
-"""Writing tables and reports: all of it or nothing.
-
-A file appears under its name only when it is complete and on the disk. Until then it is a temporary file in
-the same folder, which is removed when anything fails; an older file of that name stays as it was.
-"""
+"""Writing tables as CSV or Parquet: the whole file or nothing (files.py)."""
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from masquerade.data.durable import sync_folder
 from masquerade.data.encode import is_text, texts
 from masquerade.data.read_csv import check_separator
 from masquerade.data.source import CSV_SUFFIXES, PARQUET_SUFFIXES
 from masquerade.errors import ParameterError
+from masquerade.files import check_place, replacing
 
 _ROWS_AT_ONCE = 1 << 16  # bounds the memory that text takes while it is written
 _TEXT = pa.large_string()
 
 
 def write_table(table: pa.Table, path: Path, separator: str = ",") -> None:
-    """Write CSV or Parquet, by the ending of the name; atomically.
+    """Write CSV or Parquet, by the ending of the name, in one step."""
+    check_target(path)
+    with replacing(path) as file:
+        encode_table(table, file, path.suffix, separator)
+
+
+def encode_table(table: pa.Table, file: BinaryIO, suffix: str, separator: str = ",") -> None:
+    """Write CSV or Parquet into an open file, by the ending of the file's name.
 
     In CSV only cells that need quotes have them: those with a separator, a quote or a line break, and an
     empty cell that would be a whole line. A null is an empty cell.
     """
-    check_target(path)
     check_separator(separator)
-    if path.suffix.lower() in PARQUET_SUFFIXES:
+    if suffix.lower() in PARQUET_SUFFIXES:
         import pyarrow.parquet
 
-        with replacing(path) as file:
-            pyarrow.parquet.write_table(table, file)
+        pyarrow.parquet.write_table(table, file)
     else:
-        with replacing(path) as file:
-            for lines in csv_lines(table, separator):
-                file.write(lines)
+        for lines in csv_lines(table, separator):
+            file.write(lines)
 
 
 def check_target(path: Path) -> None:
-    """Whether a table can be written under this name, so far as one can tell before there is one."""
+    """Check that a table could be written under this name, so far as one can tell beforehand."""
     if path.suffix.lower() not in (*CSV_SUFFIXES, *PARQUET_SUFFIXES):
         allowed = ", ".join((*CSV_SUFFIXES, *PARQUET_SUFFIXES))
         raise ParameterError(f'{path}: a table cannot be written as "{path.suffix}"; allowed are {allowed}')
-    _check_folder(path)
-
-
-def write_text_atomically(path: Path, text: str) -> None:
-    """Write a text file in UTF-8; atomically."""
-    with replacing(path) as file:
-        file.write(text.encode())
+    check_place(path)
 
 
 def csv_lines(table: pa.Table, separator: str = ",") -> Iterator[memoryview]:
@@ -145,43 +136,3 @@ def _same_memory(one: pa.Array, other: pa.Array) -> bool:
         )
 
     return key(one) == key(other)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` when the block ends well, and vanishes when it does not."""
-    _check_folder(path)
-    try:
-        target = path.resolve()  # a link stays a link
-    except (OSError, ValueError, RuntimeError) as error:
-        raise _unwritable(path, error) from None
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:  # from before the file is there: an interrupt may come at any moment
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-        sync_folder(target.parent)
-    except (OSError, UnicodeError) as error:
-        raise _unwritable(path, error) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _check_folder(path: Path) -> None:
-    try:
-        if path.exists() and not path.is_file():
-            raise ParameterError(
-                f"{path}: cannot be written: {'a folder' if path.is_dir() else 'not a file'}"
-            )
-        if not path.parent.is_dir():
-            raise ParameterError(f"{path}: cannot be written: there is no folder {path.parent}")
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, error) from None
-
-
-def _unwritable(path: Path, error: Exception) -> ParameterError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-    return ParameterError(f"{path}: cannot be written: {reason}")

@@ -135,7 +135,8 @@ class Calls(Core):
     def download(self, session: str, path: str | Path) -> Script[Release]:
         """The published table in a file: all of it, and as it was released, or no file."""
         from masquerade.data.source import PARQUET_SUFFIXES
-        from masquerade.data.write import check_target, replacing
+        from masquerade.data.write import check_target
+        from masquerade.files import replacing
 
         target = Path(path)
         check_target(target)
@@ -157,7 +158,7 @@ class Calls(Core):
 
     def report(self, session: str, path: str | Path) -> Script[Path]:
         """The release's report in a file: all of it, and as it was written, or no file."""
-        from masquerade.data.write import replacing
+        from masquerade.files import replacing
 
         target = Path(path)
         with replacing(target) as file:

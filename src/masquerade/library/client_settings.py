@@ -13,7 +13,6 @@ Paths are relative to the file. Without a file, MASQUERADE_URL and MASQUERADE_TO
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from masquerade.errors import ParameterError
+from masquerade.files import FileError, read_secret
 from masquerade.library.client_calls import content_of, read_configuration
 from masquerade.library.client_core import Address
 from masquerade.service.sections import Form, key, read_form
@@ -118,14 +118,11 @@ def _token(file: Path | None, written: str | None, source: str) -> str:
     if written is not None and written.startswith(_PREFIX):  # and it is not repeated
         raise ParameterError(f"{source}: token_file: holds a token; write it into a file, and its name here")
     try:
-        mode = stat.S_IMODE(file.stat().st_mode)
-        token = file.read_text("ascii").strip()
-    except OSError as error:
-        raise ParameterError(f"{source}: token_file: {file} cannot be read: {error.strerror}") from None
+        token = read_secret(file, "this token", by_group=True).decode("ascii").strip()
+    except FileError as error:
+        raise ParameterError(f"{source}: token_file: {error}") from None
     except UnicodeDecodeError:
         raise ParameterError(f"{source}: token_file: {file} holds no token") from None
-    if mode & 0o007:
-        raise ParameterError(f"{source}: token_file: others may read {file}; chmod 600 it")
     if not token or len(token.split()) != 1:
         raise ParameterError(f"{source}: token_file: {file} must hold one token and nothing else")
     return token

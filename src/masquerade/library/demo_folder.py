@@ -32,6 +32,7 @@ from masquerade.data.people import (
 )
 from masquerade.data.write import write_table
 from masquerade.errors import ParameterError
+from masquerade.files import PRIVATE, write_whole
 from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS, request, trusted_job
 from masquerade.library.local_configurations import coordinator_configuration, toml_table
 from masquerade.net.trial import AUTHORITY_FILE, TRUST_FOLDER, trial_identities
@@ -108,7 +109,7 @@ class DemoFolder:
 
     def invite(self, url: str, token: str, people: int) -> None:
         """Write what the analyst needs to ask for a table."""
-        _write_secret(self.path / "analyst" / "token", token + "\n")
+        write_whole(self.path / "analyst" / "token", token + "\n", PRIVATE)
         text = f'coordinator = "{url}"\ntoken_file = "token"\n\n' + toml_table("request", request(people))
         (self.path / "analyst" / "client.toml").write_text(text, encoding="utf-8")
 
@@ -135,7 +136,8 @@ def demo_folder(path: Path) -> Iterator[DemoFolder]:
             folder = DemoFolder(path, passwords)
             for name in _FOLDERS:
                 (path / name).mkdir(exist_ok=True)
-            _write_secret(folder.passwords_file, "".join(f'{a} = "{b}"\n' for a, b in passwords.items()))
+            lines = [f'{name} = "{password}"\n' for name, password in passwords.items()]
+            write_whole(folder.passwords_file, "".join(lines), PRIVATE)
         except OSError as error:
             raise ParameterError(f"--folder {path}: {error.filename}: {error.strerror}") from None
         yield folder
@@ -186,9 +188,3 @@ def _clear(path: Path) -> None:
                 (path / folder / name).unlink(missing_ok=True)
         with suppress(OSError):  # it is not there, or somebody's file keeps it
             (path / folder).rmdir()
-
-
-def _write_secret(path: Path, text: str) -> None:
-    """A file that only its owner may read, from its first byte on."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)

@@ -11,6 +11,7 @@ from pathlib import Path
 from cryptography import x509
 
 from masquerade.errors import ParameterError
+from masquerade.files import read_file
 from masquerade.library.doctor import Check, error, fine, problems, warning
 from masquerade.net.identity import KEY_FILE, Identity, ends_soon, out_of_date
 from masquerade.net.trust import TrustStore
@@ -103,11 +104,9 @@ def https_checks(certificate: Path, key: Path) -> Iterator[Check]:
 
 def file_dated(name: str, path: Path, renew: str) -> Check:
     """Until when the first certificate of a file is valid."""
+    pem = read_file(path)
     try:
-        pem = path.read_bytes()
         x509.load_pem_x509_certificate(pem)
-    except OSError as caught:
-        raise ParameterError(f"{path}: cannot be read: {caught.strerror}") from None
     except ValueError:
         raise ParameterError(f"{path}: not a certificate in PEM") from None
     return _dated(name, path.name, pem, renew)

@@ -14,9 +14,10 @@ from urllib.parse import quote
 
 from masquerade.data.database_url import PostgresUrl, sqlite_path
 from masquerade.errors import MasqueradeError, one_line
+from masquerade.files import read_file
 from masquerade.library.doctor import Check, error, fine, problems, warning
 from masquerade.library.doctor_certificates import mode_checks
-from masquerade.net.identity import Identity, party_of, read_pem
+from masquerade.net.identity import Identity, party_of
 from masquerade.report.wording import counted
 from masquerade.service.audit_head import head_path
 from masquerade.service.audit_verify import verify
@@ -58,7 +59,7 @@ def earlier(identity: Identity, folder: Path) -> Iterator[bytes]:
     """The certificates that this identity had before, where they are kept as PEM files in its folder."""
     for path in sorted(folder.glob("*.pem")):
         with suppress(MasqueradeError):  # a key, or somebody else's
-            certificate = read_pem(path)
+            certificate = read_file(path)
             if certificate != identity.certificate and party_of(certificate, str(path)) == identity.name:
                 yield certificate
 

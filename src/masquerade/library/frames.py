@@ -32,10 +32,10 @@ class Release(releases.Release):
 
     def report(self, path: str | Path) -> None:
         """Write the report: one HTML file that needs no network."""
-        from masquerade.data.write import write_text_atomically
+        from masquerade.files import write_whole
         from masquerade.report.html import render_report
 
-        write_text_atomically(Path(path), render_report(self))
+        write_whole(Path(path), render_report(self))
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,7 @@ certificate itself (net/trust.py), so an authority's signature by itself opens n
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
-import stat
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,6 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from masquerade.errors import ParameterError, shown
+from masquerade.files import PRIVATE, make_folder, read_file, read_secret, write_new
 
 CERTIFICATE_FILE = "identity.pem"
 KEY_FILE = "key.pem"
@@ -85,17 +84,15 @@ class Identity:
     def save(self, folder: Path) -> None:
         """Write `identity.pem` and `key.pem` (which only its owner may read); never over others."""
         make_folder(folder)
-        write_new(folder / KEY_FILE, self.key, 0o600)
-        write_new(folder / CERTIFICATE_FILE, self.certificate, 0o644)
+        write_new(folder / KEY_FILE, self.key, PRIVATE)
+        write_new(folder / CERTIFICATE_FILE, self.certificate)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """The identity in a folder."""
-        certificate = read_pem(folder / CERTIFICATE_FILE)
+        certificate = read_file(folder / CERTIFICATE_FILE)
         party_of(certificate, str(folder / CERTIFICATE_FILE))
-        key = read_pem(folder / KEY_FILE)
-        if stat.S_IMODE((folder / KEY_FILE).stat().st_mode) & 0o007:
-            raise ParameterError(f"{folder / KEY_FILE}: others may read this private key; chmod 600 it")
+        key = read_secret(folder / KEY_FILE, "this private key", by_group=True)
         _private_key(key, str(folder / KEY_FILE))
         try:
             return cls(certificate, key)
@@ -159,34 +156,6 @@ def ends_soon(certificate: bytes) -> datetime | None:
     """Until when a certificate (PEM) is valid, if that is less than SOON from now."""
     until = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
     return until if until - datetime.now(UTC) < SOON else None
-
-
-def read_pem(path: Path) -> bytes:
-    """The bytes of a small text file."""
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a path that no file can have
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ParameterError(f"{path}: cannot be read: {reason}") from None
-
-
-def make_folder(folder: Path) -> None:
-    """A folder, where there is none yet."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ParameterError(f"{folder}: cannot be made: {error.strerror}") from None
-
-
-def write_new(path: Path, data: bytes, mode: int) -> None:
-    """Write a file that must not be there yet; it has its mode from the first moment."""
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(data)
-    except FileExistsError:
-        raise ParameterError(f"{path}: exists already, and is not overwritten") from None
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _identity(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from masquerade.errors import ParameterError
-from masquerade.net.identity import Identity, check_name, issue, make_authority, make_folder, write_new
+from masquerade.files import make_folder, write_new
+from masquerade.net.identity import Identity, check_name, issue, make_authority
 from masquerade.net.trust import TrustStore
 
 AUTHORITY_FILE = "ca.pem"
@@ -33,7 +34,7 @@ def make_trial(folder: Path, names: Sequence[str], days: int = 30) -> dict[str, 
     if taken:  # before anything is written
         raise ParameterError(f"{taken[0]}: exists already, and is not overwritten; take another folder")
     make_folder(folder)
-    write_new(folder / AUTHORITY_FILE, certificate, 0o644)
+    write_new(folder / AUTHORITY_FILE, certificate)
     for name, identity in identities.items():
         identity.save(folder / name)
         others = {other: who.certificate for other, who in identities.items() if other != name}

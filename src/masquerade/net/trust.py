@@ -13,7 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from masquerade.errors import ParameterError, PeerRefused, hint, shown
-from masquerade.net.identity import check_name, fingerprint, make_folder, party_of, read_pem, write_new
+from masquerade.files import make_folder, read_file, write_new
+from masquerade.net.identity import check_name, fingerprint, party_of
 
 SUFFIX = ".pem"
 
@@ -55,7 +56,7 @@ class TrustStore:
         """Write one `<peer>.pem` a peer; never over others."""
         make_folder(folder)
         for name, pem in self._pins.items():
-            write_new(folder / f"{name}{SUFFIX}", pem, 0o644)
+            write_new(folder / f"{name}{SUFFIX}", pem)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -72,7 +73,7 @@ class TrustStore:
                 name = check_name(path.stem)
             except ParameterError as error:
                 raise ParameterError(f"{path}: {error}") from None
-            store._pins[name] = _checked(read_pem(path), name, str(path))
+            store._pins[name] = _checked(read_file(path), name, str(path))
         return store
 
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from masquerade.anonymize.release import Release
-from masquerade.data.write import write_text_atomically
+from masquerade.files import write_whole
 from masquerade.report.charts.svg import chart_style, clean, clip
 from masquerade.report.contents import contents
 
@@ -20,7 +20,7 @@ _LONGEST = 300  # characters of one text from outside; charts shorten further
 
 def write_report(release: Release, path: Path) -> None:
     """Write the report, whole or not at all."""
-    write_text_atomically(path, render_report(release))
+    write_whole(path, render_report(release))
 
 
 def render_report(release: Release) -> str:

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from masquerade.data.durable import sync_folder
 from masquerade.errors import Conflict, ParameterError
+from masquerade.files import sync_folder
 from masquerade.net.identity import Identity
 from masquerade.service.audit_head import read_head, told_missing, write_head
 from masquerade.service.audit_line import (

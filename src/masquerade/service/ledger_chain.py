@@ -23,10 +23,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from masquerade.data.durable import sync_folder
 from masquerade.errors import DataError
+from masquerade.files import PRIVATE, sync_folder, write_whole
 from masquerade.service.canonical import canonical
-from masquerade.service.whole_file import write_whole
 
 _CHAINED = re.compile(
     rb'\{"hash":"([0-9a-f]{64})","previous":"([0-9a-f]{64})","release":(\{.*\})\}', re.DOTALL
@@ -90,7 +89,7 @@ def append_line(path: Path, body: bytes, read: Callable[[bytes], object]) -> Non
     """Add one line to a ledger that is whole, and return once it is on the disk. One writer at a time: the node."""
     chain = read_chain(path, read)
     if not head_path(path).exists():  # from now on it must be there
-        write_whole(head_path(path), canonical(chain.head))
+        write_whole(head_path(path), canonical(chain.head), PRIVATE)
     line, found = _line(body, chain.head.hash)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -104,7 +103,7 @@ def append_line(path: Path, body: bytes, read: Callable[[bytes], object]) -> Non
             sync_folder(path.parent)
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror}") from None
-    write_whole(head_path(path), canonical(Head(chain.head.number + 1, found)))
+    write_whole(head_path(path), canonical(Head(chain.head.number + 1, found)), PRIVATE)
 
 
 def _follow(line: bytes, last: Head, chained: bool) -> tuple[bytes, Head, bool]:

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from masquerade.errors import Bug, ParameterError, PeerRefused
+from masquerade.files import read_file
 from masquerade.net.identity import Identity, out_of_date
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.contract import Contract
@@ -76,10 +77,9 @@ class SignedContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_contract(path: Path) -> SignedContract:
     """The contract in a file; ParameterError names it."""
+    data = read_file(path)
     try:
-        return SignedContract.read(path.read_bytes())
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
+        return SignedContract.read(data)
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from None
 

@@ -16,6 +16,7 @@ import msgspec
 from masquerade.data.source import read_source
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, hint
+from masquerade.files import read_file
 from masquerade.service.signing import SignedContract
 from masquerade.service.snapshot import Commitment, check_column, check_table, column_key, take_snapshot
 from masquerade.service.terms import Provision
@@ -71,11 +72,10 @@ def key_of(
 
 def read_key(path: Path) -> SnapshotKey:
     """The key in a file; no error shows any of it."""
+    data = read_file(path)
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=SnapshotKey)
+        found = msgspec.json.decode(data, type=SnapshotKey)
         bytes.fromhex(found.key)
-    except OSError as error:
-        raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
     except (msgspec.MsgspecError, RecursionError, ValueError):
         raise ParameterError(f"{path}: not a key as `masquerade party snapshot-key` writes it") from None
     return found

@@ -11,7 +11,6 @@ other party knows too.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from masquerade.crypto.bits import pack, unpack
 from masquerade.data.table import Table
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.files import PRIVATE, write_whole
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.columns import write_columns
 from masquerade.protocol.contract import Contract
@@ -89,10 +89,7 @@ class Notebook:
             return
         rounds = tuple(_Round(each.size, pack(each.astype(np.uint8)).tobytes()) for each in self.rounds)
         note = _Note(self._purpose, self.run, self.rows.astype("<i8").tobytes(), rounds)
-        new = self._path.with_name(self._path.name + ".new")
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(msgspec.msgpack.encode(note))
-        new.replace(self._path)  # whole or not at all
+        write_whole(self._path, msgspec.msgpack.encode(note), PRIVATE)
 
     def _read(self) -> None:
         if self._path is None or not self._path.exists():

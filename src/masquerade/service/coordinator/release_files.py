@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from masquerade.anonymize.release import Release
 from masquerade.data.as_json import as_json
-from masquerade.data.durable import sync_folder
-from masquerade.data.write import write_table, write_text_atomically
+from masquerade.data.write import write_table
 from masquerade.errors import NotFound, ParameterError, shown
+from masquerade.files import sync_folder, write_whole
 from masquerade.report.html import render_report
 
 Format = Literal["csv", "parquet"]
@@ -57,11 +57,11 @@ class ReleaseFiles:
                 write_table(release.table, hidden / CSV)
                 write_table(release.table, hidden / PARQUET)
             with _timed(release, "report"):
-                write_text_atomically(hidden / REPORT, render_report(release))
+                write_whole(hidden / REPORT, render_report(release))
             digest = _sha256(hidden / REPORT)
             # after the files, with what they took
             told = {**summary, "seconds": release.seconds, "report_sha256": digest}
-            write_text_atomically(hidden / SUMMARY, as_json(told))
+            write_whole(hidden / SUMMARY, as_json(told))
             sha256 = _sha256(hidden / CSV)
             sync_folder(hidden)
             shutil.rmtree(final, ignore_errors=True)

@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, NotFound, ParameterError
+from masquerade.files import FileError
 from masquerade.service.audit_control import NotNoted
 from masquerade.service.control import AskOffer, AskSignature, Prepare, Start, read_said
 from masquerade.service.control_answers import no_route, problem, said
@@ -117,7 +118,7 @@ def _problem(error: Exception) -> Response:
     if isinstance(error, MasqueradeError) and type(error) in _STATUS:
         return problem(*_STATUS[type(error)], error.problems)
     kind = type(error).__name__  # its text may hold a person's data
-    told = {"problems": list(error.problems)} if isinstance(error, NotNoted) else {}
+    told = {"problems": list(error.problems)} if isinstance(error, NotNoted | FileError) else {}
     log().error("a request failed", kind=kind, **told)
     return problem(500, "failed", (f"the party failed ({kind}); its log says more",))
 

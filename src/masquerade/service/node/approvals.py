@@ -15,10 +15,10 @@ from typing import Literal
 import msgspec
 
 from masquerade.errors import NotFound, ParameterError
+from masquerade.files import PRIVATE, write_whole
 from masquerade.service.node.state import State
 from masquerade.service.signing import SignedContract
 from masquerade.service.terms import Deal
-from masquerade.service.whole_file import write_whole
 
 Decision = Literal["approved", "refused"]
 
@@ -80,7 +80,7 @@ class Approvals:
         except FileNotFoundError:  # it has not waited before, or somebody has just decided
             before = None
         if before != written:
-            write_whole(path, written)
+            write_whole(path, written, PRIVATE)
             if self.decided(path.stem) is not None:  # while it was written: then it does not wait
                 path.unlink(missing_ok=True)
         return before is None
@@ -124,7 +124,7 @@ class Approvals:
                 (self._state.pending / f"{each.deal}.json").unlink(missing_ok=True)
 
     def _decide(self, said: Path, unsaid: Path, deal: str, word: Word) -> None:
-        write_whole(said / deal, msgspec.json.encode(word))
+        write_whole(said / deal, msgspec.json.encode(word), PRIVATE)
         (unsaid / deal).unlink(missing_ok=True)
         (self._state.pending / f"{deal}.json").unlink(missing_ok=True)
 

@@ -10,8 +10,8 @@ import msgspec
 
 from masquerade.data.table import Table
 from masquerade.errors import Conflict, ParameterError, hint
+from masquerade.files import PRIVATE, write_new
 from masquerade.job.tables import read_section
-from masquerade.net.identity import write_new
 from masquerade.service.audit import AuditLog
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.settings import Settings
@@ -62,5 +62,5 @@ def hand_out(
     with AuditLog(state.audit, settings.identity) as audit:  # before it is there
         told = {"dataset": dataset.name, "snapshot": found.snapshot, "column": column}
         audit.append("snapshot key", {**told, **said_by})
-    write_new(out, msgspec.json.encode(found) + b"\n", 0o600)
+    write_new(out, msgspec.json.encode(found) + b"\n", PRIVATE)
     return found

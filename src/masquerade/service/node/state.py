@@ -15,25 +15,18 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from masquerade.errors import ParameterError
-from masquerade.net.identity import write_new
+from masquerade.files import PRIVATE, FileError, FileExists, kept_secret, write_new, write_whole
 from masquerade.service.canonical import canonical
 from masquerade.service.snapshot import KEY_BYTES, make_secret
-from masquerade.service.whole_file import write_whole
 
 _MOST_REPLACED = 1000
 _FOLDERS = ("secrets", "pending", "approved", "refused", "ran")
-
-
-class StateError(ParameterError):
-    """Something is wrong with the state folder. It names files of this machine: for its steward, not for a peer."""
 
 
 class Snapshots(msgspec.Struct, frozen=True):
@@ -70,7 +63,7 @@ class State:
             for name in _FOLDERS:
                 (self.folder / name).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise StateError(f"{self.folder}: cannot be made: {error.strerror}") from None
+            raise FileError(f"{self.folder}: cannot be made: {error.strerror}") from None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -79,12 +72,12 @@ class State:
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise StateError(f"{path}: cannot be written: {error.strerror}") from None
+            raise FileError(f"{path}: cannot be written: {error.strerror}") from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError:
-            raise StateError(f"{self.folder}: another node uses this state folder; stop it first") from None
+            raise FileError(f"{self.folder}: another node uses this state folder; stop it first") from None
         finally:
             os.close(file)
 
@@ -92,17 +85,10 @@ class State:
         """A dataset's secret, which is made at the first time: as long as the ledger has no release of it."""
         path = self._secret(dataset)
         if (lost := self.lost_secret(dataset, releases)) is not None:
-            raise StateError(lost)
-        if not path.exists():
-            write_new(path, make_secret(), 0o600)
-        try:
-            if stat.S_IMODE(path.stat().st_mode) & 0o077:
-                raise StateError(f"{path}: others may read this secret; chmod 600 it")
-            secret = path.read_bytes()
-        except OSError as error:
-            raise StateError(f"{path}: cannot be read: {error.strerror}") from None
+            raise FileError(lost)
+        secret = kept_secret(path, "this secret", make_secret)
         if len(secret) != KEY_BYTES:
-            raise StateError(f"{path}: a dataset's secret has {KEY_BYTES} bytes; got {len(secret)}")
+            raise FileError(f"{path}: a dataset's secret has {KEY_BYTES} bytes; got {len(secret)}")
         return secret
 
     def lost_secret(self, dataset: str, releases: int) -> str | None:
@@ -129,7 +115,7 @@ class State:
 
     def renew_secret(self, dataset: str) -> None:
         """Begin anew with a dataset whose secret is lost, because a person says so."""
-        write_new(self._secret(dataset), make_secret(), 0o600)
+        write_new(self._secret(dataset), make_secret(), PRIVATE)
 
     def _secret(self, dataset: str) -> Path:
         return self.folder / "secrets" / f"{dataset}.key"
@@ -137,9 +123,10 @@ class State:
     def runs_now(self, contract: str, expiry: int) -> bool:
         """Note that a contract's session begins; False when it has begun before."""
         path = self.folder / "ran" / contract
-        if path.exists():
+        try:
+            write_new(path, str(expiry).encode(), PRIVATE)
+        except FileExists:
             return False
-        write_new(path, str(expiry).encode(), 0o600)
         return True
 
     def has_run(self, contract: str) -> bool:
@@ -161,7 +148,7 @@ class State:
         except (FileNotFoundError, NotADirectoryError):
             return Snapshots()
         except (OSError, msgspec.MsgspecError):
-            raise StateError(
+            raise FileError(
                 f"{self._snapshots}: cannot be read, and nothing is published; restore it, or remove it to begin anew: "
                 "the coordinator then does not hear which snapshots were replaced before, and may serve a release "
                 "of theirs from its cache until that ends"
@@ -169,7 +156,7 @@ class State:
 
     def note_snapshots(self, snapshots: Snapshots) -> None:
         """What is published now."""
-        write_whole(self._snapshots, canonical(snapshots))
+        write_whole(self._snapshots, canonical(snapshots), PRIVATE)
 
     @property
     def configuration(self) -> str | None:
@@ -184,4 +171,4 @@ class State:
         if digest is None:
             self._configuration.unlink(missing_ok=True)
         else:
-            write_whole(self._configuration, digest.encode())
+            write_whole(self._configuration, digest, PRIVATE)

@@ -1,0 +1,173 @@
+"""Files that appear whole or not at all, and secrets that only their owner may read.
+
+A file is written under a hidden name in its own folder and gets its name once it is complete and on the disk. A
+failure before that leaves nothing behind, and an older file of the name stays as it was. Every failure is a
+FileError of one line that names the file.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from masquerade.errors import ParameterError
+
+PRIVATE = 0o600
+_ANY = 0o666  # less the umask
+
+Opener = Callable[..., AbstractContextManager[BinaryIO]]
+
+
+class FileError(ParameterError):
+    """A file cannot be read or written. Its text names files of this machine: never to be shown to a peer."""
+
+
+class FileExists(FileError):
+    """A file that must be new is there already."""
+
+
+@contextmanager
+def replacing_together() -> Iterator[Opener]:
+    """Yield a function that opens a file in the place of a path; when the block ends well, all get their names.
+
+    A mode is less the umask. A path that is a symbolic link stays one.
+    """
+    hidden_of: dict[Path, Path] = {}
+
+    @contextmanager
+    def opened(path: Path, mode: int = _ANY) -> Iterator[BinaryIO]:
+        hidden_of[path] = hidden = _hidden(_target(path))
+        with _naming(path), _created(hidden, mode) as file:
+            yield file
+
+    try:
+        yield opened
+        for path, hidden in hidden_of.items():
+            with _naming(path):
+                hidden.replace(path.resolve())
+                sync_folder(hidden.parent)
+    finally:  # the names are noted before the files are there: an interrupt may come at any moment
+        for hidden in hidden_of.values():
+            hidden.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(path: Path, mode: int = _ANY) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of `path` when the block ends well."""
+    with replacing_together() as opened, opened(path, mode) as file:
+        yield file
+
+
+def write_whole(path: Path, data: bytes | str, mode: int = _ANY) -> None:
+    """Write a file in one step, in the place of an older one; text in UTF-8."""
+    with replacing(path, mode) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+def write_new(path: Path, data: bytes, mode: int = _ANY) -> None:
+    """Write a file in one step; FileExists when there is one already, even one made meanwhile."""
+    check_place(path)
+    hidden = _hidden(path)
+    try:
+        with _naming(path):
+            with _created(hidden, mode) as file:
+                file.write(data)
+            os.link(hidden, path)
+            sync_folder(path.parent)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def read_file(path: Path) -> bytes:
+    """Read a small file."""
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path that no file can have
+        raise FileError(f"{path}: cannot be read: {_reason(error)}") from None
+
+
+def read_secret(path: Path, what: str, *, by_group: bool = False) -> bytes:
+    """Read a file that nobody but its owner may read, nor its group unless `by_group`; `what` names it in errors."""
+    data = read_file(path)
+    if stat.S_IMODE(path.stat().st_mode) & (0o007 if by_group else 0o077):
+        raise FileError(f"{path}: others may read {what}; chmod 600 it")
+    return data
+
+
+def kept_secret(path: Path, what: str, make: Callable[[], bytes]) -> bytes:
+    """Read a secret, which is made and written when there is none; the one of a faster process counts."""
+    if not path.exists():
+        with suppress(FileExists):
+            write_new(path, make(), PRIVATE)
+    return read_secret(path, what)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where there are none yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder}: cannot be made: {error.strerror}") from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Return once the folder's names are on the disk: only then is a new file there for good."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_place(path: Path) -> None:
+    """Check that a file could be written here, so far as one can tell beforehand."""
+    _target(path)
+
+
+def _target(path: Path) -> Path:
+    """Return the file that a path leads to."""
+    try:
+        if path.exists() and not path.is_file():
+            raise FileError(f"{path}: cannot be written: {'a folder' if path.is_dir() else 'not a file'}")
+        if not path.parent.is_dir():
+            raise FileError(f"{path}: cannot be written: there is no folder {path.parent}")
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a path that no file can have, a loop of links
+        raise _unwritable(path, error) from None
+
+
+def _hidden(target: Path) -> Path:
+    return target.with_name(f".{secrets.token_hex(8)}.tmp")
+
+
+@contextmanager
+def _created(path: Path, mode: int) -> Iterator[BinaryIO]:
+    """Open a new file, which is on the disk when the block ends well."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        raise FileExists(f"{path}: exists already, and is not overwritten") from None
+    except (OSError, UnicodeError) as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: Exception) -> FileError:
+    return FileError(f"{path}: cannot be written: {_reason(error)}")
+
+
+def _reason(error: Exception) -> object:
+    return error.strerror if isinstance(error, OSError) and error.strerror else error

@@ -1,0 +1,119 @@
+"""Files that appear whole or not at all, and secrets."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from masquerade.errors import ParameterError
+from masquerade.files import (
+    PRIVATE,
+    FileExists,
+    kept_secret,
+    read_file,
+    read_secret,
+    replacing_together,
+    write_new,
+    write_whole,
+)
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """The system refuses to let a file grow further, as a full disk would."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_texts_and_bytes_replace_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    write_whole(path, "<p>ℓ-diversity\r\n")
+    assert path.read_bytes() == "<p>ℓ-diversity\r\n".encode()
+    with no_file_above(4096), pytest.raises(ParameterError, match="cannot be written: File too large"):
+        write_whole(path, "x" * 10_000)
+    with pytest.raises(ParameterError, match=r"report\.html: cannot be written: .*surrogates"):
+        write_whole(path, "half a sign: \ud800")
+    assert path.read_bytes() == "<p>ℓ-diversity\r\n".encode()
+    write_whole(path, b"\xff", PRIVATE)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"\xff", 0o600)
+    assert left_in(tmp_path) == ["report.html"]
+
+
+def test_several_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
+    table, report = tmp_path / "table.csv", tmp_path / "report.html"
+    table.write_text("old")
+
+    def fail_at_the_second() -> None:
+        with replacing_together() as opened:
+            with opened(table) as file:
+                file.write(b"new")
+            with no_file_above(4096), opened(report) as file:
+                file.write(b"x" * 10_000)
+
+    with pytest.raises(ParameterError, match=r"report\.html: cannot be written: File too large"):
+        fail_at_the_second()
+    assert (table.read_text(), left_in(tmp_path)) == ("old", ["table.csv"])
+    with replacing_together() as opened:
+        for path in (table, report):
+            with opened(path) as file:
+                file.write(b"new")
+        assert (table.read_text(), report.exists()) == ("old", False)
+    assert (table.read_text(), report.read_text()) == ("new", "new")
+    assert left_in(tmp_path) == ["report.html", "table.csv"]
+
+
+def test_a_new_file_never_takes_the_place_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    write_new(path, b"mine", PRIVATE)
+    with pytest.raises(FileExists, match=r"key\.pem: exists already, and is not overwritten"):
+        write_new(path, b"theirs")
+    with no_file_above(4096), pytest.raises(ParameterError, match="cannot be written: File too large"):
+        write_new(tmp_path / "long", b"x" * 10_000)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"mine", 0o600)
+    assert left_in(tmp_path) == ["key.pem"]
+
+
+def test_places_that_cannot_be_read_or_written(tmp_path: Path) -> None:
+    for path in (tmp_path / "no" / "file", tmp_path / "a\0", tmp_path / ("n" * 300)):
+        for act in (lambda path: write_new(path, b""), lambda path: write_whole(path, b""), read_file):
+            with pytest.raises(ParameterError, match=r"cannot be (read|written): "):
+                act(path)
+    assert left_in(tmp_path) == []
+
+
+def test_secrets_are_their_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    write_new(path, b"s3cret", PRIVATE)
+    for mode, alone, by_group in ((0o600, True, True), (0o640, False, True), (0o604, False, False)):
+        path.chmod(mode)
+        for allowed, may in ((alone, False), (by_group, True)):
+            if allowed:
+                assert read_secret(path, "this key", by_group=may) == b"s3cret"
+            else:
+                with pytest.raises(ParameterError, match="secret: others may read this key; chmod 600 it"):
+                    read_secret(path, "this key", by_group=may)
+
+
+def test_a_secret_is_made_once(tmp_path: Path) -> None:
+    made = iter(range(1000))
+    path = tmp_path / "secret"
+    with ThreadPoolExecutor(8) as pool:
+        found = set(
+            pool.map(lambda _: kept_secret(path, "this", lambda: str(next(made)).encode()), range(40))
+        )
+    assert found == {path.read_bytes()}
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert left_in(tmp_path) == ["secret"]
