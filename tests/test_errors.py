@@ -67,11 +67,11 @@ def test_every_error_is_described_under_its_code(name: str, code: int) -> None:
 
 def test_problems_are_kept_and_joined() -> None:
     error = JobError("one", "two")
-    assert error.problems == ("one", "two")
+    assert error.lines == ("one", "two")
     assert str(error) == "one\ntwo"
     gathered = MasqueradeError.gather([error, JobError("three")])
     assert gathered is not None
-    assert gathered.problems == ("one", "two", "three")
+    assert gathered.lines == ("one", "two", "three")
     assert JobError.gather([]) is None
 
 

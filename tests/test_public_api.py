@@ -117,7 +117,7 @@ USER_SCRIPT = """
     try:
         mq.verify_job("release.csv", "job.toml").insist()
     except mq.RequirementViolated as error:
-        print(error.problems[0].upper())
+        print(error.lines[0].upper())
 
     with mq.Client("https://coordinator.example", "token", ca=Path("web.pem")) as client:
         session = client.request({"purpose": "research", "attributes": ["age"]})

@@ -19,14 +19,82 @@
     │   └── PeerBrokeProtocol                    it sent what the protocol does not allow
     └── Bug                             exit 4   ours: please report it
 
-Each problem is one line that names the file, key, column or row and what is allowed. An error may carry
-several problems, so that a person can mend all of them at once.
+An error carries problems: data that says where something is wrong, what is allowed, what was found, which party it
+concerns and who reported it. A problem becomes one line at the edge (a command, an answer over HTTP, a page, a log);
+nothing reads a line back. An error may carry several, so that a person can mend all of them at once.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+Key = tuple[str | int, ...]  # ("privacy", 0, "k") is written privacy[1].k: entries count from 1, as rows do
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong; `str` renders its line.
+
+    `text` says what is wrong without repeating where. Where a rule is broken, `allowed` completes "must be …" and
+    `found` is what was there, as a person may see it; `text` then only adds to that.
+    """
+
+    text: str = ""
+    source: str = ""  # the file, table or form
+    line: int | None = None  # of a text file, from 1
+    row: int | None = None  # of a table, from 1
+    column: str = ""
+    key: Key = ()
+    parameter: str = ""  # of `owner`: a class or function
+    owner: str = ""
+    allowed: str = ""
+    found: str = ""
+    party: str | None = None  # whom it concerns; "" is one of the parties, and nobody can tell which
+    reported_by: str = ""  # the party that told us, where we have not seen it ourselves
+
+    def at(self, **where: Any) -> Problem:
+        """The same problem at a more exact place: the fields given replace its own."""
+        return replace(self, **where)
+
+    def within(self, source: str, key: Key = ()) -> Problem:
+        """The same problem as one of a file or form: below a key of it; a parameter becomes a key.
+
+        What is wrong with another file that this one names keeps its own place behind the key.
+        """
+        if self.source and self.source != source:
+            return Problem(str(self), source=source, key=key)
+        own = (self.parameter,) if self.parameter else ()
+        return replace(self, source=source, key=(*key, *own, *self.key), parameter="", owner="")
+
+    def __str__(self) -> str:
+        party = (
+            "" if self.party is None else f"party {self.party}: " if self.party else "one of the parties: "
+        )
+        reported = f" (party {self.reported_by} reports it)" if self.reported_by else ""
+        return one_line(f"{party}{self._place()}{self._sentence()}{reported}")
+
+    def _place(self) -> str:
+        row = "" if self.row is None else f"row {self.row}"
+        if self.row is not None and self.line is not None:
+            row += f" (line {self.line})"
+        place = ", ".join(filter(None, (self.source, row, f"column {self.column}" if self.column else "")))
+        parts = [place, f"line {self.line}" if self.line is not None and self.row is None else ""]
+        return "".join(f"{part}: " for part in (*parts, written(self.key)) if part)
+
+    def _sentence(self) -> str:
+        if not self.allowed:
+            return self.text
+        if self.parameter:
+            return (
+                f"The {self.parameter} parameter of {self.owner} must be {self.allowed}. "
+                f"Got {self.found} instead{self.text}."
+            )
+        return f"must be {self.allowed}; got {self.found}{self.text}"
 
 
 class MasqueradeError(Exception):
@@ -34,9 +102,20 @@ class MasqueradeError(Exception):
 
     exit_code: ClassVar[int] = 4
 
-    def __init__(self, *problems: str) -> None:
-        super().__init__("\n".join(problems))
-        self.problems: tuple[str, ...] = problems
+    def __init__(self, *problems: Problem | str) -> None:
+        self.problems: tuple[Problem, ...] = tuple(
+            problem if isinstance(problem, Problem) else Problem(problem) for problem in problems
+        )
+        super().__init__("\n".join(self.lines))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """One line a problem."""
+        return tuple(map(str, self.problems))
+
+    def within(self, source: str, key: Key = ()) -> Self:
+        """The same error, of a file or form that holds what is wrong below a key."""
+        return type(self)(*(problem.within(source, key) for problem in self.problems))
 
     @classmethod
     def gather(cls, errors: Iterable[MasqueradeError]) -> MasqueradeError | None:
@@ -58,12 +137,15 @@ class RequirementViolated(AnswerIsNo):
 class RequirementUnreachable(AnswerIsNo):
     """Even the most general release of this data would not satisfy the requirement, or is not known to.
 
-    `violated` names the parts of it that are violated, without a figure, where it is known which. `names_no_figure`:
-    the text is made of what was agreed alone, and may be told to anybody.
+    `violated` names the parts of it that are violated, without a figure, where it is known which. With `public` the
+    problems are made of what was agreed alone, and may be shown to anybody.
     """
 
-    violated: tuple[str, ...] = ()
-    names_no_figure: bool = False
+    def __init__(
+        self, *problems: Problem | str, violated: tuple[str, ...] = (), public: bool = False
+    ) -> None:
+        super().__init__(*problems)
+        self.violated, self.public = violated, public
 
 
 class NoCommonRecords(AnswerIsNo):
@@ -105,12 +187,22 @@ class ParameterError(BadInput):
 
 
 class PeerError(MasqueradeError):
-    """Another party failed us; `peer` names it, or is empty when nobody can tell which one it was."""
+    """Another party failed us; `peer` names it, or is empty when nobody can tell which one it was.
+
+    `reported_by` is the party that told us of it, where we have not seen it ourselves.
+    """
 
     exit_code = 3
 
-    def __init__(self, peer: str, problem: str) -> None:
-        super().__init__(f"party {peer}: {problem}" if peer else f"one of the parties: {problem}")
+    def __init__(self, peer: str, *problems: Problem | str, reported_by: str = "") -> None:
+        super().__init__(
+            *(
+                problem
+                if isinstance(problem, Problem)
+                else Problem(problem, party=peer, reported_by=reported_by)
+                for problem in problems
+            )
+        )
         self.peer = peer
 
 
@@ -130,6 +222,18 @@ class Bug(MasqueradeError):
     """Something that cannot happen did: a mistake of ours."""
 
     exit_code = 4
+
+
+def written(key: Key) -> str:
+    """`privacy[1].k`, `attributes."native country"`."""
+    text = ""
+    for part in key:
+        if isinstance(part, int):
+            text += f"[{part + 1}]"
+        else:
+            name = part if _BARE.fullmatch(part) else f'"{part}"'
+            text += f".{name}" if text else name
+    return text
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -35,7 +35,7 @@ def filled(*columns: Column) -> Draft:
 def test_an_empty_form_is_a_request_with_everything_missing() -> None:
     with pytest.raises(ParameterError) as error:
         read_request(Draft(ALL).content())
-    assert {problem.split(": ")[1] for problem in error.value.problems} >= {"purpose", "attributes"}
+    assert {problem.split(": ")[1] for problem in error.value.lines} >= {"purpose", "attributes"}
 
 
 def test_a_column_of_two_parties_names_the_one_that_was_ticked() -> None:

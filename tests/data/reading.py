@@ -24,6 +24,6 @@ def problem(url: str, query: str, base: Path = Path(), **options: object) -> str
     """The one line that a query is refused with."""
     with pytest.raises(DataError) as caught:
         read_sql(url, query, base, **options)  # type: ignore[arg-type]
-    assert len(caught.value.problems) == 1
+    assert len(caught.value.lines) == 1
     assert "\n" not in str(caught.value)
-    return caught.value.problems[0]
+    return caught.value.lines[0]

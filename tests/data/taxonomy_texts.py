@@ -23,7 +23,7 @@ def problems(folder: Path, name: str, text: str | bytes, kind: AttributeKind = "
     """Every problem that is told of a file with this text."""
     with pytest.raises(TaxonomyError) as caught:
         read(folder, name, text, kind)
-    return list(caught.value.problems)
+    return list(caught.value.lines)
 
 
 def names(taxonomy: Taxonomy) -> list[str]:

@@ -38,8 +38,8 @@ def ranks(attribute: Attribute, cells: Any, kind: pa.DataType | None = None) -> 
 def problem(attribute: Attribute, cells: Any, kind: pa.DataType | None = None) -> str:
     with pytest.raises(DataError) as caught:
         ranks(attribute, cells, kind)
-    assert len(caught.value.problems) == 1
-    return caught.value.problems[0]
+    assert len(caught.value.lines) == 1
+    return caught.value.lines[0]
 
 
 def points(column: Column) -> list[float]:

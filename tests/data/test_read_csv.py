@@ -68,8 +68,8 @@ def problem(path: Path, content: bytes | str, **options: object) -> str:
     """The one line, without the folder."""
     with pytest.raises(DataError) as caught:
         read(path, content, **options)
-    assert len(caught.value.problems) == 1
-    message = caught.value.problems[0]
+    assert len(caught.value.lines) == 1
+    message = caught.value.lines[0]
     assert "\n" not in message
     assert message.startswith(f"{path}: ")
     return message.removeprefix(f"{path}: ")
@@ -315,7 +315,7 @@ def test_unknown_encodings(people: Path, encoding: str) -> None:
 def test_missing_columns_are_named_together(people: Path) -> None:
     with pytest.raises(DataError) as caught:
         read(people, "age,job,sex\n1,2,3\n", columns=["Age", "sex", "zip-code"])
-    assert caught.value.problems == (
+    assert caught.value.lines == (
         f'{people}: no column "Age" (did you mean "age"?); the columns are: age, job, sex',
         f'{people}: no column "zip-code"; the columns are: age, job, sex',
     )
@@ -324,7 +324,7 @@ def test_missing_columns_are_named_together(people: Path) -> None:
 def test_all_doubled_columns_are_named(people: Path) -> None:
     with pytest.raises(DataError) as caught:
         read(people, "b,a,b,a,c\n1,2,3,4,5\n")
-    assert caught.value.problems == (
+    assert caught.value.lines == (
         f"{people}: column b occurs more than once",
         f"{people}: column a occurs more than once",
     )
@@ -411,7 +411,7 @@ def test_any_bytes_read_or_are_explained(
     try:
         source = read(path, content, encoding=encoding, coded={"a"})
     except MasqueradeError as error:
-        explained = error.problems
+        explained = error.lines
     else:
         assert source.table.num_rows > 0
         return

@@ -41,9 +41,9 @@ def stored(tmp_path: Path, table: pa.Table, **options: object) -> Path:
 def problem(path: Path, **options: object) -> str:
     with pytest.raises(DataError) as caught:
         read_parquet(path, **options)  # type: ignore[arg-type]
-    assert len(caught.value.problems) == 1
+    assert len(caught.value.lines) == 1
     assert "\n" not in str(caught.value)
-    return caught.value.problems[0].removeprefix(f"{path}: ")
+    return caught.value.lines[0].removeprefix(f"{path}: ")
 
 
 def test_a_file_comes_with_its_types(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_rows_are_named_by_their_place_in_the_source_after_others_were_dropped()
 def test_all_missing_columns_at_once() -> None:
     with pytest.raises(DataError) as caught:
         Table(PEOPLE).complete(["agee", "job", "jobb"])
-    assert [line.split(";")[0] for line in caught.value.problems] == [
+    assert [line.split(";")[0] for line in caught.value.lines] == [
         'table: no column "agee" (did you mean "age"?)',
         'table: no column "jobb" (did you mean "job"?)',
     ]
@@ -135,10 +135,10 @@ def test_the_problems_of_all_columns_at_once() -> None:
     schema = Schema([Attribute("age", "continuous"), Attribute("job"), Attribute("born", "date")])
     with pytest.raises(DataError) as caught:
         Table(frame, schema).columns(["age", "job", "born"])
-    assert len(caught.value.problems) == 3
-    assert '"x" is not a number' in caught.value.problems[0]
-    assert "needs a taxonomy" in caught.value.problems[1]
-    assert '"never" is not a date' in caught.value.problems[2]
+    assert len(caught.value.lines) == 3
+    assert '"x" is not a number' in caught.value.lines[0]
+    assert "needs a taxonomy" in caught.value.lines[1]
+    assert '"never" is not a date' in caught.value.lines[2]
 
 
 @pytest.mark.parametrize("cells", [[[1]], [{"a": 1}], [b"x"]], ids=["list", "struct", "binary"])

@@ -153,7 +153,7 @@ def test_any_bytes_are_a_taxonomy_or_an_explained_error(
     try:
         taxonomy = read(folder, name, text, kind)
     except MasqueradeError as error:
-        told = error.problems
+        told = error.lines
     if told:
         assert all(problem.startswith(f"{name}: ") and len(problem.splitlines()) == 1 for problem in told)
     else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from masquerade.job.load import understand
+from masquerade.forms.form import fill
+from masquerade.forms.problems import Problems
 from masquerade.job.model import Job
-from masquerade.job.problems import Problems
 
 TABLE = """ssn,age,job,city,disease,income,hospital
 1,23,Welder,Bern,Flu,N,north
@@ -64,6 +64,6 @@ def changed(old: str, new: str, text: str = JOB) -> str:
 def parse_job(content: dict[str, Any], source: str = "job") -> Job:
     """The content of a job file as a job, or every problem of it."""
     problems = Problems(source)
-    job = understand(content, problems)
+    job = fill(Job, content, problems)
     problems.settle()
     return job

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from job.job_files import JOB, parse_job, write_job
 from masquerade.errors import JobError
-from masquerade.job.load import known_keys
+from masquerade.forms.form import known_keys
 from masquerade.job.model import (
     AlgorithmSection,
     AttributeSection,
@@ -78,7 +78,7 @@ def attempt(do: Callable[[], T]) -> tuple[T | None, tuple[str, ...]]:
     try:
         return do(), ()
     except JobError as error:
-        return None, error.problems
+        return None, error.lines
 
 
 def settled(path: Path) -> Plan:

@@ -10,7 +10,7 @@ import pytest
 
 from job.job_files import parse_job
 from masquerade.errors import JobError
-from masquerade.job.load import read_toml
+from masquerade.forms.toml import read_toml
 from masquerade.job.model import Job
 
 
@@ -21,7 +21,7 @@ def load_job(path: Path) -> Job:
 def problems(content: dict[str, Any]) -> list[str]:
     with pytest.raises(JobError) as caught:
         parse_job(content, "job.toml")
-    return list(caught.value.problems)
+    return list(caught.value.lines)
 
 
 def test_every_default_is_as_designed() -> None:
@@ -289,7 +289,7 @@ def test_a_broken_file_is_one_line(case: str, tmp_path: Path) -> None:
     job.write_bytes(content)
     with pytest.raises(JobError) as caught:
         load_job(job)
-    (line,) = caught.value.problems
+    (line,) = caught.value.lines
     assert line.startswith(f"{job}: ")
     assert words in line
 

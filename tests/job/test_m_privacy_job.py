@@ -86,7 +86,7 @@ def test_each_mistake_has_its_line(case: str, tmp_path: Path) -> None:
     text, *lines = WRONG[case]
     with pytest.raises(JobError) as caught:
         Plan(write_job(tmp_path, text)).settle()
-    assert [line.partition("job.toml: ")[2] for line in caught.value.problems] == lines
+    assert [line.partition("job.toml: ")[2] for line in caught.value.lines] == lines
 
 
 @pytest.mark.parametrize("algorithm", ["tds", "datafly"])
@@ -134,7 +134,7 @@ def test_a_release_without_providers_cannot_be_verified(tmp_path: Path) -> None:
     assert "hospital" in written.release.dropped
     with pytest.raises(DataError) as caught:
         mq.verify_job(written.table, job)
-    assert caught.value.problems == (
+    assert caught.value.lines == (
         f'{written.table}: no column "hospital"; m-privacy can be verified only where each record names its provider: '
         "make the release with output.keep_provider = true",
     )

@@ -123,7 +123,7 @@ def test_a_mistake_is_told_with_its_key_and_nothing_else_is(tmp_path: Path, name
     path = write(tmp_path, text)
     with pytest.raises(JobError) as caught:
         mq.mashup_job(path)
-    assert [line.removeprefix(f"{path}: ") for line in caught.value.problems] == expected
+    assert [line.removeprefix(f"{path}: ") for line in caught.value.lines] == expected
 
 
 def test_the_usual_values_say_nothing(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_value_that_its_holder_does_not_have_is_told_with_the_key_that_lists_i
     with pytest.raises(JobError) as caught:
         own_table(plan, "clinic", contract)
     assert caught.value.exit_code == 2
-    assert caught.value.problems == (
+    assert caught.value.lines == (
         f'{path}: privacy[2].values: clinic has no record with disease = "HIVV"; '
         "a bound on a value that is nowhere binds nothing",
     )

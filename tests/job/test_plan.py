@@ -25,8 +25,8 @@ def problems(folder: Path, text: str) -> list[str]:
     with pytest.raises(JobError) as caught:
         plan(folder, text)
     job = f"{folder / 'job.toml'}: "
-    assert all(line.startswith(job) for line in caught.value.problems)
-    return [line.removeprefix(job) for line in caught.value.problems]
+    assert all(line.startswith(job) for line in caught.value.lines)
+    return [line.removeprefix(job) for line in caught.value.lines]
 
 
 def test_a_good_job_becomes_objects(tmp_path: Path) -> None:

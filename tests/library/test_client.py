@@ -81,13 +81,13 @@ def test_every_problem_of_a_request_at_once(client: mq.Client, tmp_path: Path) -
     (tmp_path / "client.toml").write_text('[request]\nattributes = ["age", "age"]\nbudget = -1\n')
     with pytest.raises(mq.ParameterError) as caught:
         client.request(tmp_path / "client.toml")
-    assert len(caught.value.problems) == 3
-    assert all(line.startswith(f"{tmp_path}/client.toml: request.") for line in caught.value.problems)
+    assert len(caught.value.lines) == 3
+    assert all(line.startswith(f"{tmp_path}/client.toml: request.") for line in caught.value.lines)
     with pytest.raises(mq.ParameterError) as caught:
         client.request(
             {"purpose": "research", "attributes": ["age", "jib", "jub"]}
         )  # the coordinator's own word
-    assert len(caught.value.problems) == 2
+    assert len(caught.value.lines) == 2
     with pytest.raises(mq.ParameterError, match="no such file"):
         client.request(tmp_path / "nothing.toml")
     assert len(client.sessions(limit=1000)) == before
@@ -100,14 +100,14 @@ def test_the_coordinators_word_on_a_file_names_file_and_key(client: mq.Client, t
     )
     with pytest.raises(mq.ParameterError) as caught:
         client.request(conf)
-    assert set(caught.value.problems) == {
+    assert set(caught.value.lines) == {
         f'{conf}: request.recipients: there is no user "{name}"' for name in ("adam", "eve")
     }
     conf.write_text('[request]\npurpose = "research"\nattributes = ["age", "wealth"]\n')
     with pytest.raises(mq.ParameterError) as caught:
         client.request(str(conf))
-    assert caught.value.problems[0].startswith(f'{conf}: request.attributes: no party offers "wealth"')
-    assert client.preview(conf).problems == caught.value.problems
+    assert caught.value.lines[0].startswith(f'{conf}: request.attributes: no party offers "wealth"')
+    assert client.preview(conf).problems == caught.value.lines
     conf.write_text('purpose = "research"\nattributes = ["age"]\n')  # a request alone, without its table
     (problem,) = client.preview(conf).problems
     assert problem.startswith(f"{conf}: attributes: all are bank's")

@@ -113,7 +113,7 @@ def test_errors_come_back_as_what_they_are(status: int, kind: type[MasqueradeErr
                 == f"party coordinator: cannot answer now (status {status}): one; two\\nlines"
             )
         else:
-            assert caught.value.problems == ("one", "two\\nlines")
+            assert caught.value.lines == ("one", "two\\nlines")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_retry_after_may_be_a_date() -> None:
 def test_every_answer_is_good_or_an_error(status: int, body: bytes, kind: str) -> None:
     error = refusal(Answer(status, {"content-type": kind}, body))
     assert (error is None) == (200 <= status < 300)
-    assert error is None or all(line.isprintable() for line in error.problems)
+    assert error is None or all(line.isprintable() for line in error.lines)
 
 
 def test_nobody_there() -> None:

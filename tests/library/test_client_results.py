@@ -79,7 +79,7 @@ def test_a_party_that_failed_the_session_is_an_error_of_its_own(
     with pytest.raises(mq.PeerError) as caught:
         client.wait(session, heard.append)
     assert heard[-1].status == "failed"
-    assert (caught.value.peer, caught.value.exit_code, caught.value.problems) == (party, 3, (cause,))
+    assert (caught.value.peer, caught.value.exit_code, caught.value.lines) == (party, 3, (cause,))
     assert str(caught.value) == cause
     assert getattr(caught.value, "session").id == session  # noqa: B009 # of a class that is not public
 

@@ -135,7 +135,7 @@ def test_fewer_common_records_than_k_is_an_answer(job: Path) -> None:
         AnswerIsNo, match=f"k = {N + 1} needs at least {N + 1} common records; there are {N}$"
     ) as no:
         mashup_job(job)
-    assert len(no.value.problems) == 1  # both parties came to it, and it is told once
+    assert len(no.value.lines) == 1  # both parties came to it, and it is told once
     assert list(job.parent.glob(".*.notes")) == []
 
 

@@ -71,4 +71,4 @@ def test_why_the_assembler_gave_up_it_knows_best(
     ended: dict[str, Any], ours: MasqueradeError, told: MasqueradeError
 ) -> None:
     error = first_cause(ended, ours)
-    assert (type(error), error.problems) == (type(told), told.problems)
+    assert (type(error), error.lines) == (type(told), told.lines)

@@ -181,7 +181,7 @@ def test_misuse_has_one_clear_line(case: str) -> None:
     with pytest.raises(mq.BadInput) as caught:
         do()
     assert words in str(caught.value)
-    assert all("\n" not in problem for problem in caught.value.problems)
+    assert all("\n" not in problem for problem in caught.value.lines)
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -129,8 +129,8 @@ def test_all_missing_columns_are_told_at_once(tmp_path: Path) -> None:
     text = text.replace('"hospital"', '"hospitl"')
     with pytest.raises(mq.DataError) as caught:
         mq.anonymize_job(write_job(tmp_path, text))
-    found = "\n".join(caught.value.problems)
-    assert len(caught.value.problems) == 4
+    found = "\n".join(caught.value.lines)
+    assert len(caught.value.lines) == 4
     for wrong, right in (
         ("incom", "income"),
         ("diseas", "disease"),
@@ -189,7 +189,7 @@ def test_verify_refuses_identifiers_and_names_groups(tmp_path: Path) -> None:
     assert found.summary["identifiers"] == ["ssn"]
     with pytest.raises(mq.RequirementViolated) as caught:
         found.insist()
-    leak, group = caught.value.problems
+    leak, group = caught.value.lines
     assert leak == f"{tmp_path / 'people.csv'}: column ssn is an identifier; a release never holds one"
     assert "group (age = 23, job = Welder) has 1 record; at least 2 are required" in group
 

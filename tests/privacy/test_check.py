@@ -156,7 +156,7 @@ def test_insist() -> None:
     )
     with pytest.raises(RequirementViolated) as caught:
         insist(verdicts)
-    assert caught.value.problems == (
+    assert caught.value.lines == (
         "table: k-anonymity (k = 4) over age does not hold: "
         "group (age = [17, 20)) has 3 records; at least 4 are required",
         "table: l-diversity (l = 3, sensitive = disease) over job does not hold: "
@@ -267,7 +267,7 @@ def test_missing_columns_are_named_all_at_once() -> None:
     requirement = KAnonymity(["agee", "job"], 2) & LDiversity(["age"], 2, "diseas")
     with pytest.raises(DataError) as caught:
         verify(released(FRAME), requirement)
-    assert caught.value.problems == (
+    assert caught.value.lines == (
         'release.csv: no column "agee" (did you mean "age"?); the columns are: age, job, disease',
         'release.csv: no column "diseas" (did you mean "disease"?); the columns are: age, job, disease',
     )

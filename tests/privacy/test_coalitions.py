@@ -270,7 +270,7 @@ def test_patience_fits_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_module, "PATIENCE", -1)
     with pytest.raises(ParameterError) as caught:
         exact(entropy, 8)
-    assert caught.value.problems == (
+    assert caught.value.lines == (
         "m-privacy of entropy-l-diversity: 40 providers in one group have too many coalitions to be searched in a "
         "minute; use alpha-k-anonymity or l-diversity instead, or a smaller m",
     )

@@ -144,7 +144,7 @@ WRONG = [
 def test_wrong_parameters(make: Callable[[], object], sentence: str) -> None:
     with pytest.raises(ParameterError) as caught:
         make()
-    assert caught.value.problems == (sentence,)
+    assert caught.value.lines == (sentence,)
 
 
 def test_numpy_numbers_become_plain() -> None:
@@ -194,7 +194,7 @@ def test_listed_values_must_be_the_tables(model: Callable[[Any], GroupRequiremen
         model(["HVI", "Flu", "hiv"]).bind(labels)
     name = type(model(None)).__name__
     rule = f'The values parameter of {name} must list values of d: "Cancer", "Flu", "HIV". Got '
-    assert caught.value.problems == (
+    assert caught.value.lines == (
         rule + '"HVI" instead (did you mean "HIV"?).',
         rule + '"hiv" instead (did you mean "HIV"?).',
     )

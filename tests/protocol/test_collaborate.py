@@ -204,7 +204,7 @@ def test_what_all_records_together_lack_is_named(
     }
     with pytest.raises(mq.RequirementUnreachable) as caught:
         collaborate(contract_of(requirement_of(k, l), m, HOUSES[:3], third_party=mode), tables)
-    assert caught.value.problems == (f"collaborate: {told}",)
+    assert caught.value.lines == (f"collaborate: {told}",)
 
 
 def test_many_coalitions_do_not_refuse_what_withstands_them_all() -> None:

@@ -52,7 +52,7 @@ def with_schema(table: mq.Table, *attributes: mq.Attribute) -> mq.Table:
 
 
 def one_line(error: MasqueradeError) -> str:
-    assert len(error.problems) == 1
+    assert len(error.lines) == 1
     assert "\n" not in str(error)
     return str(error)
 

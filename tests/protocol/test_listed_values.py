@@ -43,7 +43,7 @@ def test_a_value_that_the_holder_does_not_have_is_refused_before_the_first_messa
     wire = Wire()
     with pytest.raises(ParameterError) as caught:
         run_mashup(sick_loans(), contract, wire=wire)
-    (line,) = caught.value.problems
+    (line,) = caught.value.lines
     wrong = requirement.parts[-1]
     assert line.startswith(f'{wrong}: loans has no record with Disease = "HIVV"; ')
     assert not any(value in line.removeprefix(f"{wrong}: ") for value in ("flu", "cough", "gout"))
@@ -92,7 +92,7 @@ def test_of_providers_one_must_have_it() -> None:
     assert len(publish_together(of_houses("ague"), tables).table) == 12  # burgh has none
     with pytest.raises(ParameterError) as caught:
         publish_together(of_houses("ague", "agu"), tables)
-    (line,) = caught.value.problems
+    (line,) = caught.value.lines
     assert line.endswith(
         'nobody has a record with ill = "agu"; a bound on a value that is nowhere binds nothing'
     )

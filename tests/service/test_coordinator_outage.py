@@ -361,7 +361,7 @@ def refused(house: House) -> str:
     """What a second coordinator is told."""
     with Coordinator(house.settings()) as second, pytest.raises(ParameterError) as caught:
         asyncio.run(second.run())
-    assert len(caught.value.problems) == 1
+    assert len(caught.value.lines) == 1
     return str(caught.value)
 
 
@@ -416,7 +416,7 @@ def test_a_coordinator_that_was_replaced_stops_with_that_cause(house: House, ser
             asyncio.run(replaced(first, second))
         second.store.lock.release()
     shown = f"postgresql://steward:***@127.0.0.1:{server.port}/masquerade"
-    assert caught.value.problems == (
+    assert caught.value.lines == (
         f"{shown}: another coordinator took this database while our connection to it was lost; stopped, so that no"
         " session is run by both",
     )

@@ -44,10 +44,10 @@ def test_settings_have_defaults_and_paths_relative_to_the_file(trial: Path) -> N
             '[parties.shop]\naddress = "127.0.0.1:1"\n',
             ["parties.shop: its certificate is not in the trust store"],
         ),
-        ("[parties.bank]\n", ["parties.bank: address: missing"]),
+        ("[parties.bank]\n", ["parties.bank.address: missing"]),
         (
             '[parties.bank]\naddress = "x"\n[parties.clinic]\n',
-            ["parties.bank: address", "parties.clinic: address"],
+            ["parties.bank.address", "parties.clinic.address"],
         ),
         ('[parties.assembler]\naddress = "127.0.0.1:1"\n', ['"assembler" cannot name a party']),
         ('https = { certificate = "web.pem" }\n' + PARTIES, ["https"]),
@@ -77,25 +77,25 @@ def test_what_is_wrong_with_the_settings_is_told_line_by_line(
 ) -> None:
     with pytest.raises(ParameterError) as caught:
         read_settings(trial, text)
-    told = "\n".join(caught.value.problems)
+    told = "\n".join(caught.value.lines)
     for line in lines:
         assert line in told
-    assert all(str(trial) in each for each in caught.value.problems)
+    assert all(str(trial) in each for each in caught.value.lines)
 
 
 def test_identity_trust_certificates_and_parties_are_told_together(trial: Path) -> None:
     head = 'identity = "nowhere"\ntrust = "nobody"\nhttps = { certificate = "web.pem", key = "web.key" }\n'
     with pytest.raises(ParameterError) as caught:
         read_settings(trial, '[parties.assembler]\naddress = "127.0.0.1:1"\n[parties.bank]\n', head=head)
-    told = caught.value.problems
+    told = caught.value.lines
     assert len(told) == 6
-    for place in ("nowhere", "nobody", "parties.assembler", "parties.bank: address", "web.pem", "web.key"):
+    for place in ("nowhere", "nobody", "parties.assembler", "parties.bank.address", "web.pem", "web.key"):
         assert sum(place in line for line in told) == 1
     for key in ("identity", "trust"):
         assert any(line.startswith(f"{trial / 'coordinator.toml'}: {key}: ") for line in told)
     with pytest.raises(ParameterError) as caught:
         read_settings(trial, 'name = "Me"\n[parties.shop]\naddress = "127.0.0.1:1"\n')
-    name, party = caught.value.problems
+    name, party = caught.value.lines
     assert '"Me" cannot name a party' in name
     assert "parties.shop: its certificate is not in the trust store" in party
     assert not (trial / "state").exists()
@@ -106,7 +106,7 @@ def test_identity_trust_certificates_and_parties_are_told_together(trial: Path) 
 def test_a_folder_that_no_disk_can_have(trial: Path, key: str, path: str) -> None:
     with pytest.raises(ParameterError) as caught:
         read_settings(trial, f'{key} = "{path}"\n' + PARTIES, head="")
-    assert any(line.startswith(f"{trial / 'coordinator.toml'}: {key}: ") for line in caught.value.problems)
+    assert any(line.startswith(f"{trial / 'coordinator.toml'}: {key}: ") for line in caught.value.lines)
 
 
 def test_settings_that_are_not_there_are_named(trial: Path) -> None:

@@ -365,7 +365,7 @@ def test_a_request_tells_what_is_of_the_other_kind() -> None:
     with pytest.raises(ParameterError) as told:
         wish(score="gain-ratio", show_steps=True, epsilon=0.5, attributes=["age", "provider"], privacy=[])
     belongs = 'belongs to a vertical request; this one has kind = "horizontal"'
-    assert told.value.problems == (
+    assert told.value.lines == (
         f"request: score: {belongs}",
         f"request: epsilon: {belongs}",
         f"request: show_steps: {belongs}",

@@ -246,7 +246,7 @@ def test_another_taxonomy_is_told_before_anybody_is_asked(house: Hospitals, coor
     with different(house, coordinator, "west", other):
         with pytest.raises(ParameterError) as told:
             coordinator.ask(house.user("ana"), house.request())
-        (problem,) = told.value.problems
+        (problem,) = told.value.lines
         start = 'request: attributes: "ward" is not the same everywhere: north, south as categorical with taxonomy '
         assert problem.startswith(start)
         assert "; west as categorical with taxonomy " in problem
@@ -274,7 +274,7 @@ def test_a_disease_that_is_no_secret_somewhere_is_told(house: Hospitals, coordin
     with different(house, coordinator, "west", f'{other}\nattributes.disease = {{ taxonomy = "flat" }}'):
         with pytest.raises(ParameterError) as told:
             coordinator.ask(house.user("ana"), house.request())
-        assert told.value.problems == (
+        assert told.value.lines == (
             'request: attributes: "disease" is not the same everywhere: north, south as sensitive; west as categorical;'
             " name those that go together in parties",
         )

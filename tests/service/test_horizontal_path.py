@@ -160,7 +160,7 @@ def test_mistakes_are_told_before_anybody_is_asked(
 ) -> None:
     with pytest.raises(ParameterError) as told:
         coordinator.ask(house.user("ana"), house.request(**changes))
-    assert f"request: {problem}" in told.value.problems
+    assert f"request: {problem}" in told.value.lines
 
 
 def test_a_model_that_cannot_be_tested_in_secret_is_refused(
@@ -169,7 +169,7 @@ def test_a_model_that_cannot_be_tested_in_secret_is_refused(
     wish = {"model": "t-closeness", "qid": ["age", "ward"], "sensitive": "disease", "t": 0.6}
     with pytest.raises(ParameterError) as told:
         coordinator.ask(house.user("ana"), house.request(privacy=[k_of(5), wish]))
-    assert told.value.problems == (
+    assert told.value.lines == (
         "request: privacy: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "
         'l-diversity, p-sensitive-k-anonymity, or third_party = "trusted"',
     )

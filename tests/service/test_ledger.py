@@ -49,11 +49,11 @@ def write(path: Path, *records: Released) -> list[bytes]:
 def problem(path: Path) -> str:
     with pytest.raises(DataError) as refused:
         Ledger.load(path)
-    (told,) = refused.value.problems
+    (told,) = refused.value.lines
     assert told.isprintable()
     with pytest.raises(DataError) as not_added:  # and nothing is added to it
         append(path, released(9))
-    assert not_added.value.problems == (told,)
+    assert not_added.value.lines == (told,)
     return told
 
 

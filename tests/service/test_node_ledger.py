@@ -159,7 +159,7 @@ def test_a_lost_secret_is_not_replaced_in_silence(folder: Folder, capsys: Captur
     for _ in range(2):  # nor at the second try
         with pytest.raises(ParameterError) as refused:
             start(folder)
-        (told,) = refused.value.problems
+        (told,) = refused.value.lines
         assert told.startswith(lost)
         assert "a second release through that breaks the first" in told
         assert told.endswith(

@@ -29,8 +29,8 @@ def folder(tmp_path: Path) -> Folder:
 def problems(path: Path) -> list[str]:
     with pytest.raises(ParameterError) as refused:
         read_settings(path)
-    assert all(line.startswith(f"{path}: ") for line in refused.value.problems), refused.value.problems
-    return [line.removeprefix(f"{path}: ") for line in refused.value.problems]
+    assert all(line.startswith(f"{path}: ") for line in refused.value.lines), refused.value.lines
+    return [line.removeprefix(f"{path}: ") for line in refused.value.lines]
 
 
 def test_a_configuration_is_read(folder: Folder) -> None:
@@ -191,7 +191,7 @@ def test_whatever_is_written_is_read_or_explained(
     try:
         read_settings(path)
     except ParameterError as error:
-        told = error.problems
+        told = error.lines
     assert told
     assert all(line.startswith(f"{path}: ") and line.isprintable() for line in told)
 
@@ -275,12 +275,12 @@ def test_the_tables_are_looked_at_before_the_start(folder: Folder) -> None:
     state.make()
     with pytest.raises(BadInput) as refused:
         open_datasets(settings, state)
-    assert "price.attributes: customers has no column" in refused.value.problems[0]
+    assert "price.attributes: customers has no column" in refused.value.lines[0]
     path.write_text(path.read_text().replace("salari =", "salary ="))
     with pytest.raises(BadInput) as refused:
         open_datasets(read_settings(path), state)
-    assert "Qzpilot" in refused.value.problems[0]
-    assert "row 1 (line 2)" in refused.value.problems[0]
+    assert "Qzpilot" in refused.value.lines[0]
+    assert "row 1 (line 2)" in refused.value.lines[0]
 
 
 def test_doubled_identifiers_are_told_before_the_start(folder: Folder) -> None:

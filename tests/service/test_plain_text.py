@@ -54,7 +54,7 @@ def test_what_people_write(text: str) -> None:
 def test_a_request(changes: dict[str, object], place: str) -> None:
     with pytest.raises(ParameterError) as refused:
         read_request(dict(WISH) | changes)
-    (line,) = refused.value.problems
+    (line,) = refused.value.lines
     assert line.startswith(f"request: {place}: ")
     assert line.isprintable()
 
@@ -96,7 +96,7 @@ def test_a_configuration(tmp_path: Path, old: str, new: str, place: str) -> None
     conf.write_text(conf.read_text().replace(old, new))
     with pytest.raises(ParameterError) as refused:
         read_settings(conf)
-    line = refused.value.problems[0]
+    line = refused.value.lines[0]
     assert line.startswith(f"{conf}: {place}: ")
     assert "control character" in line
     assert line.isprintable()

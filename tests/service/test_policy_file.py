@@ -31,7 +31,7 @@ def test_a_policy_has_all_its_problems_told_at_once() -> None:
     """
     with pytest.raises(ParameterError) as caught:
         read_policy(tomllib.loads(text), "clinic.toml: policy")
-    told = "\n".join(caught.value.problems)
+    told = "\n".join(caught.value.lines)
     for expected in (
         "policy: least_k: missing",
         'policy: users: listed, but access = "public" lets everybody ask',
@@ -56,7 +56,7 @@ def test_a_policy_speaks_of_columns_that_are_there() -> None:
     wrong = policy(price={"attributes": {"agee": 5}}, privacy=[{"model": L, "l": 2, "sensitive": "illness"}])
     with pytest.raises(ParameterError) as caught:
         check_policy(wrong, CLINIC, "clinic.toml")
-    assert caught.value.problems == (
+    assert caught.value.lines == (
         'clinic.toml: price.attributes: patients has no column "agee" (did you mean "age"?); '
         "it has age, town, disease, income",
         'clinic.toml: privacy[1].sensitive: patients has no column "illness"; it has age, town, disease, income',

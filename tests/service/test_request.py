@@ -33,7 +33,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
             },
             "ask.toml",
         )
-    assert sorted(caught.value.problems) == [
+    assert sorted(caught.value.lines) == [
         'ask.toml: adversary: must be one of "semi-honest", "malicious"; got "malicous" (did you mean "malicious"?)',
         'ask.toml: argmax: must be one of "secure", "plain"; got "secret" (did you mean "secure"?)',
         'ask.toml: atributes: unknown key (did you mean "attributes"?); known here: user, purpose, attributes, '
@@ -103,7 +103,7 @@ def test_whatever_is_sent_is_read_or_refused_in_words(content: dict[str, Any]) -
         try:
             read(whole | content)
         except BadInput as error:
-            problems += error.problems or ("nothing is said",)
+            problems += error.lines or ("nothing is said",)
     assert not [problem for problem in problems if not problem.isprintable() or problem == "nothing is said"]
 
 
@@ -112,7 +112,7 @@ def test_what_a_request_lacks_is_told_in_words_of_a_request() -> None:
     with pytest.raises(ParameterError) as told:
         request(privacy=privacy)
     wanted = "request: privacy[1].sensitive: missing; l-diversity needs a sensitive attribute"
-    assert told.value.problems == (wanted,)
+    assert told.value.lines == (wanted,)
 
 
 def test_a_request_is_a_table() -> None:

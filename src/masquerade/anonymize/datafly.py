@@ -21,10 +21,10 @@ from masquerade.data.column import Coded
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, pair_counts
 from masquerade.errors import ParameterError
+from masquerade.forms.declared import parameter_error
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
-    parameter_error,
     without_redundant,
 )
 from masquerade.privacy.t_closeness import TCloseness

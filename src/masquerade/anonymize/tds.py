@@ -23,10 +23,10 @@ from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Coded, Column
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, RequirementUnreachable
+from masquerade.forms.declared import parameter_error
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
-    parameter_error,
     without_redundant,
 )
 from masquerade.utility.scores import FIXED_ONE, score_named
@@ -182,6 +182,4 @@ def refuse_unreachable(
                 else f"{table.origin.name}: {part} cannot be reached by cutting: {whole}"
             )
     if problems:
-        unreachable = RequirementUnreachable(*problems)
-        unreachable.violated = tuple(violated)
-        raise unreachable
+        raise RequirementUnreachable(*problems, violated=tuple(violated))

@@ -91,7 +91,7 @@ def _naming(request: Path | None, most_error: float | None) -> Iterator[None]:
         yield
     except ParameterError as error:
         option = "request: most_error: "
-        given = [each for each in error.problems if most_error is not None and each.startswith(option)]
-        others = [each for each in error.problems if each not in given]
+        given = [each for each in error.lines if most_error is not None and each.startswith(option)]
+        others = [each for each in error.lines if each not in given]
         named = (each.replace(option, "--most-error: ", 1) for each in given)
         raise ParameterError(*named, *placed(others, request)) from None

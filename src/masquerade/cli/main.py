@@ -93,7 +93,7 @@ def run() -> int:
     try:
         code = int(app(standalone_mode=False) or 0)
     except MasqueradeError as error:
-        complain(*error.problems)
+        complain(*error.lines)
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
@@ -130,7 +130,7 @@ def _wrong_word(error: Any) -> str:
     faults = getattr(error.__cause__, "errors", None)  # it checks words with pydantic, in its newer versions
     if not callable(faults):
         return told
-    from masquerade.service.faults import must_be
+    from masquerade.forms.faults import must_be
 
     where = told.removesuffix(str(error.message)).removeprefix("Invalid value for ").rstrip(": ")
     fault = faults()[0]

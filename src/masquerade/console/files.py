@@ -70,5 +70,5 @@ async def _file(
     except SignedOut:
         return RedirectResponse(f"{PREFIX}/sign-in", 303)
     except MasqueradeError as error:
-        told = "\n".join(error.problems) + "\n"
+        told = "\n".join(error.lines) + "\n"
         return PlainTextResponse(told, 404 if isinstance(error, NotFound) else 409)

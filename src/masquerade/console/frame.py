@@ -136,7 +136,7 @@ def leave() -> None:
 def tell_problems(error: MasqueradeError) -> None:
     """Every problem, one line each."""
     with tag("div", look="problems", role="alert"):
-        bullets(error.problems)
+        bullets(error.lines)
 
 
 def problem_place() -> Element:
@@ -220,7 +220,7 @@ def _draw_error(error: MasqueradeError) -> None:
     else:
         client.status_code = 422
         tag("h1", "This does not work")
-    for problem in error.problems:
+    for problem in error.lines:
         tag("p", f"{problem[:1].upper()}{problem[1:]}.")
     link("To your sessions", f"{PREFIX}/sessions")
 

@@ -10,8 +10,10 @@ from typing import Any
 from masquerade.data.continuum import Number, days
 from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.taxonomy_files import read_taxonomy
+from masquerade.errors import Key
+from masquerade.forms.declared import shown_value as shown
+from masquerade.forms.problems import Problems
 from masquerade.job.model import AttributeSection, Job
-from masquerade.job.problems import Key, Problems, shown
 
 
 def schema_of(job: Job, qid: Container[str], base: Path, problems: Problems) -> Schema:

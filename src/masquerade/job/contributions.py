@@ -114,7 +114,7 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
         problems.add(entry_of(job, part), reason)
     is_dka = job.algorithm.name == DKA_DATAFLY
     score = "" if is_dka else str(plan.algorithm().settings()["score"])
-    if problems.lines:
+    if problems.found:
         return None
     contract = Contract(
         parties=tuple(job.parties),
@@ -132,7 +132,7 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
     if is_dka:
         with problems.collecting(("algorithm", "name")):
             refuse_dka(contract)
-    return None if problems.lines else contract
+    return None if problems.found else contract
 
 
 def _check_dka(plan: Plan) -> None:

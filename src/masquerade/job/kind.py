@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from masquerade.forms.problems import Problems
 from masquerade.job.model import Job
-from masquerade.job.problems import Problems
 
 MASHUP, PROVIDERS = ("tds", "dka-datafly"), "mondrian"
 

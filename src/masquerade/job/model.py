@@ -17,8 +17,9 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeGuard
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator
+from pydantic import Field, PlainValidator
 
+from masquerade.forms.form import Form, key
 from masquerade.utility.scores import SCORES
 
 Text = Annotated[str, Field(min_length=1)]
@@ -85,20 +86,14 @@ def _one_of(*words: str) -> str:
 
 
 def _key(must_be: str, default: Any = None, alias: str | None = None) -> Any:
-    return Field(default, alias=alias, description=must_be)
+    return key(default, description=must_be, alias=alias)
 
 
 def _empty(kind: Callable[[], Any], must_be: str) -> Any:
     return Field(default_factory=kind, description=must_be)
 
 
-class Section(BaseModel):
-    """A table of the job file: unknown keys are errors, and nothing is silently converted."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class TableSection(Section):
+class TableSection(Form):
     """Where a table is, and how it is written."""
 
     source: Text = _key('a file such as "patients.csv", or a database URL', "")
@@ -120,7 +115,7 @@ class PartySection(TableSection):
     attributes: Texts | None = _key(_NAMES)
 
 
-class AttributeSection(Section):
+class AttributeSection(Form):
     """`[attributes.NAME]`: what a column means."""
 
     type: Literal["categorical", "continuous", "date"] = _key(
@@ -133,7 +128,7 @@ class AttributeSection(Section):
     weight: Annotated[float, _number(0, open_low=True)] = _key("a finite number above 0", 1.0)
 
 
-class RolesSection(Section):
+class RolesSection(Form):
     """`[roles]`: which columns are special."""
 
     class_: Text | None = _key(_NAME, alias="class")
@@ -142,7 +137,7 @@ class RolesSection(Section):
     provider: Text | None = _key(_NAME)
 
 
-class PrivacyEntry(Section):
+class PrivacyEntry(Form):
     """`[[privacy]]`: one requirement. Which parameters it takes depends on the model."""
 
     model: Text = _key('the name of a model, such as "k-anonymity"', "")
@@ -167,7 +162,7 @@ class PrivacyEntry(Section):
         return {key: value for key, value in self if value is not None and key not in ("model", "qid")}
 
 
-class AlgorithmSection(Section):
+class AlgorithmSection(Form):
     """`[algorithm]`: how to get there."""
 
     name: Text = _key('the name of an algorithm, such as "tds"', "tds")
@@ -198,7 +193,7 @@ class AlgorithmSection(Section):
         return name in self.model_fields_set and getattr(self, name) not in (None, default, usual)
 
 
-class OutputSection(Section):
+class OutputSection(Form):
     """`[output]`: what to write. `report = false` writes no report."""
 
     table: Text = _key('a file that ends in .csv or .parquet, such as "release.csv"', "release.csv")
@@ -209,7 +204,7 @@ class OutputSection(Section):
     keep_provider: bool = _key(_SWITCH, False)
 
 
-class Job(Section):
+class Job(Form):
     """A whole job file."""
 
     data: DataSection | None = _key("a table, written [data]")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from masquerade.data.database_url import sqlite_path
-from masquerade.errors import DataError
+from masquerade.errors import DataError, Key
+from masquerade.forms.problems import Problems
 from masquerade.job.model import Job
-from masquerade.job.problems import Key, Problems
 
 _TABLES, _REPORTS = (".csv", ".parquet"), (".html", ".htm")
 

@@ -18,12 +18,14 @@ from masquerade.anonymize.outcome import Anonymizer
 from masquerade.anonymize.tds import TopDownSpecialization, refuse_suppression
 from masquerade.data.schema import Schema
 from masquerade.errors import hint
+from masquerade.forms.declared import shown_value as shown
+from masquerade.forms.form import fill
+from masquerade.forms.problems import Problems
+from masquerade.forms.toml import read_toml
 from masquerade.job.attributes import schema_of
 from masquerade.job.kind import MASHUP, PROVIDERS
-from masquerade.job.load import read_toml, understand
-from masquerade.job.model import DataSection
+from masquerade.job.model import DataSection, Job
 from masquerade.job.outputs import Outputs, outputs_of
-from masquerade.job.problems import Problems, shown
 from masquerade.job.requirements import requirement_of
 from masquerade.job.roles import check_roles
 from masquerade.privacy.m_privacy import MPrivateGroups
@@ -44,7 +46,7 @@ class Plan:
         self.path = path
         self.base = path.parent
         self.problems = Problems(str(path))
-        self.job = understand(read_toml(path), self.problems)
+        self.job = fill(Job, read_toml(path), self.problems)
         self.requirement: Requirement = requirement_of(self.job, self.problems)
         check_roles(self.job, self.problems)
 

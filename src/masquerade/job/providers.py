@@ -93,7 +93,7 @@ def contract_of_providers(plan: Plan, headers: Headers) -> Contract | None:
                     ("parties", name),
                     f'{name} has no column "{column}"{hint(column, headers[name])}; all providers must have it',
                 )
-    if problems.lines:
+    if problems.found:
         return None
     section = job.algorithm
     return Contract(

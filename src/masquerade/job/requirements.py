@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from masquerade.data.product import Product, columns_of
-from masquerade.errors import ParameterError, hint
+from masquerade.errors import Key, ParameterError, hint
+from masquerade.forms.problems import Problems
 from masquerade.job.kind import is_kind_known
 from masquerade.job.model import Job, PrivacyEntry
-from masquerade.job.problems import Key, Problems
 from masquerade.privacy.m_privacy import MPrivacy, MPrivateGroups
 from masquerade.privacy.models import MODELS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
@@ -45,7 +45,7 @@ def entry_of(job: Job, part: GroupRequirement) -> Key:
 def tell_values(job: Job, problems: Problems, error: ParameterError) -> None:
     """Values that nobody has, each told with the entry that lists them; the error names the requirement first."""
     entries = list(_entries(job, Problems("")))
-    for problem in error.problems:
+    for problem in error.lines:
         for key, part in entries:
             if problem.startswith(f"{part}: "):
                 problems.add((*key, "values"), problem.removeprefix(f"{part}: "))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from masquerade.errors import hint
+from masquerade.errors import Key, hint, written
+from masquerade.forms.problems import Problems
 from masquerade.job.kind import is_kind_known
 from masquerade.job.model import Job
-from masquerade.job.problems import Key, Problems, written
 
 
 def check_roles(job: Job, problems: Problems) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from masquerade.errors import JobError, NotFound, ParameterError, PeerBrokeProtocol, shown
+from masquerade.errors import NotFound, ParameterError, PeerBrokeProtocol, shown
 from masquerade.library.client_core import COORDINATOR, Ask, Core, Script, date_told, read
 from masquerade.library.client_results import Account, Offer, Preview, Provider, Release, Session
 
@@ -76,7 +76,7 @@ class Calls(Core):
         try:
             return read((yield from self.ask(ask)), Session)
         except ParameterError as error:
-            raise ParameterError(*placed(error.problems, wish)) from None
+            raise ParameterError(*placed(error.lines, wish)) from None
 
     def session(self, session: str) -> Script[Session]:
         """How a session stands."""
@@ -121,7 +121,7 @@ class Calls(Core):
         try:
             return read((yield from self.ask(Ask("POST", _of(session, "/decision"), body=body))), Session)
         except ParameterError as error:
-            raise ParameterError(*placed(error.problems, wish)) from None
+            raise ParameterError(*placed(error.lines, wish)) from None
 
     def release(self, session: str) -> Script[Release]:
         """What is known of a published table."""
@@ -284,15 +284,11 @@ def _inside(section: str) -> Iterator[None]:
     try:
         yield
     except ParameterError as error:
-        parts = (problem.split(": ", 1) for problem in error.problems)
-        raise ParameterError(*(f"{head}: {section}.{rest}" for head, rest in parts)) from None
+        raise ParameterError(*(each.at(key=(section, *each.key)) for each in error.problems)) from None
 
 
 def read_configuration(path: Path) -> dict[str, Any]:
     """The content of a TOML file."""
-    from masquerade.job.load import read_toml
+    from masquerade.forms.toml import read_toml
 
-    try:
-        return read_toml(path)
-    except JobError as error:  # a job file is not what it is
-        raise ParameterError(*(line.replace("job file", "file") for line in error.problems)) from None
+    return read_toml(path, "file", ParameterError)

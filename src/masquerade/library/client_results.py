@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from masquerade.errors import PeerError, one_line
+from masquerade.errors import PeerError, Problem, one_line
 
 PUBLISHED = "published"
 AWAITING_CLIENT = "awaiting_client"
@@ -150,9 +150,7 @@ class SessionFailed(PeerError):
     """A session failed because of a party; `peer` names it, `session` is how the session ended."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__(session.failed_by or "", "failed the session")
-        self.problems = tuple(map(one_line, session.problems))
-        self.args = ("\n".join(self.problems),)
+        super().__init__(session.failed_by or "", *(Problem(one_line(each)) for each in session.problems))
         self.session = session
 
 

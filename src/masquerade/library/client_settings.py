@@ -22,9 +22,9 @@ from pydantic import Field
 
 from masquerade.errors import ParameterError
 from masquerade.files import FileError, read_secret
+from masquerade.forms.form import Form, key, read_form
 from masquerade.library.client_calls import content_of, read_configuration
 from masquerade.library.client_core import Address
-from masquerade.service.sections import Form, key, read_form
 
 DEFAULT = Path("client.toml")
 URL, TOKEN = "MASQUERADE_URL", "MASQUERADE_TOKEN"
@@ -66,7 +66,7 @@ def read_settings(path: Path | None, *, with_request: bool = False) -> ClientSet
     try:
         file = read_form(_File, content, source)
     except ParameterError as error:
-        problems += error.problems
+        problems += error.lines
         # What can be read is looked at all the same.
         file = _File(
             **{key: content[key] for key in _TEXTS if isinstance(content.get(key), str) and content[key]}
@@ -77,7 +77,7 @@ def read_settings(path: Path | None, *, with_request: bool = False) -> ClientSet
         try:
             Address.read(url)
         except ParameterError as error:
-            problems += [f"{place}: {problem}" for problem in error.problems]
+            problems += [f"{place}: {problem}" for problem in error.lines]
     elif not problems:
         problems.append(
             f"{source}: coordinator: missing; give its address, or set {URL}"
@@ -89,7 +89,7 @@ def read_settings(path: Path | None, *, with_request: bool = False) -> ClientSet
     try:
         token = _token(token_file, file.token_file, source)
     except ParameterError as error:
-        problems += error.problems
+        problems += error.lines
     ca = base / file.ca if file.ca is not None else None
     if ca is not None and not ca.is_file():
         problems.append(f"{source}: ca: there is no file {ca}")
@@ -134,5 +134,5 @@ def _about_request(path: Path | None, content: Mapping[str, Any]) -> tuple[str, 
     try:
         content_of(path)
     except ParameterError as error:
-        return error.problems
+        return error.lines
     return ()

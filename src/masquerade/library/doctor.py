@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from masquerade.errors import AnswerIsNo, BadInput, MasqueradeError, ParameterError, PeerUnreachable
+from masquerade.errors import AnswerIsNo, BadInput, MasqueradeError, ParameterError, PeerUnreachable, Problem
 
 Status = Literal["ok", "warning", "error"]
 Kind = Literal["party", "coordinator", "client"]
@@ -56,7 +56,7 @@ def unreachable(name: str, detail: str, advice: str = "") -> Check:
 
 def problems(name: str, caught: MasqueradeError, code: int = AnswerIsNo.exit_code) -> list[Check]:
     """An error's problems, each a check."""
-    return [Check(name, "error", problem, code=code) for problem in caught.problems]
+    return [Check(name, "error", problem, code=code) for problem in caught.lines]
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,7 @@ class Examination:
         if BadInput.exit_code in codes:
             raise ParameterError(*lines)
         if PeerUnreachable.exit_code in codes:
-            absent = PeerUnreachable("", "")
-            absent.problems = tuple(lines)
-            raise absent
+            raise PeerUnreachable("", *map(Problem, lines))
         raise AnswerIsNo(*lines)
 
 

@@ -116,7 +116,7 @@ def ledger_checks(folder: Path, datasets: Iterable[str]) -> Iterator[Check]:
         advice = (
             "keep it as it is, and find out who changed it; until it is restored nothing is offered or signed"
         )
-        yield from (error("ledger", problem, advice) for problem in caught.problems)
+        yield from (error("ledger", problem, advice) for problem in caught.lines)
     else:
         count = len(ledger.records)
         yield fine("ledger", f"whole: {count} release{'' if count == 1 else 's'}")

@@ -110,7 +110,7 @@ def main() -> int:
         run_async(_run(setup))
         return 0
     except MasqueradeError as error:
-        for problem in error.problems:
+        for problem in error.lines:
             sys.stderr.write(one_line(problem) + "\n")
         return error.exit_code
     except KeyboardInterrupt:

@@ -91,17 +91,20 @@ def blame(messenger: str, bye: Bye, peers: Collection[str]) -> PeerError:
     """What a peer's last word means for us; `peers` are the names that we know, without our own."""
     if bye.cause in OWN_REASONS:
         return PeerError(messenger, OWN_REASONS[bye.cause])
-    told = f"(party {messenger} reports it)"
     if bye.cause is Cause.BROKE_PROTOCOL and not bye.culprit:
-        return PeerBrokeProtocol("", f"broke the protocol, and nobody can tell which {told}")
+        return PeerBrokeProtocol("", "broke the protocol, and nobody can tell which", reported_by=messenger)
     if bye.culprit not in peers or bye.culprit == messenger:
         return PeerRefused(messenger, f"gave up, and blames us ({bye.cause})")
     match bye.cause:
         case Cause.UNREACHABLE:
-            return PeerUnreachable(bye.culprit, f"cannot be reached any more {told}")
+            return PeerUnreachable(bye.culprit, "cannot be reached any more", reported_by=messenger)
         case Cause.REFUSED:
-            return PeerRefused(bye.culprit, f"and party {messenger} do not accept each other {told}")
+            return PeerRefused(
+                bye.culprit, f"and party {messenger} do not accept each other", reported_by=messenger
+            )
         case Cause.BROKE_PROTOCOL:
-            return PeerBrokeProtocol(bye.culprit, f"sent what the protocol does not allow {told}")
+            return PeerBrokeProtocol(
+                bye.culprit, "sent what the protocol does not allow", reported_by=messenger
+            )
         case _:
-            return PeerError(bye.culprit, f"gave up {told}")
+            return PeerError(bye.culprit, "gave up", reported_by=messenger)

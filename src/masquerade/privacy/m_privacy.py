@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from masquerade.data.product import Combination, Product, columns_of
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError
+from masquerade.forms.declared import parameter_error
 from masquerade.privacy.coalitions.constraint import EG_MONOTONE, KNOWN, Constraint
 from masquerade.privacy.coalitions.many_groups import GroupCheck, strategy_named
 from masquerade.privacy.coalitions.strategies import Strategy
@@ -31,7 +32,6 @@ from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
     checked_whole,
-    parameter_error,
     plural,
 )
 

@@ -12,11 +12,12 @@ import numpy as np
 from masquerade.data.product import columns_of
 from masquerade.data.table import Table
 from masquerade.engine.counts import pair_counts
+from masquerade.forms.declared import parameter_error
 from masquerade.privacy.check import Reading, Verdict
 from masquerade.privacy.coalitions.fitness import VERIFICATION_WEIGHT
 from masquerade.privacy.coalitions.strategies import TOP_DOWN_FROM, Strategy, adaptive
 from masquerade.privacy.m_privacy import MPrivacy, MPrivateGroups
-from masquerade.privacy.requirement import checked_number, parameter_error
+from masquerade.privacy.requirement import checked_number
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from masquerade.data.product import Product, columns_of
 from masquerade.engine.counts import Counts
-from masquerade.errors import ParameterError
+from masquerade.forms.declared import parameter_error
 
 # No table has so many records, values or providers; twice as many still fit where counts are held, and a JSON number.
 MOST_WHOLE = 2**53 - 1
@@ -241,15 +241,6 @@ def checked_number(
         if low <= number <= min(high, sys.float_info.max) and not (open_low and number == low):
             return number
     raise parameter_error(owner, name, f"a number {bounds}", value)
-
-
-def parameter_error(owner: object, name: str, must_be: str, got: object) -> ParameterError:
-    """The one sentence for a wrong parameter of an object, or of a function."""
-    whose = getattr(owner, "__name__", type(owner).__name__)
-    plain = got.item() if isinstance(got, np.generic) else got
-    endless = isinstance(plain, int) and abs(plain) > 1 << 256  # Python does not write numbers of any length
-    shown = "a number of very many digits" if endless else repr(plain)
-    return ParameterError(f"The {name} parameter of {whose} must be {must_be}. Got {shown} instead.")
 
 
 def plural(count: int, noun: str) -> str:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from masquerade.data.encode import texts
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError, hint, one_line
-from masquerade.privacy.requirement import TOLERANCE, GroupRequirement, beside, parameter_error
+from masquerade.forms.declared import parameter_error
+from masquerade.privacy.requirement import TOLERANCE, GroupRequirement, beside
 
 _LISTED = 10  # known values that an error lists: a sensitive attribute may have thousands
 

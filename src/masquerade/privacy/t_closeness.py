@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
+from masquerade.forms.declared import parameter_error
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -21,7 +22,6 @@ from masquerade.privacy.requirement import (
     checked_number,
     checked_qid,
     checked_sensitive,
-    parameter_error,
 )
 
 Distance = Literal["equal", "ordered"]

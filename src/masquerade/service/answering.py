@@ -161,7 +161,7 @@ def accepts(
         request = deal.as_request()
         asked = deal.terms.parts
     except ParameterError as error:
-        return error.problems
+        return error.lines
     terms = deal.terms
     answered = answer(policy, request, card, ledger, load, axes)
     reasons = list(answered.reasons) if isinstance(answered, Refusal) else []

@@ -50,7 +50,7 @@ def unsuitable(request: Request, m: int, parts: Sequence[GroupRequirement]) -> l
             Criterion.of(2, m, parts)
     except ParameterError as error:
         # Of the choices of a command a request has all but one: a trusted third party chooses by certainty anyway.
-        texts = [problem.partition(": ")[2] for problem in error.problems]
+        texts = [problem.partition(": ")[2] for problem in error.lines]
         return [text.removesuffix(' with choose = "certainty"') for text in texts]
     return []
 

@@ -118,7 +118,7 @@ def _readable(given: Offer | Refusal) -> Offer | Refusal:
         try:
             read_parts(given.requirements, "its offer", given.kind)
         except ParameterError as error:
-            return Refusal(given.party, error.problems)
+            return Refusal(given.party, error.lines)
     return given
 
 

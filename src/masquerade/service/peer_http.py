@@ -105,7 +105,7 @@ class PeerHttp:
         try:
             return read_said(data, answer, f"answered {method} {path} with")
         except ParameterError as error:
-            raise PeerBrokeProtocol(self.peer, "; ".join(error.problems)) from None
+            raise PeerBrokeProtocol(self.peer, "; ".join(error.lines)) from None
 
     async def close(self) -> None:
         """Let go of the connections."""

@@ -10,8 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from masquerade.errors import ParameterError, one_line
-from masquerade.job.problems import Key, written
+from masquerade.errors import Key, ParameterError, Problem
 
 _MOVING = ("Cc", "Cs", "Zl", "Zp")  # controls, halves of characters, ends of lines and paragraphs
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -46,6 +45,7 @@ def places_not_plain(content: Any) -> Iterator[tuple[Key, str]]:
 
 def insist_on_plain(content: Any, source: str) -> None:
     """Refuse content with a text that is not plain; ParameterError that names the source and each place."""
-    found = [f"{source}: {written(place)}: {problem}" for place, problem in places_not_plain(content)]
-    if found:
-        raise ParameterError(*sorted(map(one_line, found)))
+    found = (Problem(text, source=source, key=place) for place, text in places_not_plain(content))
+    problems = sorted(found, key=str)
+    if problems:
+        raise ParameterError(*problems)

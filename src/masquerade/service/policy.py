@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from masquerade.errors import ParameterError
-from masquerade.job.problems import Key
+from masquerade.errors import Key, ParameterError
+from masquerade.forms.form import Form, key, read_form
+from masquerade.forms.problems import Problems
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.service.canonical import MOST_WHOLE
@@ -25,7 +26,7 @@ from masquerade.service.request import (
     Texts,
     ThirdParty,
 )
-from masquerade.service.sections import Form, key, read_form
+from masquerade.service.sections import read_privacy
 
 ANY = "*"  # in `purposes`: whatever for; in a requirement's qid: all attributes that this party releases
 
@@ -80,6 +81,13 @@ class Policy(Form):
     share_class: bool = key(False, description="true or false")
     show_steps: bool = key(False, description="true or false")
     publish_records: bool = key(True, description="true or false")
+
+    @classmethod
+    def convert(cls, content: dict[str, Any], problems: Problems) -> dict[str, Any]:
+        """The content with its requirements read."""
+        if "privacy" in content:
+            content["privacy"] = read_privacy(content["privacy"], problems)
+        return content
 
     def contradictions(self) -> Iterator[tuple[Key, str]]:
         """What is missing, and what does not go together."""
@@ -141,15 +149,11 @@ def check_policy(policy: Policy, card: SchemaCard, source: str = "policy") -> No
 
     A QID may name attributes of other parties; what costs something, and what is sensitive, must be there.
     """
-    problems = [
-        f"{source}: price.attributes: {unknown_column(card, name)}"
-        for name in policy.price.attributes
-        if card.column(name) is None
-    ]
-    for position, part in enumerate(policy.privacy, start=1):
+    problems = Problems(source)
+    for name in policy.price.attributes:
+        if card.column(name) is None:
+            problems.add(("price", "attributes"), unknown_column(card, name))
+    for position, part in enumerate(policy.privacy):
         if part.sensitive is not None and card.column(part.sensitive) is None:
-            problems.append(
-                f"{source}: privacy[{position}].sensitive: {unknown_column(card, part.sensitive)}"
-            )
-    if problems:
-        raise ParameterError(*problems)
+            problems.add(("privacy", position, "sensitive"), unknown_column(card, part.sensitive))
+    problems.settle(ParameterError)

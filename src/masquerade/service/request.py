@@ -15,13 +15,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator
 
-from masquerade.errors import ParameterError, hint
-from masquerade.job.problems import Key
+from masquerade.errors import Key, ParameterError, hint
+from masquerade.forms.form import Form, key, read_form
+from masquerade.forms.problems import Problems
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import written_requirement
 from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text
 from masquerade.service.plain_text import insist_on_plain
-from masquerade.service.sections import Form, key, read_form
+from masquerade.service.sections import read_privacy
 from masquerade.utility.scores import SCORES, score_named
 
 MOST_ATTEMPTS = 10
@@ -114,6 +115,13 @@ class Request(Form):
         3, description=f"a whole number from 1 to {MOST_ATTEMPTS}"
     )
     show_steps: bool = key(False, description="true or false")
+
+    @classmethod
+    def convert(cls, content: dict[str, Any], problems: Problems) -> dict[str, Any]:
+        """The content with its requirements read."""
+        if "privacy" in content:
+            content["privacy"] = read_privacy(content["privacy"], problems)
+        return content
 
     def contradictions(self) -> Iterator[tuple[Key, str]]:
         """What is missing, and what does not go together."""

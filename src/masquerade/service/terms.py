@@ -12,8 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 from masquerade.data.schema import AttributeKind
-from masquerade.errors import ParameterError, one_line
-from masquerade.job.problems import Problems
+from masquerade.errors import ParameterError
+from masquerade.forms.problems import Problems
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.m_privacy import covers_against_insiders
 from masquerade.privacy.requirement import Covers, GroupRequirement, covers, without_redundant
@@ -212,8 +212,7 @@ def read_parts(written: Iterable[Mapping[str, Any]], source: str, kind: Kind) ->
     """Requirements that somebody else has written; ParameterError with every problem."""
     problems = Problems(source)
     parts = read_privacy([dict(each) for each in written], problems)
-    if problems.lines:
-        raise ParameterError(*map(one_line, problems.lines))
+    problems.settle(ParameterError)
     return strictest(parts, kind)
 
 

@@ -27,10 +27,10 @@ from masquerade.data.column import Column
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError
+from masquerade.forms.declared import parameter_error
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
-    parameter_error,
     without_redundant,
 )
 from masquerade.utility.scores import FIXED_ONE

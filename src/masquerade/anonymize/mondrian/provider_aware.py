@@ -29,9 +29,10 @@ from masquerade.data.column import Coded, Column
 from masquerade.data.continuum import Continuum
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError
+from masquerade.forms.declared import parameter_error
 from masquerade.privacy.coalitions.fitness import ANONYMIZATION_WEIGHT
 from masquerade.privacy.m_privacy import MPrivateGroups
-from masquerade.privacy.requirement import GroupRequirement, Requirement, checked_number, parameter_error
+from masquerade.privacy.requirement import GroupRequirement, Requirement, checked_number
 from masquerade.utility.scores import FIXED_ONE
 
 Preference = Literal["certainty", "fitness"]

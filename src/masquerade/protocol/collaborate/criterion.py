@@ -169,9 +169,7 @@ class Criterion:
                 'records together; use third_party = "trusted" with choose = "certainty", or ask for fewer values or '
                 "a smaller m"
             )
-        refused = RequirementUnreachable(f"collaborate: {why}")
-        refused.names_no_figure = True
-        return refused
+        return RequirementUnreachable(f"collaborate: {why}", public=True)
 
     def _values(self) -> str:
         return " or ".join(f"{plural(least, 'value')} of {name}" for name, least in self.diversities)

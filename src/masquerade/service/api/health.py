@@ -91,7 +91,7 @@ def metrics(request: Request) -> Response:
         try:
             user = coordinator.accounts.authenticate(token.strip())
         except NotAllowed as error:
-            return problem(401, error.problems, {**HEADERS, **NEEDED})
+            return problem(401, error.lines, {**HEADERS, **NEEDED})
         require(user, Role.ADMIN)
     measures: Measures = request.app.state.measures
     content = generate_latest(coordinator_metrics.registry) + generate_latest(measures.registry)

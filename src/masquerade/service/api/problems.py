@@ -34,8 +34,8 @@ from masquerade.errors import (
     hint,
     one_line,
 )
+from masquerade.forms.faults import must_be
 from masquerade.service.api.surface import allowed_methods
-from masquerade.service.faults import must_be
 from masquerade.service.store import is_outage
 
 MEDIA_TYPE = "application/problem+json"
@@ -177,7 +177,7 @@ async def _explained(_request: Request, error: Exception) -> Response:
     if status == 500:
         _note(error)
         return problem(500, [_BUG])
-    return problem(status, error.problems)
+    return problem(status, error.lines)
 
 
 async def _no_database(_request: Request, error: Exception) -> Response:

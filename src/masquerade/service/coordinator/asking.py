@@ -47,7 +47,7 @@ class Asking:
         try:
             request = read_request(content).asked_by(user.name)
         except ParameterError as error:
-            return Preview(problems=error.problems)
+            return Preview(problems=error.lines)
         found = self.find(request)
         wish = (*map(str, strictest(request.privacy, request.kind)), *against(request.colluding))
         awaited = [f"{party or 'one party'} has not published yet" for party in self._awaited(user, found)]

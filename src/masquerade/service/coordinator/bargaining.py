@@ -53,7 +53,7 @@ class Bargaining:
                 agreed = await self._negotiated(session)
             except PeerError as error:
                 await self._tell(session, "problem", {"party": error.peer, "text": str(error)})
-                await self._end(session, Status.FAILED, error.problems, failed_by=error.peer)
+                await self._end(session, Status.FAILED, error.lines, failed_by=error.peer)
                 return
             if agreed is None:
                 return
@@ -268,4 +268,4 @@ def _texts(offer: Offer) -> list[str]:
 
 
 def _own_words(error: PeerError) -> tuple[str, ...]:
-    return tuple(line.removeprefix(f"party {error.peer}: ") for line in error.problems)
+    return tuple(line.removeprefix(f"party {error.peer}: ") for line in error.lines)

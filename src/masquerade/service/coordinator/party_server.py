@@ -109,4 +109,4 @@ async def _body(request: Request) -> bytes:
 
 def _problem(error: MasqueradeError) -> Response:
     status = 403 if isinstance(error, NotAllowed | PeerRefused) else 422
-    return problem(status, "not taken in", error.problems)
+    return problem(status, "not taken in", error.lines)

@@ -67,9 +67,9 @@ class Runs:
                 await self._retry(attempt.session, error)
             except NotAllowed as error:  # a party's policy or ledger, looked at once more, says no
                 outcome = "refused"
-                await self._end(attempt.session, Status.REFUSED, error.problems)
+                await self._end(attempt.session, Status.REFUSED, error.lines)
             except MasqueradeError as error:
-                await self._end(attempt.session, Status.FAILED, error.problems)
+                await self._end(attempt.session, Status.FAILED, error.lines)
             except Exception as error:
                 if is_outage(error):
                     raise
@@ -161,7 +161,7 @@ class Runs:
         await asyncio.to_thread(self._store.events.append, session.id, "problem", told)
         self._backoff.failed(session.providers, error.peer, session.attempts)
         moved = await asyncio.to_thread(
-            self._store.sessions.retry, session, cause_of(error.problems), {"failed_by": error.peer}
+            self._store.sessions.retry, session, cause_of(error.lines), {"failed_by": error.peer}
         )
         metrics.moved(moved)
         log.warning(

@@ -11,16 +11,16 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
-from masquerade.errors import BadInput, MasqueradeError, ParameterError
-from masquerade.job.load import read_toml
-from masquerade.job.problems import Key
+from masquerade.errors import BadInput, Key, MasqueradeError, ParameterError, Problem
+from masquerade.forms.form import Form, key, read_form
+from masquerade.forms.toml import read_toml
 from masquerade.net.channel import Node, Timings
 from masquerade.net.identity import Identity, check_name
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.party import ASSEMBLER
 from masquerade.service.negotiation import THE_REQUEST
 from masquerade.service.plain_text import insist_on_plain
-from masquerade.service.sections import Duration, Form, Host, key, read_form
+from masquerade.service.sections import Duration, Host
 from masquerade.service.store import Clock, Store, system_clock
 from masquerade.service.store.database import check_url
 
@@ -178,13 +178,7 @@ class Settings:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read the configuration; ParameterError with every problem at once."""
-        try:
-            content = read_toml(path)
-        except BadInput as error:  # a job file is not what it is
-            raise ParameterError(
-                *(line.replace("job file", "configuration") for line in error.problems)
-            ) from None
-        return cls.of(content, path)
+        return cls.of(read_toml(path, "configuration", ParameterError), path)
 
     @classmethod
     def of(cls, content: Mapping[str, Any], path: Path) -> Self:
@@ -195,10 +189,10 @@ class Settings:
         certificate = base / file.https.certificate if file.https is not None else None
         key_file = base / file.https.key if file.https is not None else None
         errors: list[MasqueradeError] = []
-        identity = _tried(lambda: _identity(base / file.identity, file.name, path), errors)
-        trust = _tried(lambda: TrustStore.load(base / file.trust), errors, f"{path}: trust: ")
+        identity = _tried(lambda: _identity(base / file.identity, file.name), errors, path)
+        trust = _tried(lambda: TrustStore.load(base / file.trust), errors, path, ("trust",))
         # Without a trust store nobody can be looked up in it: then only the addresses are read.
-        parties = _tried(lambda: _parties(file.parties, trust, path), errors)
+        parties = _tried(lambda: _parties(file.parties, trust), errors, path, ("parties",))
         for needed in (certificate, key_file):
             if needed is not None and not _is_file(needed):
                 errors.append(ParameterError(f"{path}: https: there is no file {needed}"))
@@ -267,8 +261,7 @@ def open_store(settings: Settings, clock: Clock = system_clock) -> Store:
     try:
         return Store.open(settings.database, base=settings.state, clock=clock)
     except ParameterError as error:
-        lines = (f"{settings.path}: database: {problem}" for problem in error.problems)
-        raise ParameterError(*lines) from None
+        raise error.within(str(settings.path), ("database",)) from None
 
 
 def is_loopback(address: str) -> bool:
@@ -282,12 +275,12 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _tried(read: Callable[[], Read], errors: list[MasqueradeError], place: str = "") -> Read | None:
-    """What is read; None when something is wrong with it, which is told together with the rest."""
+def _tried(read: Callable[[], Read], errors: list[MasqueradeError], path: Path, key: Key = ()) -> Read | None:
+    """Read something that a file names below a key; collect what is wrong with it, and return None then."""
     try:
         return read()
     except ParameterError as error:
-        errors.append(ParameterError(*(f"{place}{problem}" for problem in error.problems)))
+        errors.append(error.within(str(path), key))
         return None
 
 
@@ -298,27 +291,25 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _identity(folder: Path, name: str, path: Path) -> Identity:
+def _identity(folder: Path, name: str) -> Identity:
     try:
         check_name(name)
     except ParameterError as error:
-        raise ParameterError(f"{path}: name: {error}") from None
+        raise error.within("", ("name",)) from None
     try:
         identity = Identity.load(folder)
     except ParameterError as error:
-        raise ParameterError(*(f"{path}: identity: {problem}" for problem in error.problems)) from None
+        raise error.within("", ("identity",)) from None
     if identity.name != name:
-        raise ParameterError(
-            f'{path}: name: "{name}", but the certificate in {folder} is for "{identity.name}"'
-        )
+        problem = f'"{name}", but the certificate in {folder} is for "{identity.name}"'
+        raise ParameterError(Problem(problem, key=("name",)))
     return identity
 
 
-def _parties(sections: Mapping[str, Any], trust: TrustStore | None, path: Path) -> dict[str, str]:
+def _parties(sections: Mapping[str, Any], trust: TrustStore | None) -> dict[str, str]:
     found: dict[str, str] = {}
-    problems: list[str] = []
+    errors: list[MasqueradeError] = []
     for name, section in sections.items():
-        where = f"{path}: parties.{name}"
         try:
             check_name(name)
             if name in (ASSEMBLER, THE_REQUEST):
@@ -329,13 +320,9 @@ def _parties(sections: Mapping[str, Any], trust: TrustStore | None, path: Path) 
                 )
             if not isinstance(section, Mapping):
                 raise ParameterError('must be a table with address = "host:port"')
+            found[name] = read_form(PartySection, section, "").address or ""
         except ParameterError as error:
-            problems.append(f"{where}: {error}")
-            continue
-        try:
-            found[name] = read_form(PartySection, section, where).address or ""
-        except ParameterError as error:
-            problems += error.problems
-    if problems:
-        raise ParameterError(*problems)
+            errors.append(error.within("", (name,)))
+    if gathered := ParameterError.gather(errors):
+        raise gathered
     return found

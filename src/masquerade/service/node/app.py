@@ -116,9 +116,9 @@ async def _answered(node: PartyNode, answer: Answer, everybody: bool, request: R
 
 def _problem(error: Exception) -> Response:
     if isinstance(error, MasqueradeError) and type(error) in _STATUS:
-        return problem(*_STATUS[type(error)], error.problems)
+        return problem(*_STATUS[type(error)], error.lines)
     kind = type(error).__name__  # its text may hold a person's data
-    told = {"problems": list(error.problems)} if isinstance(error, NotNoted | FileError) else {}
+    told = {"problems": list(error.lines)} if isinstance(error, NotNoted | FileError) else {}
     log().error("a request failed", kind=kind, **told)
     return problem(500, "failed", (f"the party failed ({kind}); its log says more",))
 

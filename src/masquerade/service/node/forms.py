@@ -10,12 +10,12 @@ from pydantic import Field
 
 from masquerade.data.database_url import sqlite_path
 from masquerade.data.source import database_scheme
-from masquerade.errors import DataError, ParameterError, one_line
+from masquerade.errors import DataError, Key, ParameterError, one_line
+from masquerade.forms.form import Form, key
 from masquerade.job.model import Sign, TableSection
-from masquerade.job.problems import Key
 from masquerade.net.channel import Node
 from masquerade.service.request import Text, Texts
-from masquerade.service.sections import Duration, Form, Host, key
+from masquerade.service.sections import Duration, Host
 
 _TABLES = 'a table, such as [datasets.customers] with source = "customers.csv"'
 _ADDRESS = 'an address host:port, such as "127.0.0.1:7001"'

@@ -128,7 +128,7 @@ class Judge:
         try:
             return Ledger.load(self._state.ledger)
         except DataError as error:  # its text names file and line, and shows no cell
-            log().error("nothing is offered or signed: the ledger is wrong", problems=list(error.problems))
+            log().error("nothing is offered or signed: the ledger is wrong", problems=list(error.lines))
             return None
 
     def _refusal(self, reason: str) -> Refusal:

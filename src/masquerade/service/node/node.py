@@ -135,7 +135,7 @@ class PartyNode:
         try:  # not before a person has approved: the answer tells whether the table has these values
             refuse_unknown_to(self.settings.name, contract.contract, judged.reading.table)
         except ParameterError as error:
-            return self._refuse(contract.deal.user, error.problems, ask.session)
+            return self._refuse(contract.deal.user, error.lines, ask.session)
         self._keep(judged, contract)
         with self._signing:
             if name not in self._signed:
@@ -158,7 +158,7 @@ class PartyNode:
         try:
             verify_signatures(contract, self.settings.trust, own=self.settings.identity)
         except PeerRefused as error:
-            return await asyncio.to_thread(self._refuse, user, error.problems, ask.session)
+            return await asyncio.to_thread(self._refuse, user, error.lines, ask.session)
         if dataset is None:
             wanted = provision.dataset if provision is not None else ""
             return await asyncio.to_thread(self._refuse, user, [self._judge.no_dataset(wanted)], ask.session)
@@ -170,7 +170,7 @@ class PartyNode:
         except Ending as error:
             return await self._busy(user, str(error), ask.session)
         except Conflict as error:
-            return await asyncio.to_thread(self._refuse, user, error.problems, ask.session)
+            return await asyncio.to_thread(self._refuse, user, error.lines, ask.session)
         try:
             self._tokens.verify(ask.token, audience=self.settings.name, contract_hash=name)
             part = await asyncio.to_thread(self._part, contract)
@@ -178,7 +178,7 @@ class PartyNode:
         except Ending as error:
             return await self._busy(user, str(error), ask.session)
         except (NotAllowed, Conflict) as error:
-            return await asyncio.to_thread(self._refuse, user, error.problems, ask.session)
+            return await asyncio.to_thread(self._refuse, user, error.lines, ask.session)
         except BadInput as error:
             kind = type(error).__name__
             log().warning("a session cannot be prepared", session=name, dataset=dataset.name, kind=kind)

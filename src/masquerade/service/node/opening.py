@@ -70,5 +70,5 @@ def _reopened(
         return Dataset(party, settings, state.secret(name, Ledger.load(state.ledger).releases(name)))
     except BadInput as error:  # of the ledger and of secrets, which names files and shows no cell
         told = "a new dataset is left out; mend this, and start the node again"
-        log().error(told, dataset=name, problems=list(error.problems))
+        log().error(told, dataset=name, problems=list(error.lines))
         return None

@@ -78,7 +78,7 @@ class Publisher:
             await http.call("POST", "/v1/datasets", published)
         except MasqueradeError as error:
             if not self._away:
-                log().warning("the coordinator is not told; trying on", problems=list(error.problems))
+                log().warning("the coordinator is not told; trying on", problems=list(error.lines))
             self._away = True
             return False
         self._told, self._away = published, False
@@ -88,7 +88,7 @@ class Publisher:
     def _tell(self, error: Exception) -> None:
         """Say once what stands in the way. Of the tables nothing gets this far; a ParameterError names a file."""
         kind = type(error).__name__
-        problems = error.problems if isinstance(error, ParameterError) else (kind,)
+        problems = error.lines if isinstance(error, ParameterError) else (kind,)
         if problems != self._problems:
             log().error("publishing failed; trying on", kind=kind, problems=list(problems))
         self._problems = problems
@@ -104,9 +104,9 @@ class Publisher:
             name, state, before = node.settings.name, node.state, node.datasets
             datasets = await asyncio.to_thread(reopen_datasets, name, settings, state, before)
         except MasqueradeError as error:  # tried again at every look: a file that it names may come yet
-            if error.problems != self._unused:
-                log().error("the changed configuration is not used", problems=list(error.problems))
-            self._unused = error.problems
+            if error.lines != self._unused:
+                log().error("the changed configuration is not used", problems=list(error.lines))
+            self._unused = error.lines
             return
         self._look, self._unused = look, ()
         if not _same_node(settings, node.settings):

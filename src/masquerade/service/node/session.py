@@ -255,14 +255,14 @@ class Session:
 
     def _told(self, error: MasqueradeError) -> tuple[str, ...]:
         """What the coordinator is told: nothing of the table, not even a figure of it."""
-        if isinstance(error, RequirementUnreachable) and not error.names_no_figure:
+        if isinstance(error, RequirementUnreachable) and not error.public:
             terms = self.contract.deal.terms
             required = " & ".join(error.violated or (*map(str, terms.parts), *against(terms.m)))
             whole = "all common records" if terms.kind == "vertical" else "all providers' records"
             return (f"{required} cannot be reached: even the group of {whole} violates it",)
         if isinstance(error, BadInput):
             return (f"its own input stands against it ({type(error).__name__}); its log says more",)
-        return error.problems
+        return error.lines
 
     def _culprit(self, error: MasqueradeError | None) -> str | None:
         if not isinstance(error, PeerError):
@@ -283,7 +283,7 @@ class Session:
                 kind=progress.kind,
                 culprit=progress.culprit,
                 # Within a session errors speak of counts and parties, never of cells.
-                problems=[one_line(line) for line in self._error.problems],
+                problems=[one_line(line) for line in self._error.lines],
             )
 
 

@@ -22,11 +22,12 @@ from typing import Any, TypeVar
 from masquerade.data.schema import Schema
 from masquerade.data.source import database_scheme
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.errors import JobError, MasqueradeError, ParameterError, one_line
+from masquerade.errors import Key, ParameterError, written
+from masquerade.forms.form import Form, fill, read_form
+from masquerade.forms.problems import Problems
+from masquerade.forms.toml import read_toml
 from masquerade.job.attributes import schema_of
-from masquerade.job.load import read_toml, understand
-from masquerade.job.model import TableSection
-from masquerade.job.problems import Key, Problems, written
+from masquerade.job.model import Job, TableSection
 from masquerade.net.channel import Node, Timings
 from masquerade.net.identity import Identity, check_name, out_of_date
 from masquerade.net.trust import TrustStore
@@ -34,7 +35,6 @@ from masquerade.protocol.party import ASSEMBLER
 from masquerade.service.node.forms import CoordinatorForm, DatasetForm, TimingsForm, TopForm
 from masquerade.service.plain_text import not_plain, places_not_plain
 from masquerade.service.policy import Policy, read_policy
-from masquerade.service.sections import Form, read_form
 
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)  # it becomes a file's name
 
@@ -90,29 +90,12 @@ class Settings:
     digest: str  # of the file's content, by which it is known again
 
 
-class _Inside(Problems):
-    """Problems of a table inside the file."""
-
-    def __init__(self, source: str, prefix: Key) -> None:
-        super().__init__(source)
-        self.prefix = prefix
-
-    def _tell(self, key: Key, problem: str) -> None:
-        super()._tell((*self.prefix, *key), problem)
-
-
 def read_settings(path: Path) -> Settings:
     """The settings in a file; ParameterError with every problem at once."""
-    try:
-        content = read_toml(path)
-    except JobError as error:
-        raise ParameterError(
-            *(line.replace("job file", "configuration") for line in error.problems)
-        ) from None
     reader = _Reader(path)
-    settings = reader.read(content)
-    if reader.lines or settings is None:
-        raise ParameterError(*dict.fromkeys(map(one_line, reader.lines)))
+    settings = reader.read(read_toml(path, "configuration", ParameterError))
+    reader.problems.settle(ParameterError)
+    assert settings is not None  # otherwise something is wrong
     return settings
 
 
@@ -121,11 +104,11 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self.path, self.base = path, path.parent
-        self.lines: list[str] = []
+        self.problems = Problems(str(path))
 
     def read(self, content: dict[str, Any]) -> Settings | None:
         self._plain(content)
-        if self.lines:  # a file that no path can name, for one
+        if self.problems.found:  # a file that no path can name, for one
             return None
         top = self._form(TopForm, content, ())
         # What is wrong with the file's own keys does not hide what is wrong with its tables.
@@ -140,7 +123,7 @@ class _Reader:
             return None
         identity = self._identity(top)
         trust = self._trust(top, coordinator)
-        if self.lines or coordinator is None or timings is None or identity is None or trust is None:
+        if self.problems.found or coordinator is None or timings is None or identity is None or trust is None:
             return None
         assert top.name is not None
         assert top.address is not None
@@ -168,52 +151,45 @@ class _Reader:
         )
 
     def _form(self, form: type[Read], content: dict[str, Any], prefix: Key) -> Read | None:
-        """A table; its problems are told with the whole key."""
+        """A table, or None where something is wrong with it."""
         try:
             return read_form(form, content, "")
         except ParameterError as error:
-            self._tell(error, prefix)
+            self.problems.collect(error, prefix)
             return None
-
-    def _tell(self, error: MasqueradeError, prefix: Key) -> None:
-        where = f"{written(prefix)}." if prefix else ""
-        self.lines += [f"{self.path}: {where}{line.removeprefix(': ')}" for line in error.problems]
-
-    def _add(self, prefix: Key, problem: str) -> None:
-        self.lines.append(f"{self.path}: {written(prefix)}: {problem}")
 
     def _plain(self, content: dict[str, Any]) -> None:
         """What others will read is plain text; a query may have lines, and a separator may be a tab."""
         for key, problem in places_not_plain(content):
             if not (key[0] == "datasets" and len(key) == 3 and key[2] in ("query", "separator")):
-                self._add(key, problem)
+                self.problems.add(key, problem)
 
     def _alike(self, datasets: Mapping[str, Any]) -> None:
         seen: dict[str, str] = {}
         for name in datasets:
             other = seen.setdefault(name.casefold(), name)
             if other != name:
-                self._add(("datasets", name), f'published under the same name as "{other}"; take another')
+                self.problems.add(
+                    ("datasets", name), f'published under the same name as "{other}"; take another'
+                )
 
     def _dataset(self, name: str, content: dict[str, Any]) -> DatasetSettings | None:
         here: Key = ("datasets", name)
-        before = len(self.lines)
+        before = len(self.problems.found)
         if not _DATASET.fullmatch(name):
-            self._add(
+            self.problems.add(
                 here, "cannot name a dataset: letters, digits, _ and - are allowed, at most 63, first no sign"
             )
         form = self._form(DatasetForm, content, here)
-        problems = _Inside(str(self.path), here)
-        job = understand({"attributes": _table(content.get("attributes"))}, problems)
+        problems = Problems(str(self.path), here)
+        job = fill(Job, {"attributes": _table(content.get("attributes"))}, problems)
         schema = schema_of(job, job.attributes, self.base, problems)
-        self.lines += problems.lines
+        self.problems.found += problems.found
         self._plain_values(here, schema)
         policy = None
-        try:
+        with self.problems.collecting((*here, "policy")):
             policy = read_policy(_table(content.get("policy")), "")
-        except ParameterError as error:
-            self._tell(error, (*here, "policy"))
-        if form is None or policy is None or len(self.lines) > before:
+        if form is None or policy is None or len(self.problems.found) > before:
             return None
         assert form.source is not None
         assert form.id is not None
@@ -244,30 +220,30 @@ class _Reader:
             values = taxonomy.nodes if isinstance(taxonomy, Taxonomy) else ()
             problem = next(filter(None, (not_plain(each.name) for each in values)), None)
             if problem is not None:
-                self._add((*here, "attributes", name, "taxonomy"), f"a value in it {problem}")
+                self.problems.add((*here, "attributes", name, "taxonomy"), f"a value in it {problem}")
 
     def _identity(self, top: TopForm) -> Identity | None:
         try:
             identity = Identity.load(self.base / top.identity)
             identity.check_dates()
         except ParameterError as error:
-            for line in error.problems:
-                self._add(("identity",), line)
+            self.problems.collect(error, ("identity",))
             return None
         if top.name is not None and top.name != identity.name:
-            self._add(
+            self.problems.add(
                 ("name",), f'"{top.name}", but the certificate in {top.identity} is of "{identity.name}"'
             )
         if identity.name == ASSEMBLER:
-            self._add(("name",), f'"{ASSEMBLER}" is the name of the one who joins the columns; take another')
+            self.problems.add(
+                ("name",), f'"{ASSEMBLER}" is the name of the one who joins the columns; take another'
+            )
         return identity
 
     def _trust(self, top: TopForm, coordinator: CoordinatorForm | None) -> TrustStore | None:
         try:
             trust = TrustStore.load(self.base / top.trust)
         except ParameterError as error:
-            for line in error.problems:
-                self._add(("trust",), line)
+            self.problems.collect(error, ("trust",))
             return None
         if coordinator is None:
             return trust
@@ -275,15 +251,17 @@ class _Reader:
         try:
             check_name(coordinator.name)
         except ParameterError as error:
-            self._add(here, str(error))
+            self.problems.collect(error, here)
             return trust
         if coordinator.name == top.name:
-            self._add(here, f'"{top.name}" is this party itself; the coordinator is none of the parties')
+            self.problems.add(
+                here, f'"{top.name}" is this party itself; the coordinator is none of the parties'
+            )
         elif coordinator.name not in trust.names:
             known = ", ".join(trust.names) or "nobody"
-            self._add(here, f'"{coordinator.name}" is not in {top.trust}, which knows {known}')
+            self.problems.add(here, f'"{coordinator.name}" is not in {top.trust}, which knows {known}')
         elif (problem := out_of_date(trust.pin(coordinator.name))) is not None:
-            self._add(here, f"its certificate in {top.trust} {problem}; get its new one")
+            self.problems.add(here, f"its certificate in {top.trust} {problem}; get its new one")
         return trust
 
 

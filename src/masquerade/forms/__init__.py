@@ -1,0 +1,1 @@
+"""What people and other programs write (job files, requests, policies, settings), read with every problem at once."""

@@ -1,0 +1,163 @@
+"""Objects that declare their parameters: each with its rule, default and help, in one place.
+
+    @dataclass(frozen=True)
+    class Sampling(Declared):
+        share: float = parameter(number(0, 1, open_low=True), 0.1, help="the share of the records that is drawn")
+
+A requirement or a method is such an object. It is checked when it is made in Python (`Sampling(share=2)` is a
+ParameterError); and from the same declarations follow its keys in a job file, in a contract and over HTTP, the
+console's form and the reference pages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from masquerade.errors import ParameterError, Problem, hint
+from masquerade.forms.rules import Rule
+
+_PARAMETER = "parameter"
+Made = TypeVar("Made", bound="Declared")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One declared parameter."""
+
+    name: str
+    rule: Rule
+    default: Any  # dataclasses.MISSING where it must be given
+    help: str
+    aliases: tuple[str, ...] = ()  # other names that people write for it
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is dataclasses.MISSING
+
+
+def parameter(
+    rule: Rule, default: Any = dataclasses.MISSING, *, help: str, aliases: tuple[str, ...] = ()
+) -> Any:
+    """Declare a field of a `Declared` dataclass as a parameter."""
+    return dataclasses.field(default=default, metadata={_PARAMETER: (rule, help, aliases)})
+
+
+class Declared:
+    """Base of frozen dataclasses whose fields are parameters, checked when they are made."""
+
+    title: ClassVar[str] = ""  # a name for people, where it is not the class's
+
+    def __post_init__(self) -> None:
+        for each in parameters_of(type(self)):
+            value = getattr(self, each.name)
+            try:
+                checked = each.rule.check(value)
+            except ValueError:
+                raise parameter_error(self, each.name, each.rule.words, value) from None
+            object.__setattr__(self, each.name, checked)
+
+    def parameters(self) -> dict[str, object]:
+        """The parameters with their values, as a job file names them; those that say nothing are left out."""
+        values = {each.name: getattr(self, each.name) for each in parameters_of(type(self))}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+            if value is not None
+        }
+
+
+def parameters_of(declared: type) -> tuple[Parameter, ...]:
+    """The parameters that a class declares, in order."""
+    return tuple(_parameters(declared))
+
+
+def _parameters(declared: type) -> Iterator[Parameter]:
+    for each in dataclasses.fields(declared):
+        if _PARAMETER in each.metadata:
+            rule, words, aliases = each.metadata[_PARAMETER]
+            yield Parameter(each.name, rule, each.default, words, aliases)
+
+
+def read_declared(
+    declared: type[Made], table: Mapping[str, Any], **given: Any
+) -> tuple[Made | None, list[Problem]]:
+    """Make an object from a table of its parameters, and what is wrong with the table; None where something is.
+
+    `given` are arguments that the table cannot say. Decimals may be texts, as in canonical JSON.
+    """
+    problems: list[Problem] = []
+    known = {word: each for each in parameters_of(declared) for word in (each.name, *each.aliases)}
+    values: dict[str, Any] = {}
+    for word, value in table.items():
+        each = known.get(word)
+        if each is None:
+            takes = ", ".join(own.name for own in parameters_of(declared)) or "none"
+            problems.append(Problem(f"unknown key{hint(word, known)}; known here: {takes}", key=(word,)))
+        elif each.name in values:
+            problems.append(Problem(f"the same as {each.name}; give one of them", key=(word,)))
+        else:
+            try:
+                values[each.name] = each.rule.check(_number(value) if each.rule.decimal else value)
+            except ValueError:
+                advice = (
+                    hint(value, each.rule.choices) if isinstance(value, str) and each.rule.choices else ""
+                )
+                problems.append(
+                    Problem(advice, key=(word,), allowed=each.rule.words, found=shown_value(value))
+                )
+    broken = {key for problem in problems for key in problem.key}
+    for each in parameters_of(declared):
+        if (
+            each.required
+            and each.name not in {*values, *given}
+            and broken.isdisjoint((each.name, *each.aliases))
+        ):
+            problems.append(Problem("missing", key=(each.name,)))
+    if problems:
+        return None, problems
+    try:
+        return declared(**values, **given), []
+    except ParameterError as error:  # parameters that do not go together
+        return None, [problem.within("") for problem in error.problems]
+
+
+def _number(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def parameter_error(owner: object, name: str, allowed: str, found: object) -> ParameterError:
+    """A wrong parameter of an object, or of a function."""
+    whose = getattr(owner, "__name__", type(owner).__name__)
+    plain = found.item() if isinstance(found, np.generic) else found
+    endless = isinstance(plain, int) and abs(plain) > 1 << 256  # Python does not write numbers of any length
+    shown = "a number of very many digits" if endless else repr(plain)
+    return ParameterError(Problem(parameter=name, owner=whose, allowed=allowed, found=shown))
+
+
+def shown_value(value: object) -> str:
+    """A value of a form for a person, in short. The rest of a URL may hold a password."""
+    if isinstance(value, str):
+        scheme, separator, _ = value.partition("://")
+        text = f'"{scheme}://…"' if separator else f'"{value}"'
+    elif isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, Mapping):
+        text = "a table"
+    elif isinstance(value, list):
+        text = "a list" if value else "an empty list"
+    elif isinstance(value, int) and abs(value) > 1 << 256:  # Python does not write numbers of any length
+        text = "a number of very many digits"
+    else:
+        text = str(value)
+    return text if len(text) <= 60 else text[:57] + "…"

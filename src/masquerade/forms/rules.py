@@ -1,0 +1,125 @@
+"""Rules for single values: what is allowed, in words and as a JSON schema.
+
+A rule's `words` complete the sentence "… must be …". The same rule checks an argument in Python, a key of a job file, a
+field of a request and an input of the console, so each says the same. As an annotation (`Annotated[int, COUNT]`) it
+is a pydantic validator.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+# No table has as many records, values or providers; twice as many still fit where counts are held, and a JSON number.
+MOST_WHOLE = 2**53 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """What a value must be; `check` returns it in its one form, or raises ValueError."""
+
+    words: str
+    check: Callable[[Any], Any]
+    json_schema: Mapping[str, Any] = field(default_factory=dict)
+    choices: tuple[str, ...] = ()  # the words allowed, where they are few
+    decimal: bool = False  # whether a contract writes it as a text, because canonical JSON has no floats
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self.check)
+
+    def __get_pydantic_json_schema__(self, _schema: Any, _handler: Any) -> dict[str, Any]:
+        return dict(self.json_schema)
+
+
+def whole(least: int = 1, most: int = MOST_WHOLE) -> Rule:
+    """A whole number."""
+
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+            raise ValueError
+        return int(value)
+
+    words = (
+        f"a whole number of at least {least}"
+        if most == MOST_WHOLE
+        else f"a whole number from {least} to {most}"
+    )
+    return Rule(words, check, {"type": "integer", "minimum": least, "maximum": most})
+
+
+def number(low: float, high: float | None = None, *, open_low: bool = False, open_high: bool = False) -> Rule:
+    """A finite number within bounds, kept whole or decimal as it is written."""
+
+    def check(value: Any) -> int | float:
+        if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+            raise ValueError
+        plain: int | float = int(value) if isinstance(value, int | np.integer) else float(value)
+        # A whole number that no float can hold would be infinite in every formula.
+        if not low <= plain <= (sys.float_info.max if high is None else high):
+            raise ValueError
+        if (open_low and plain == low) or (open_high and plain == high):
+            raise ValueError
+        return plain
+
+    bounds = [f"above {low}" if open_low else f"of at least {low}"]
+    schema: dict[str, Any] = {"type": "number", ("exclusiveMinimum" if open_low else "minimum"): low}
+    if high is not None:
+        bounds.append(f"below {high}" if open_high else f"at most {high}")
+        schema["exclusiveMaximum" if open_high else "maximum"] = high
+    return Rule(
+        f"a {'finite ' if high is None else ''}number {' and '.join(bounds)}", check, schema, decimal=True
+    )
+
+
+def choice(*words: str) -> Rule:
+    """One of a few words."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or value not in words:
+            raise ValueError
+        return value
+
+    return Rule(f"one of {quoted(words)}", check, {"enum": list(words)}, words)
+
+
+def switch() -> Rule:
+    """True or false."""
+
+    def check(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError
+        return value
+
+    return Rule("true or false", check, {"type": "boolean"})
+
+
+def text(words: str = "a text") -> Rule:
+    """A text that is not empty."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or not value:
+            raise ValueError
+        return value
+
+    return Rule(words, check, {"type": "string", "minLength": 1})
+
+
+def optional(rule: Rule) -> Rule:
+    """The same rule, or None where nothing is said."""
+
+    def check(value: Any) -> Any:
+        return None if value is None else rule.check(value)
+
+    schema = {"anyOf": [dict(rule.json_schema), {"type": "null"}]}
+    return Rule(rule.words, check, schema, rule.choices, rule.decimal)
+
+
+def quoted(words: Iterable[str]) -> str:
+    """`"a", "b"`."""
+    return ", ".join(f'"{word}"' for word in words)
