@@ -23,7 +23,8 @@ from masquerade.library.local_processes import local_processes, start_somewhere
 from masquerade.net.running import run_async
 from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
-from masquerade.service.store import Role, Store
+from masquerade.service.resources import Role
+from masquerade.service.store import Store
 
 COORDINATOR = "coordinator"
 SEED = 7

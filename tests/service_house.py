@@ -33,7 +33,9 @@ from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.store import Session, Status, Store, User
+from masquerade.service.resources import User
+from masquerade.service.session_states import Status
+from masquerade.service.store import Session, Store
 
 PASSWORD = "correct horse battery"
 PATIENCE = 240.0  # seconds: for a loaded machine, not for the work

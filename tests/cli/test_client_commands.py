@@ -19,7 +19,7 @@ from masquerade.cli.client_conf import Teller
 from masquerade.cli.output import Progress
 from masquerade.library.client import Client
 from masquerade.library.client_results import Account, Event
-from masquerade.service.store import Status
+from masquerade.service.session_states import Status
 
 Capture = pytest.CaptureFixture[str]
 

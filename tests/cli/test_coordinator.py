@@ -12,7 +12,8 @@ import pytest
 from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.store import Role, Store
+from masquerade.service.resources import Role
+from masquerade.service.store import Store
 from service_house import LAUNCH, PASSWORD
 
 

@@ -15,7 +15,8 @@ import masquerade as mq
 from console.world import World, digest
 from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard
 from masquerade.service.control import Published, PublishedDataset
-from masquerade.service.store import NewRelease, Session, Status
+from masquerade.service.session_states import Status
+from masquerade.service.store import NewRelease, Session
 
 AGE = ColumnCard("age", "continuous")
 WARD = ColumnCard("ward", "categorical", "attribute", TaxonomyCard("ab" * 32, 2, "Any ward"))

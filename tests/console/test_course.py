@@ -9,14 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from masquerade.console.course import MOST_ROWS, Course, step_tree
-from masquerade.service.store import Event
-from masquerade.service.store.states import Status
+from masquerade.service.resources import Event
+from masquerade.service.session_states import Status
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
+def event(number: int, kind: str, data: dict[str, Any]) -> Event:
+    return Event(session="s", number=number, time=NOW, kind=kind, data=data)
+
+
 def events(*told: tuple[str, dict[str, Any]]) -> list[Event]:
-    return [Event("s", number, NOW, kind, data) for number, (kind, data) in enumerate(told, start=1)]
+    return [event(number, kind, data) for number, (kind, data) in enumerate(told, start=1)]
 
 
 def moved(to: str, cause: str | None = None) -> tuple[str, dict[str, Any]]:
@@ -33,7 +37,7 @@ def test_a_second_attempt_starts_with_nothing() -> None:
     course.take(events(moved("running"), progress, step("Any", "A", "B")))
     assert course.progress
     assert course.steps
-    changed = course.take([Event("s", 4, NOW, *moved("queued", "bank: fell silent"))])
+    changed = course.take([event(4, *moved("queued", "bank: fell silent"))])
     assert (course.progress, course.steps) == ({}, {})
     assert changed >= {"status", "lines", "progress", "steps"}
     assert course.last == 4

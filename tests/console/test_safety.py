@@ -22,7 +22,8 @@ from masquerade.console.sign_in import own_path
 from masquerade.console.signed_in import COOKIE, IDLE, LONGEST, Browsers, SignedOut, console_secret
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.accounts import Accounts
-from masquerade.service.store import Role, Store
+from masquerade.service.resources import Role
+from masquerade.service.store import Store
 from service.stores import HandClock
 
 FOREIGN = ["https://evil.example", "null", "http://127.0.0.1", "https://", "file://", "http://[", ""]

@@ -24,7 +24,8 @@ from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.store import NewRelease, Session, Status
+from masquerade.service.session_states import Status
+from masquerade.service.store import NewRelease, Session
 from papers.paper_tables import loan_table
 
 PASSWORD = "correct horse battery"

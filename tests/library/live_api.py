@@ -27,8 +27,10 @@ from masquerade.service.card import card_of
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
+from masquerade.service.resources import User
+from masquerade.service.session_states import Status
 from masquerade.service.signing import draw_up
-from masquerade.service.store import NewRelease, Session, Status, User
+from masquerade.service.store import NewRelease, Session
 from masquerade.service.terms import Deal, Price, Provision, Terms
 from service_house import Ports
 

@@ -14,7 +14,7 @@ import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, LiveApi
 from masquerade.library.client_results import Session
 from masquerade.service.request import read_request
-from masquerade.service.store import Status
+from masquerade.service.session_states import Status
 
 
 def test_who_and_what_there_is(client: mq.Client) -> None:

@@ -11,7 +11,8 @@ import pytest
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, LiveApi, eventually, live_api
 from masquerade.net.identity import self_signed
-from masquerade.service.store import ApiToken, Status
+from masquerade.service.session_states import Status
+from masquerade.service.store import ApiToken
 
 RUN = (Status.NEGOTIATING, Status.AGREED, Status.QUEUED, Status.RUNNING)
 

@@ -12,7 +12,8 @@ import pytest
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, TABLE, LiveApi
 from masquerade.library.client_results import Event
-from masquerade.service.store import Role, Status
+from masquerade.service.resources import Role
+from masquerade.service.session_states import Status
 
 
 def test_a_published_table_in_every_form(client: mq.Client, api: LiveApi, tmp_path: Path) -> None:

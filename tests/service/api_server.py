@@ -30,8 +30,9 @@ from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.negotiation import Agreed
+from masquerade.service.session_states import Status
 from masquerade.service.signing import draw_up
-from masquerade.service.store import NewRelease, Session, Status
+from masquerade.service.store import NewRelease, Session
 from service.credentials import CHEAP
 from service.parties import BANK, CLINIC, NOW, SHOP, carried, policy, request
 from service.stores import HandClock

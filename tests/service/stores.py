@@ -10,7 +10,9 @@ from itertools import count
 from threading import Barrier
 from typing import TypeVar
 
-from masquerade.service.store import NewRelease, Role, Session, Status, Store
+from masquerade.service.resources import Role
+from masquerade.service.session_states import Status
+from masquerade.service.store import NewRelease, Session, Store
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SNAPSHOTS = {"bank": "b1", "shop": "s1"}

@@ -10,13 +10,16 @@ from argon2 import PasswordHasher, Type, extract_parameters
 
 from masquerade.errors import Conflict, NotFound, ParameterError
 from masquerade.service.accounts import Accounts, require
-from masquerade.service.store import Guard, Role, Store, User
+from masquerade.service.resources import Role, User
+from masquerade.service.store import Guard, Store
 from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, everything_stored, refusal
 from service.stores import START, at_once
 
 
 def test_the_right_password_opens(accounts: Accounts) -> None:
-    assert accounts.sign_in("ann", RIGHT) == User("ann", Role.ANALYST, False, START)
+    assert accounts.sign_in("ann", RIGHT) == User(
+        name="ann", role=Role.ANALYST, disabled=False, created=START
+    )
 
 
 def test_every_wrong_sign_in_is_answered_alike(accounts: Accounts) -> None:

@@ -13,7 +13,7 @@ import pytest
 from masquerade.errors import ParameterError
 from masquerade.service.api.request_body import EXAMPLE, SCHEMA
 from masquerade.service.request import Request, read_request
-from masquerade.service.store import Status
+from masquerade.service.session_states import Status
 from service.api_server import PASSWORDS, REPORT, SUMMARY, TABLE, WISH, Room, room
 
 

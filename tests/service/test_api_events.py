@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from masquerade.service.api import events
-from masquerade.service.store import Status
+from masquerade.service.session_states import Status
 from service.api_server import Room, room, until
 
 STREAM = {"Accept": "text/event-stream"}

@@ -100,7 +100,7 @@ def test_the_document_tells_of_requests_of_both_kinds() -> None:
     )
     assert keys["score"]["description"].endswith("only in a vertical request")
     assert [read_request(each).kind for each in body["examples"]] == ["vertical", "horizontal"]
-    assert "horizontal" in told["components"]["schemas"]["DatasetAnswer"]["properties"]
+    assert "horizontal" in told["components"]["schemas"]["Dataset"]["properties"]
 
 
 def test_the_page_for_people_loads_nothing(place: Room) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from masquerade.net.identity import issue, make_authority
 from masquerade.service.accounts import Lockout
-from masquerade.service.store import Status
+from masquerade.service.session_states import Status
 from service.api_server import PASSWORDS, TABLE, WISH, Room, make_coordinator, raw, room, served
 from service.stores import HandClock
 

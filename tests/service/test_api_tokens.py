@@ -11,7 +11,8 @@ import pytest
 
 from masquerade.errors import NotFound, ParameterError
 from masquerade.service.accounts import Accounts
-from masquerade.service.store import Role, Store, User
+from masquerade.service.resources import Role, User
+from masquerade.service.store import Store
 from service.credentials import RIGHT, WRONG, everything_stored, refusal
 from service.stores import START, HandClock
 
@@ -86,7 +87,7 @@ def test_a_token_needs_a_sensible_life_and_name(accounts: Accounts) -> None:
     with pytest.raises(ParameterError, match="the token's name"):
         accounts.create_token(ann, "x" * 129)
     with pytest.raises(NotFound):
-        accounts.create_token(User("nobody", Role.ADMIN, False, START), "laptop")
+        accounts.create_token(User(name="nobody", role=Role.ADMIN, disabled=False, created=START), "laptop")
 
 
 def test_tokens_that_open_nothing_are_forgotten_after_a_while(

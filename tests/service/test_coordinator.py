@@ -14,7 +14,8 @@ from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError, Pe
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import housekeeping
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.store import Role, Status, User
+from masquerade.service.resources import Role, User
+from masquerade.service.session_states import Status
 from service.coordinators import HEAD, PARTIES, read_settings
 from service.parties import BANK, CLINIC
 from service.stores import HandClock, agreed, new_release

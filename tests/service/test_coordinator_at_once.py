@@ -28,7 +28,9 @@ from masquerade.service.coordinator.party_backoff import PartyBackoff
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.prices import contract_of
 from masquerade.service.coordinator.runs import Runs
-from masquerade.service.store import NewRelease, Role, Session, Status
+from masquerade.service.resources import Role
+from masquerade.service.session_states import Status
+from masquerade.service.store import NewRelease, Session
 from service.coordinators import HEAD, PARTIES, read_settings
 from service.gates import PATIENCE, Gate
 from service.parties import BANK, CLINIC, dealt, request

@@ -22,7 +22,8 @@ from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.node import serving
 from masquerade.service.node.node import PartyNode
 from masquerade.service.node.settings import read_settings
-from masquerade.service.store import Session, Status
+from masquerade.service.session_states import Status
+from masquerade.service.store import Session
 from service_house import House, in_thread, wait_until
 
 SLOW = 3000  # people, with whom a session takes long enough to be caught in the middle

@@ -19,7 +19,7 @@ from masquerade.service.api.app import create_app
 from masquerade.service.coordinator import attempt
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.peer_http import PeerHttp
-from masquerade.service.store import Status
+from masquerade.service.session_states import Status
 from service_house import House
 
 

@@ -17,7 +17,8 @@ from masquerade.service.coordinator import runs
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.store import Session, Status
+from masquerade.service.session_states import Status
+from masquerade.service.store import Session
 from service_house import PATIENCE, House, wait_until
 
 SILENCE = 8  # seconds: long for a party that lives, short for a test

@@ -31,7 +31,8 @@ from masquerade.service.coordinator.attempt import Attempt
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.progress_watch import ProgressWatch
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.store import COMPUTING, Session, Status, database
+from masquerade.service.session_states import COMPUTING, Status
+from masquerade.service.store import Session, database
 from masquerade.service.store.releases import Releases
 from service_house import LAUNCH, PATIENCE, House, Ports, wait_until
 

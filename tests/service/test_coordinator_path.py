@@ -16,7 +16,7 @@ import pytest
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
 from masquerade.service.audit_verify import verify as verify_log
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.store import Status
+from masquerade.service.session_states import Status
 from service_house import LAUNCH, House, wait_until
 
 
@@ -287,7 +287,7 @@ def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordi
     assert refused.status is Status.NEGOTIATING
     waiting = house.finished(coordinator, relaxed.id, Status.AWAITING_CLIENT)
     assert (waiting.request, "budget" in (waiting.cause or "")) == (relaxed.request, True)
-    assert coordinator.session_summaries(ana, [waiting])[waiting.id].missed is not None
+    assert coordinator.summaries(ana, [waiting])[0].missed is not None
     coordinator.relax(ana, relaxed.id, {"attempts": 5})  # no other table comes of it
     waiting = house.finished(coordinator, relaxed.id, Status.AWAITING_CLIENT)
     assert "the parties insist on k-anonymity" in (waiting.cause or "")

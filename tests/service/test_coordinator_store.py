@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from masquerade.errors import Conflict, NotAllowed, ParameterError
-from masquerade.service.store import Status, Store
+from masquerade.service.session_states import Status
+from masquerade.service.store import Store
 from service.stores import HandClock, assembling, digest, furnish, new_release, queued, requested
 
 FREE = {"bank": 1, "shop": 1}

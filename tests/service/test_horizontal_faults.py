@@ -20,7 +20,8 @@ from masquerade.service.card import SchemaCard
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.ledger import Ledger, Released
 from masquerade.service.node.state import State
-from masquerade.service.store import Session, Status
+from masquerade.service.session_states import Status
+from masquerade.service.store import Session
 from service_hospitals import DISEASES, WARDS, Hospitals
 from service_house import wait_until, write
 

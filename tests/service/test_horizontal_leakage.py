@@ -15,7 +15,7 @@ from masquerade.net.script import decode
 from masquerade.protocol.collaborate.messages import Rows, Values
 from masquerade.protocol.columns import Columns, read_columns
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.store import Status
+from masquerade.service.session_states import Status
 from service.test_coordinator_leakage import bounds, got, listened, without_counts
 from service_hospitals import Hospitals
 

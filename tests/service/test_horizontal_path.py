@@ -15,7 +15,8 @@ import pytest
 
 from masquerade.errors import ParameterError
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.store import Session, Status
+from masquerade.service.session_states import Status
+from masquerade.service.store import Session
 from service_hospitals import WARDS, Hospitals
 from service_house import LAUNCH, wait_until
 

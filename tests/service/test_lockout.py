@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.accounts import Accounts, Lockout
-from masquerade.service.store import Guard, Store, User
+from masquerade.service.resources import User
+from masquerade.service.store import Guard, Store
 from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, refusal
 from service.stores import START, HandClock, at_once
 

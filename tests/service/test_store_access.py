@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from masquerade.errors import NotAllowed, NotFound, ParameterError
-from masquerade.service.store import Status, Store
+from masquerade.service.session_states import Status
+from masquerade.service.store import Store
 from service.stores import HandClock, furnish, published, requested
 
 
@@ -73,11 +74,11 @@ def test_a_schema_is_taken_from_its_own_party_only(store: Store, clock: HandCloc
     schema = {"age": {"type": "continuous"}, "größe": None}
     with pytest.raises(NotAllowed):
         store.providers.publish_schema("bank", "finger of shop", schema)
-    assert store.providers.get("bank").schema is None
+    assert store.providers.get("bank").published is None
     found = store.providers.publish_schema("bank", "finger of bank", schema)
-    assert (found.schema, found.last_seen) == (schema, clock.now)
+    assert (found.published, found.last_seen) == (schema, clock.now)
     clock.tick(hours=1)
     store.providers.seen("bank", "finger of bank")
     assert store.providers.get("bank").last_seen == clock.now
-    assert store.providers.register("bank", "b:1", "finger of bank", public=True).schema == schema
-    assert store.providers.register("bank", "b:1", "another", public=True).schema is None
+    assert store.providers.register("bank", "b:1", "finger of bank", public=True).published == schema
+    assert store.providers.register("bank", "b:1", "another", public=True).published is None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from masquerade.service.store import Guard, NewRelease, Session, Status, Store
+from masquerade.service.session_states import Status
+from masquerade.service.store import Guard, NewRelease, Session, Store
 from service.stores import FREE, HandClock, assembling, at_once, digest, furnish, new_release, queued
 
 

@@ -9,7 +9,9 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from masquerade.errors import Conflict, NotFound, ParameterError
-from masquerade.service.store import EntryKind, Status, Store
+from masquerade.service.resources import EntryKind
+from masquerade.service.session_states import Status
+from masquerade.service.store import Store
 from service.stores import HandClock, assembling, at_once, furnish, history, new_release, requested
 
 

@@ -10,7 +10,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from masquerade.errors import Conflict, ParameterError
-from masquerade.service.store import Role, Store, is_outage
+from masquerade.service.resources import Role
+from masquerade.service.store import Store, is_outage
 from service.stores import furnish
 
 

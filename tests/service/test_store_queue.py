@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
-from masquerade.service.store import Status, Store
+from masquerade.service.session_states import Status
+from masquerade.service.store import Store
 from service.stores import FREE, HandClock, agreed, at_once, digest, furnish, new_release, queued
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from masquerade.errors import Conflict, NotFound, ParameterError
-from masquerade.service.store import Status, Store
+from masquerade.service.session_states import Status
+from masquerade.service.store import Store
 from service.stores import (
     SNAPSHOTS,
     HandClock,

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from masquerade.errors import Conflict, ParameterError
-from masquerade.service.store import Session, Status, Store
+from masquerade.service.session_states import Status
+from masquerade.service.store import Session, Store
 from service.stores import (
     FREE,
     START,

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from masquerade.errors import NotFound, ParameterError
-from masquerade.service.store import Role, Status, Store
+from masquerade.service.resources import Role
+from masquerade.service.session_states import Status
+from masquerade.service.store import Store
 from service.stores import digest, furnish, published, requested
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from masquerade.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
     from masquerade.service.accounts import Accounts
-    from masquerade.service.store import Store, User
+    from masquerade.service.resources import User
+    from masquerade.service.store import Store
 
 app = typer.Typer(help="The coordinator.", no_args_is_help=True, rich_markup_mode=None)
 users = typer.Typer(help="The coordinator's accounts.", no_args_is_help=True, rich_markup_mode=None)

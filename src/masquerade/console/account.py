@@ -14,7 +14,8 @@ from masquerade.console.signed_in import SIGN_IN
 from masquerade.console.wording import moment, money
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.accounts import SHORTEST_PASSWORD
-from masquerade.service.store import ApiToken, User
+from masquerade.service.resources import User
+from masquerade.service.store import ApiToken
 
 _MOST_DAYS = 3650
 

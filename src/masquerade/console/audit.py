@@ -14,7 +14,7 @@ from masquerade.errors import ParameterError
 from masquerade.service.accounts import require
 from masquerade.service.audit_head import head_path
 from masquerade.service.audit_verify import Verification, verify
-from masquerade.service.store import Role, User
+from masquerade.service.resources import Role, User
 
 _SHOWN = 50
 

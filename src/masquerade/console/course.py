@@ -8,8 +8,8 @@ from typing import Any
 
 from masquerade.console.wording import share
 from masquerade.report.charts import TreeNode
-from masquerade.service.store import Event
-from masquerade.service.store.states import Status
+from masquerade.service.resources import Event
+from masquerade.service.session_states import Status
 
 MOST_ROWS = 40  # of a drawn tree
 MOST_LINES = 200  # of what happened

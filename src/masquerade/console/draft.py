@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from masquerade.privacy.models import MODELS
-from masquerade.service.card import ColumnCard, SchemaCard
-from masquerade.service.coordinator.directory import Provided
 from masquerade.service.request import Kind, Request
+from masquerade.service.resources import Dataset, DatasetColumn, Provider
 
 WHOLE = ("k", "p")  # parameters that are whole numbers whatever the model
 BLIND = (
@@ -252,12 +251,12 @@ class Draft:
         return wish.content([name for name in wish.qid if name in names], self.sensitive)
 
 
-def columns_of(found: Sequence[Provided]) -> list[Column]:
+def columns_of(found: Sequence[Provider]) -> list[Column]:
     """Every column that can be asked for."""
     return [column_of(card, each) for one in found for card in one.datasets for each in card.columns]
 
 
-def column_of(card: SchemaCard, column: ColumnCard) -> Column:
+def column_of(card: Dataset, column: DatasetColumn) -> Column:
     """A column of a dataset."""
     return Column(card.party, card.dataset, column.name, column.role, card.horizontal)
 

@@ -13,7 +13,7 @@ from masquerade.console.frame import Console
 from masquerade.console.guard import CONSOLE, HEADERS, PREFIX
 from masquerade.console.signed_in import COOKIE, SignedOut
 from masquerade.errors import MasqueradeError, NotFound
-from masquerade.service.store import User
+from masquerade.service.resources import User
 
 router = APIRouter(prefix=f"{PREFIX}/sessions/{{session_id}}", include_in_schema=False)
 

@@ -22,7 +22,7 @@ from masquerade.console.signed_in import COOKIE, Browsers, SignedOut
 from masquerade.errors import MasqueradeError, NotAllowed, NotFound
 from masquerade.report.charts import chart_style
 from masquerade.service.api.limits import RateLimit
-from masquerade.service.store import Role, User
+from masquerade.service.resources import Role, User
 
 if TYPE_CHECKING:
     from masquerade.service.coordinator.coordinator import Coordinator

@@ -11,7 +11,7 @@ from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
 from masquerade.console.wording import moment, money, short
 from masquerade.service.accounts import require
-from masquerade.service.store import LedgerEntry, Role, User
+from masquerade.service.resources import LedgerEntry, Role, User
 
 _PAGE = 100
 

@@ -9,8 +9,7 @@ from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
 from masquerade.console.shared_columns import same_elsewhere
 from masquerade.console.wording import moment, number, short
-from masquerade.service.card import ColumnCard, SchemaCard
-from masquerade.service.coordinator.directory import Provided
+from masquerade.service.resources import Dataset, DatasetColumn, Provider
 
 _ROLES = {
     "attribute": "attribute",
@@ -46,7 +45,7 @@ async def providers_page(view: View) -> None:
         _draw(found, found)
 
 
-def matches(found: Sequence[Provided], words: str) -> list[Provided]:
+def matches(found: Sequence[Provider], words: str) -> list[Provider]:
     """Those parties, with those of their datasets, in which every word occurs."""
     wanted = words.casefold().split()
     kept = []
@@ -55,11 +54,11 @@ def matches(found: Sequence[Provided], words: str) -> list[Provided]:
             card for card in each.datasets if all(word in _searchable(each.party, card) for word in wanted)
         )
         if datasets:
-            kept.append(Provided(each.party, datasets, each.last_seen, each.reachable))
+            kept.append(each.model_copy(update={"datasets": datasets}))
     return kept
 
 
-def tree_of(column: ColumnCard) -> str:
+def tree_of(column: DatasetColumn) -> str:
     """What is told of a column's taxonomy."""
     taxonomy = column.taxonomy
     if taxonomy is None:
@@ -68,12 +67,12 @@ def tree_of(column: ColumnCard) -> str:
     return f"{root}height {taxonomy.height}"
 
 
-def _searchable(party: str, card: SchemaCard) -> str:
+def _searchable(party: str, card: Dataset) -> str:
     columns = [f"{each.name} {each.kind} {each.role} {tree_of(each)}" for each in card.columns]
     return " ".join([party, card.dataset, *columns]).casefold()
 
 
-def _draw(found: Sequence[Provided], everybody: Sequence[Provided]) -> None:
+def _draw(found: Sequence[Provider], everybody: Sequence[Provider]) -> None:
     if not found:
         tag("p", "Nothing matches.")
     for each in found:
@@ -91,7 +90,7 @@ def _draw(found: Sequence[Provided], everybody: Sequence[Provided]) -> None:
         link("Ask for a table", f"{PREFIX}/request", "act first")
 
 
-def _draw_dataset(card: SchemaCard, everybody: Sequence[Provided]) -> None:
+def _draw_dataset(card: Dataset, everybody: Sequence[Provider]) -> None:
     tag("h3", card.dataset)
     facts(
         [

@@ -11,7 +11,7 @@ from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
 from masquerade.console.wording import moment, money, number, share, short
 from masquerade.report.wording import FIGURES, METRICS
-from masquerade.service.store import Release
+from masquerade.service.store import StoredRelease
 
 
 @page("/sessions/{session_id}/release", "Release")
@@ -155,7 +155,7 @@ def _draw_cost(cost: Mapping[str, Any]) -> None:
             table("Cost by party", ["Party", "Charged"], rows, numbers=(1,))
 
 
-def _draw_more(release: Release, here: str) -> None:
+def _draw_more(release: StoredRelease, here: str) -> None:
     with tag("section"):
         tag("h2", "This release")
         facts(

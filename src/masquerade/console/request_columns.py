@@ -10,14 +10,13 @@ from masquerade.console.draft import Column, Draft, column_of
 from masquerade.console.elements import Place, Ticks, bullets, tag, tick
 from masquerade.console.providers import tree_of
 from masquerade.console.shared_columns import Shared, by_name, pooling
-from masquerade.service.card import ColumnCard
-from masquerade.service.coordinator.directory import Provided
+from masquerade.service.resources import DatasetColumn, Provider
 
 
 class Columns:
     """What can be ticked; `changed` is told of each tick."""
 
-    def __init__(self, draft: Draft, found: Sequence[Provided], changed: Callable[[], None]) -> None:
+    def __init__(self, draft: Draft, found: Sequence[Provider], changed: Callable[[], None]) -> None:
         self._draft, self._found, self._changed = draft, found, changed
         self._boxes: dict[str, list[tuple[Column, Element]]] = {}  # by name, where each party has its own
         with tag("fieldset"):
@@ -117,7 +116,7 @@ def _who_can(draft: Draft) -> str:
     return "These hold all that you chose. At least two must take part."
 
 
-def _told(column: ColumnCard) -> str:
+def _told(column: DatasetColumn) -> str:
     tree = f", {tree_of(column)}" if column.taxonomy is not None else ""
     role = "" if column.role == "attribute" else f", {column.role}"
     return f"{column.kind}{role}{tree}"

@@ -16,9 +16,8 @@ from masquerade.console.request_columns import Columns
 from masquerade.console.request_wishes import Wishes
 from masquerade.console.wording import KINDS, THIRD_PARTIES
 from masquerade.errors import ParameterError
-from masquerade.service.coordinator.coordinator import Preview
-from masquerade.service.coordinator.directory import Provided
 from masquerade.service.request import Adversary, Argmax
+from masquerade.service.resources import Provider, RequestPreview
 
 _SETTLE = 0.25  # seconds without a change before the coordinator is asked
 
@@ -35,7 +34,7 @@ async def request_page(view: View) -> None:
 
 
 class _Form:
-    def __init__(self, view: View, found: list[Provided]) -> None:
+    def __init__(self, view: View, found: list[Provider]) -> None:
         self._view = view
         self._found = found
         self._draft = Draft(columns_of(found))
@@ -250,7 +249,7 @@ class _Form:
             ui.navigate.to(f"/sessions/{made.id}")
 
 
-def _draw_preview(shown: Preview, problems: list[str], is_horizontal: bool) -> None:
+def _draw_preview(shown: RequestPreview, problems: list[str], is_horizontal: bool) -> None:
     if problems:
         tag("h3", "Still to mend")
         with tag("div", look="problems"):

@@ -25,8 +25,9 @@ from masquerade.console.session_parts import (
 from masquerade.console.signed_in import SignedOut
 from masquerade.console.wording import STATUS, is_horizontal, look_of, moment, share, short
 from masquerade.errors import MasqueradeError
-from masquerade.service.store import Event, Offer, Session, User
-from masquerade.service.store.states import Status
+from masquerade.service.resources import Event, PartyOffer, User
+from masquerade.service.session_states import Status
+from masquerade.service.store import Session
 
 _EVERY = 0.7
 _PAGE = 500  # events at once
@@ -49,14 +50,16 @@ class _Shown:
         self._places: dict[str, Element] = {}
         self._busy = False
         self.session: Session
-        self._offers: list[Offer] = []
+        self._offers: list[PartyOffer] = []
         self._reasons: tuple[str, ...] = ()
 
     async def load(self) -> None:
         """The session and all its events so far."""
         self._take(await self._view.ask(self._look, True))
 
-    def _look(self, user: User, whole: bool) -> tuple[Session, list[Event], list[Offer], tuple[str, ...]]:
+    def _look(
+        self, user: User, whole: bool
+    ) -> tuple[Session, list[Event], list[PartyOffer], tuple[str, ...]]:
         """What is new, in one go."""
         coordinator = self._view.coordinator
         last, events = self._course.last, []
@@ -71,7 +74,7 @@ class _Shown:
         session = coordinator.session(user, self._id)  # last, so that it is no older than its events
         return session, events, offers, coordinator.reasons(session)
 
-    def _take(self, found: tuple[Session, list[Event], list[Offer], tuple[str, ...]]) -> set[str]:
+    def _take(self, found: tuple[Session, list[Event], list[PartyOffer], tuple[str, ...]]) -> set[str]:
         self.session, events, self._offers, self._reasons = found
         return self._course.take(events)
 

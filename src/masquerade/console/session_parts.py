@@ -25,8 +25,9 @@ from masquerade.console.wording import (
 )
 from masquerade.report.charts import tree_chart
 from masquerade.service.horizontal import against
-from masquerade.service.store import Offer, Session
-from masquerade.service.store.states import Status
+from masquerade.service.resources import PartyOffer
+from masquerade.service.session_states import Status
+from masquerade.service.store import Session
 
 
 def draw_stepper(session: Session, course: Course) -> None:
@@ -110,7 +111,7 @@ def draw_trees(course: Course) -> None:
             drawing(tree_chart(step_tree(steps), title=f"{attribute}: the cut after {splits}", total=0))
 
 
-def draw_offers(offers: Sequence[Offer], course: Course) -> None:
+def draw_offers(offers: Sequence[PartyOffer], course: Course) -> None:
     """Every party's answer, round by round, with the counter-offers between them."""
     if not offers:
         tag("p", "No party has answered yet.", "quiet")
@@ -192,15 +193,15 @@ def draw_lines(course: Course) -> None:
                 tag("span", words)
 
 
-def _answer(offer: Offer) -> str:
+def _answer(offer: PartyOffer) -> str:
     return "refuses" if offer.reasons else "offers"
 
 
-def _price(offer: Offer) -> str:
+def _price(offer: PartyOffer) -> str:
     return "–" if offer.reasons else money(offer.price_cents)
 
 
-def _why(offer: Offer) -> Any:
+def _why(offer: PartyOffer) -> Any:
     lines = list(offer.reasons) or [
         *_said(offer.terms.get("requirements")),
         *against(int(offer.terms.get("m") or 0)),

@@ -12,8 +12,9 @@ from masquerade.console.frame import View, leave, page
 from masquerade.console.guard import PREFIX
 from masquerade.console.signed_in import SignedOut
 from masquerade.console.wording import KIND, STATUS, kind_of, look_of, moment, short
-from masquerade.service.store import Role, Session
-from masquerade.service.store.states import Status
+from masquerade.service.resources import Role
+from masquerade.service.session_states import Status
+from masquerade.service.store import Session
 
 _EVERY = 2.0
 _MOST = 50

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from masquerade.service.card import ColumnCard, SchemaCard
-from masquerade.service.coordinator.directory import Provided
+from masquerade.service.resources import Dataset, DatasetColumn, Provider
 
 
 @dataclass(frozen=True)
@@ -15,7 +14,7 @@ class Shared:
 
     name: str
     holders: tuple[str, ...]
-    cards: tuple[ColumnCard, ...]
+    cards: tuple[DatasetColumn, ...]
 
     @property
     def is_alike(self) -> bool:
@@ -23,17 +22,18 @@ class Shared:
         return len(set(self.cards)) == 1
 
 
-def pooling(found: Sequence[Provided]) -> list[Provided]:
+def pooling(found: Sequence[Provider]) -> list[Provider]:
     """The parties with those datasets that may be published together with others'."""
     kept = [
-        replace(each, datasets=tuple(card for card in each.datasets if card.horizontal)) for each in found
+        each.model_copy(update={"datasets": tuple(card for card in each.datasets if card.horizontal)})
+        for each in found
     ]
     return [each for each in kept if each.datasets]
 
 
-def by_name(found: Sequence[Provided]) -> list[Shared]:
+def by_name(found: Sequence[Provider]) -> list[Shared]:
     """Every column once, in the order in which parties and datasets name them."""
-    held: dict[str, list[tuple[str, ColumnCard]]] = {}
+    held: dict[str, list[tuple[str, DatasetColumn]]] = {}
     for each in found:
         for card in each.datasets:
             for column in card.columns:
@@ -44,7 +44,7 @@ def by_name(found: Sequence[Provided]) -> list[Shared]:
     ]
 
 
-def same_elsewhere(card: SchemaCard, found: Sequence[Provided]) -> dict[str, tuple[str, ...]]:
+def same_elsewhere(card: Dataset, found: Sequence[Provider]) -> dict[str, tuple[str, ...]]:
     """What other parties describe just as this dataset does, by party: they could publish it together."""
     same: dict[str, tuple[str, ...]] = {}
     for each in pooling(found) if card.horizontal else ():

@@ -15,7 +15,8 @@ from cryptography.fernet import Fernet, InvalidToken
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.files import kept_secret
 from masquerade.service.accounts import Accounts
-from masquerade.service.store import ApiToken, Store, User
+from masquerade.service.resources import User
+from masquerade.service.store import ApiToken, Store
 
 COOKIE = "masquerade_console"
 SIGN_IN = "console sign-in"  # what its token is called

@@ -12,7 +12,7 @@ from masquerade.console.frame import View, page, problem_place
 from masquerade.console.wording import moment
 from masquerade.errors import Conflict
 from masquerade.service.accounts import SHORTEST_PASSWORD, Accounts, require
-from masquerade.service.store import Role, User
+from masquerade.service.resources import Role, User
 
 _PAGE = 100
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from masquerade.report.wording import figure
 from masquerade.service.request import read_request
-from masquerade.service.store.states import Status
+from masquerade.service.session_states import Status
 
 STATUS: Mapping[Status, str] = {
     Status.REQUESTED: "requested",

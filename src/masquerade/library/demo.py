@@ -111,7 +111,8 @@ def _check_extras() -> None:
 def _open_accounts(folder: DemoFolder) -> str:
     """Make the accounts; returns a token of the analyst."""
     from masquerade.service.accounts import Accounts
-    from masquerade.service.store import Role, Store
+    from masquerade.service.resources import Role
+    from masquerade.service.store import Store
 
     state = folder.path / COORDINATOR / "state"
     state.mkdir(mode=0o700)

@@ -18,7 +18,8 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from masquerade.errors import Conflict, NotAllowed, ParameterError
-from masquerade.service.store import ApiToken, Guard, Role, Store, User
+from masquerade.service.resources import Role, User
+from masquerade.service.store import ApiToken, Guard, Store
 from masquerade.service.store.checks import user_name
 from masquerade.service.witness import Witness
 

@@ -19,7 +19,7 @@ from masquerade.service.api.limits import RateLimit, address_key
 from masquerade.service.api.problems import Unauthenticated, unknown_parameter
 from masquerade.service.api.surface import known_parameters
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.store import Role, User
+from masquerade.service.resources import Role, User
 
 _bearer = HTTPBearer(
     auto_error=False,

@@ -11,9 +11,9 @@ from masquerade.errors import Conflict, ParameterError
 from masquerade.service.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from masquerade.service.api.access import Admin, Service
 from masquerade.service.api.problems import told
-from masquerade.service.api.shapes import Answer, Body, Limit, Moment, page
+from masquerade.service.api.shapes import Body, Limit, page
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.store import Role, User
+from masquerade.service.resources import Page, Role, User, UserDetails
 
 router = APIRouter(tags=["admin"])
 
@@ -28,25 +28,6 @@ Password = Annotated[
     ),
 ]
 Roles = Annotated[Role, Field(strict=False, description="what the user may do")]
-
-
-class UserAnswer(Answer):
-    """An account."""
-
-    name: str = Field(description="the user's name", examples=["ana"])
-    role: Role = Field(description="what the user may do")
-    disabled: bool = Field(description="true: neither the password nor a token opens anything")
-    created: Moment = Field(description="since when there is the account")
-    locked_until: Moment | None = Field(
-        description="until when guessing has locked the name; null: it is not"
-    )
-
-
-class UsersAnswer(Answer):
-    """Accounts, by name."""
-
-    items: list[UserAnswer] = Field(description="the accounts of this page")
-    next: str | None = Field(description="`after` of the next page; null: this is the last")
 
 
 class NewUser(Body):
@@ -70,47 +51,37 @@ class UserChange(Body):
     password: Password | None = Field(None, description="another password; it revokes all tokens")
 
 
-class AuditAnswer(Answer):
-    """The last records of the coordinator's audit log, the newest last."""
-
-    items: list[dict[str, Any]] = Field(description="the records as they were written")
-    next: None = Field(
-        default=None, description="always null: for the whole log see `masquerade audit verify`"
-    )
-
-
 @router.get("/users", responses=told(401, 403, 422, 429, 500, 503))
 def users(
     _admin: Admin,
     coordinator: Service,
     limit: Limit = 50,
     after: Annotated[str, Query(max_length=128, description="the last name of the page before")] = "",
-) -> UsersAnswer:
+) -> Page[UserDetails]:
     """All accounts."""
     if "\0" in after:
         raise ParameterError("query after: no name holds such signs")
     items, more = page(coordinator.store.users.all(limit + 1, after), limit)
-    return UsersAnswer(
-        items=[_answer(coordinator, each) for each in items], next=items[-1].name if more else None
-    )
+    told = tuple(_told(coordinator, each) for each in items)
+    return Page[UserDetails](items=told, next=items[-1].name if more else None)
 
 
 @router.post("/users", status_code=201, responses=told(401, 403, 409, 413, 422, 429, 500, 503))
-def add_user(body: NewUser, admin: Admin, coordinator: Service, response: Response) -> UserAnswer:
+def add_user(body: NewUser, admin: Admin, coordinator: Service, response: Response) -> UserDetails:
     """A new account."""
     made = coordinator.accounts.by(admin.name).create(body.name, body.password, body.role)
     response.headers["Location"] = f"/api/v1/users/{made.name}"
-    return _answer(coordinator, made)
+    return _told(coordinator, made)
 
 
 @router.get("/users/{name}", responses=told(401, 403, 404, 422, 429, 500, 503))
-def user(name: UserPath, _admin: Admin, coordinator: Service) -> UserAnswer:
+def user(name: UserPath, _admin: Admin, coordinator: Service) -> UserDetails:
     """One account."""
-    return _answer(coordinator, coordinator.store.users.get(name))
+    return _told(coordinator, coordinator.store.users.get(name))
 
 
 @router.patch("/users/{name}", responses=told(401, 403, 404, 409, 413, 422, 429, 500, 503))
-def change_user(name: UserPath, body: UserChange, admin: Admin, coordinator: Service) -> UserAnswer:
+def change_user(name: UserPath, body: UserChange, admin: Admin, coordinator: Service) -> UserDetails:
     """Change an account. Nobody takes the admin's role or account from themselves: somebody must be left."""
     accounts = coordinator.accounts.by(admin.name)
     found = coordinator.store.users.get(name)
@@ -124,20 +95,14 @@ def change_user(name: UserPath, body: UserChange, admin: Admin, coordinator: Ser
         (accounts.disable if body.disabled else accounts.enable)(name)
     if body.unlock:
         accounts.unlock(name)
-    return _answer(coordinator, coordinator.store.users.get(name))
+    return _told(coordinator, coordinator.store.users.get(name))
 
 
 @router.get("/audit", responses=told(401, 403, 422, 429, 500, 503))
-def audit(admin: Admin, coordinator: Service, limit: Limit = 100) -> AuditAnswer:
-    """The end of the coordinator's audit log."""
-    return AuditAnswer(items=coordinator.audit_tail(admin, limit))
+def audit(admin: Admin, coordinator: Service, limit: Limit = 100) -> Page[dict[str, Any]]:
+    """The end of the coordinator's audit log, the newest last; for all of it see `masquerade audit verify`."""
+    return Page[dict[str, Any]](items=tuple(coordinator.audit_tail(admin, limit)))
 
 
-def _answer(coordinator: Coordinator, user: User) -> UserAnswer:
-    return UserAnswer(
-        name=user.name,
-        role=user.role,
-        disabled=user.disabled,
-        created=user.created,
-        locked_until=coordinator.accounts.locked_until(user.name),
-    )
+def _told(coordinator: Coordinator, user: User) -> UserDetails:
+    return UserDetails(**dict(user), locked_until=coordinator.accounts.locked_until(user.name))

@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import anyio
 import anyio.to_thread
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -24,9 +23,8 @@ from starlette.types import Receive, Scope, Send
 from masquerade.errors import MasqueradeError
 from masquerade.service.api.access import Asking, Caller, Service, SessionId
 from masquerade.service.api.problems import told
-from masquerade.service.api.shapes import Answer, Moment
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.store import Event, Status
+from masquerade.service.resources import Event, Page
 
 MOST_EVENTS = 500
 _LARGEST = 2**31 - 1
@@ -36,28 +34,6 @@ _LOOKS_AT_ONCE = 4
 _MOST_OF_ONE = 250
 
 router = APIRouter(tags=["sessions"])
-
-
-class EventAnswer(Answer):
-    """Something that happened."""
-
-    session: str = Field(description="in which session")
-    number: int = Field(description="counts from 1 without gaps")
-    time: Moment = Field(description="when")
-    kind: str = Field(
-        description="status, offer, counter, approval, contract, progress, step, quality or problem",
-        examples=["status"],
-    )
-    data: dict[str, Any] = Field(
-        description="the details, by kind", examples=[{"from": "queued", "to": "running"}]
-    )
-
-
-class Events(Answer):
-    """Events in their order."""
-
-    items: list[EventAnswer] = Field(description="the events of this page")
-    next: int | None = Field(description="`after` of the next page; null: there is no more yet")
 
 
 class EventStream(StreamingResponse):
@@ -123,7 +99,7 @@ class Streams:
             for event in found:
                 after = event.number
                 yield _written(event)
-                if _ends(event):
+                if event.final:
                     return
             if over and not found:
                 return
@@ -147,7 +123,7 @@ class Streams:
 
 @router.get(
     "/sessions/{id}/events",
-    response_model=Events,
+    response_model=Page[Event],
     responses={
         200: {
             "description": "The events as JSON, or with `Accept: text/event-stream` as a stream that goes on until"
@@ -177,7 +153,7 @@ async def events(
         return await _stream(request.app.state.streams, coordinator, caller, id, start)
     found = await anyio.to_thread.run_sync(coordinator.events, caller.user, id, start, limit)
     full = len(found) >= limit
-    return Events(items=[_answer(each) for each in found], next=found[-1].number if full else None)
+    return Page[Event](items=tuple(found), next=found[-1].number if full else None)
 
 
 async def _stream(
@@ -196,16 +172,6 @@ async def _stream(
     )
 
 
-def _answer(event: Event) -> EventAnswer:
-    return EventAnswer(
-        session=event.session, number=event.number, time=event.time, kind=event.kind, data=dict(event.data)
-    )
-
-
 def _written(event: Event) -> str:
-    data = json.dumps(_answer(event).model_dump(mode="json"))  # ASCII on one line, whatever is in it
+    data = json.dumps(event.content())  # ASCII on one line, whatever is in it
     return f"id: {event.number}\nevent: {event.kind}\ndata: {data}\n\n"
-
-
-def _ends(event: Event) -> bool:
-    return event.kind == "status" and Status(event.data["to"]).final

@@ -20,17 +20,16 @@ from masquerade.service.accounts import require
 from masquerade.service.api.headers import HEADERS
 from masquerade.service.api.measure import Measures
 from masquerade.service.api.problems import NEEDED, problem
-from masquerade.service.api.shapes import Answer
 from masquerade.service.coordinator import metrics as coordinator_metrics
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.store import Role
+from masquerade.service.resources import Resource, Role
 
 _FRESH = 1.0  # seconds: however often somebody asks, the database is asked once
 
 router = APIRouter()
 
 
-class Ready(Answer):
+class Ready(Resource):
     """Whether work can be done."""
 
     status: str = Field(description="ready, or not ready")

@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import Field
 from starlette.responses import FileResponse
 from starlette.types import Receive, Scope, Send
 
 from masquerade.service.api.access import Service, SessionId, Someone
 from masquerade.service.api.headers import REPORT
 from masquerade.service.api.problems import told
-from masquerade.service.api.shapes import Answer, Moment
+from masquerade.service.resources import PublishedRelease
 
 router = APIRouter(tags=["releases"])
 
 _TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
-
-
-class ReleaseAnswer(Answer):
-    """A verified table, and all that is told of it."""
-
-    session: str = Field(description="the session that published it")
-    rows: int = Field(description="how many rows it has")
-    sha256: str = Field(description="the digest of the table as CSV")
-    terms_hash: str = Field(description="the digest of what was agreed")
-    created: Moment = Field(description="when it was made")
-    published: Moment | None = Field(description="when it was published")
-    expires: Moment = Field(description="until when it is kept")
-    snapshots: dict[str, str] = Field(
-        description="by party: the commitment to the data that it was made from"
-    )
-    summary: dict[str, Any] = Field(
-        description="rows, groups, requirements, metrics, seconds, cost and more, as the commands print it"
-    )
 
 
 class Download(FileResponse):
@@ -50,20 +31,10 @@ class Download(FileResponse):
 
 
 @router.get("/sessions/{id}/release", responses=told(401, 404, 422, 429, 500, 503))
-def release(id: SessionId, user: Someone, coordinator: Service) -> ReleaseAnswer:
+def release(id: SessionId, user: Someone, coordinator: Service) -> PublishedRelease:
     """What is told of a release; 404 as long as nothing is published."""
-    found = coordinator.release(user, id)
-    return ReleaseAnswer(
-        session=found.session,
-        rows=found.rows,
-        sha256=found.sha256,
-        terms_hash=found.terms_hash,
-        created=found.created,
-        published=found.published,
-        expires=found.expires,
-        snapshots=dict(found.snapshots),
-        summary=coordinator.summary(user, id),
-    )
+    facts = dict(coordinator.release(user, id))
+    return PublishedRelease(**facts, summary=coordinator.summary(user, id))
 
 
 @router.get(

@@ -14,9 +14,10 @@ from masquerade.errors import Conflict, NotAllowed
 from masquerade.service.accounts import LONGEST_PASSWORD
 from masquerade.service.api.access import Asking, Service, Someone, visitor
 from masquerade.service.api.problems import Unauthenticated, told
-from masquerade.service.api.shapes import Answer, Body, Moment
+from masquerade.service.api.shapes import Body
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.store import ApiToken, Role, User
+from masquerade.service.resources import Account, IssuedToken, Page, SignedIn, Token, User
+from masquerade.service.store import ApiToken
 
 SIGNED_IN_FOR = timedelta(hours=12)
 _MOST_DAYS = 366
@@ -42,51 +43,11 @@ class Credentials(Body):
     )
 
 
-class SignedIn(Answer):
-    """A token for twelve hours."""
-
-    token: str = Field(description="the token; it is shown here and never again", examples=["mq_3q2-…"])
-    expires: Moment = Field(description="until when it opens anything")
-    user: str = Field(description="the user's name", examples=["ana"])
-    role: Role = Field(description="what the user may do")
-
-
-class Me(Answer):
-    """Who asks."""
-
-    name: str = Field(description="the user's name", examples=["ana"])
-    role: Role = Field(description="what the user may do")
-    created: Moment = Field(description="since when there is the account")
-
-
-class TokenAnswer(Answer):
-    """A token's description."""
-
-    id: str = Field(description="names the token, and opens nothing", examples=["5f3a9c0d12e4b678"])
-    name: str = Field(description="what its user calls it", examples=["notebook"])
-    created: Moment = Field(description="when it was made")
-    last_used: Moment | None = Field(description="when it was last used, to a minute; null: never")
-    expires: Moment | None = Field(description="until when it opens anything; null: without end")
-
-
-class Tokens(Answer):
-    """A user's tokens that open something, oldest first."""
-
-    items: list[TokenAnswer] = Field(description="the tokens")
-    next: None = Field(default=None, description="always null: there is one page")
-
-
 class NewToken(Body):
     """What token is wanted."""
 
     name: str = Field(min_length=1, max_length=128, description="what you call it", examples=["notebook"])
     days: int = Field(90, ge=1, le=_MOST_DAYS, description="for how many days")
-
-
-class MadeToken(TokenAnswer):
-    """A new token."""
-
-    token: str = Field(description="the token; it is shown here and never again", examples=["mq_3q2-…"])
 
 
 @router.post("/sign-in", dependencies=[Depends(visitor)], responses=told(401, 413, 422, 429, 500, 503))
@@ -119,24 +80,24 @@ def sign_out(caller: Asking, coordinator: Service) -> Response:
 
 
 @router.get("/me", responses=told(401, 422, 429, 500, 503))
-def me(user: Someone) -> Me:
+def me(user: Someone) -> Account:
     """Who asks."""
-    return Me.model_validate(user)
+    return Account.model_validate(user)
 
 
 @router.get("/tokens", responses=told(401, 422, 429, 500, 503))
-def tokens(user: Someone, coordinator: Service) -> Tokens:
+def tokens(user: Someone, coordinator: Service) -> Page[Token]:
     """Your tokens that open something: their descriptions, never themselves."""
-    return Tokens(items=[_described(each) for each in _living(coordinator, user)])
+    return Page[Token](items=tuple(map(Token.model_validate, _living(coordinator, user))))
 
 
 @router.post("/tokens", status_code=201, responses=told(401, 409, 413, 422, 429, 500, 503))
-def make_token(body: NewToken, user: Someone, coordinator: Service) -> MadeToken:
+def make_token(body: NewToken, user: Someone, coordinator: Service) -> IssuedToken:
     """A new token, for a program."""
     if len([each for each in _living(coordinator, user) if each.name != _SIGN_IN]) >= _MOST_TOKENS:
         raise Conflict(f"you have {_MOST_TOKENS} tokens already; revoke one first")
     token, made = coordinator.accounts.create_token(user, body.name, timedelta(days=body.days))
-    return MadeToken(token=token, **_described(made).model_dump())
+    return IssuedToken(**dict(made), token=token)
 
 
 @router.delete("/tokens/{id}", status_code=204, responses=told(401, 404, 422, 429, 500, 503))
@@ -161,13 +122,3 @@ def _forget_old_sign_ins(coordinator: Coordinator, user: User) -> None:
     own = [each for each in _living(coordinator, user) if each.name == _SIGN_IN]
     for old in own[: max(0, len(own) - _MOST_SIGN_INS)]:
         coordinator.accounts.revoke(user, old.id, for_sign_out=True)
-
-
-def _described(token: ApiToken) -> TokenAnswer:
-    return TokenAnswer(
-        id=token.id,
-        name=token.name,
-        created=token.created,
-        last_used=token.last_used,
-        expires=token.expires,
-    )

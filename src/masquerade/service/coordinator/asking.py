@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,20 +18,11 @@ from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.horizontal import against
 from masquerade.service.negotiation import THE_REQUEST
 from masquerade.service.request import Request, read_request
+from masquerade.service.resources import RequestPreview
 from masquerade.service.store import Session, Store, User
 from masquerade.service.terms import strictest
 
 log = structlog.get_logger("masquerade.coordinator")
-
-
-@dataclass(frozen=True)
-class Preview:
-    """What a request would come to: who holds which column, what is wished, and what stands against it."""
-
-    contributors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by column
-    parties: tuple[str, ...] = ()  # who would take part
-    requirement: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
 
 
 class Asking:
@@ -42,17 +31,19 @@ class Asking:
     def __init__(self, settings: Settings, store: Store, directory: Directory, wakeup: Wakeup) -> None:
         self._settings, self._store, self._directory, self._wakeup = settings, store, directory, wakeup
 
-    def preview(self, user: User, content: Any) -> Preview:
+    def preview(self, user: User, content: Any) -> RequestPreview:
         """What a request would come to. Nothing is stored, and nobody is asked."""
         try:
             request = read_request(content).asked_by(user.name)
         except ParameterError as error:
-            return Preview(problems=error.lines)
+            return RequestPreview(problems=error.lines)
         found = self.find(request)
         wish = (*map(str, strictest(request.privacy, request.kind)), *against(request.colluding))
         awaited = [f"{party or 'one party'} has not published yet" for party in self._awaited(user, found)]
         problems = (*found.problems, *awaited, *self.too_late(request))
-        return Preview(found.contributors, found.parties, wish, problems)
+        return RequestPreview(
+            contributors=dict(found.contributors), parties=found.parties, requirement=wish, problems=problems
+        )
 
     def ask(self, user: User, content: Any) -> Session:
         """A new session for a request; ParameterError with every problem when the request cannot be met as it is."""

@@ -16,32 +16,30 @@ from typing import Any, Self
 import structlog
 
 from masquerade.errors import NotFound, ParameterError
+from masquerade.service import resources
 from masquerade.service.accounts import Accounts, require
 from masquerade.service.audit import AuditLog
 from masquerade.service.coordinator.asking import Asking
-from masquerade.service.coordinator.asking import Preview as Preview  # what `preview` answers
 from masquerade.service.coordinator.audit_tail import audit_tail
 from masquerade.service.coordinator.decisions import Decisions
 from masquerade.service.coordinator.directory import Directory
-from masquerade.service.coordinator.directory import Provided as Provided  # what `providers` answers
 from masquerade.service.coordinator.health import health
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.coordinator.session_summary import SessionSummary, reasons_of, session_summaries
+from masquerade.service.coordinator.session_summary import reasons_of, summaries
 from masquerade.service.coordinator.settings import Settings, open_store
 from masquerade.service.coordinator.single_instance import SingleInstance
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.store import (
-    Clock,
+from masquerade.service.resources import (
     Event,
     LedgerEntry,
-    Offer,
-    Release,
+    PartyOffer,
+    Provider,
+    RequestPreview,
     Role,
-    Session,
-    Status,
     User,
-    system_clock,
 )
+from masquerade.service.session_states import Status
+from masquerade.service.store import Clock, Session, StoredRelease, system_clock
 from masquerade.service.witness import Witness
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -100,18 +98,18 @@ class Coordinator:
 
     # --- what there is to ask for ---
 
-    def providers(self, user: User) -> list[Provided]:
+    def providers(self, user: User) -> list[Provider]:
         """The parties that a user may ask, with the datasets that are open to this user."""
         return self.directory.provided(user.name)
 
-    def provider(self, user: User, party: str) -> Provided:
+    def provider(self, user: User, party: str) -> Provider:
         """One of them; NotFound for all others."""
         for each in self.providers(user):
             if each.party == party:
                 return each
         raise NotFound(f'there is no provider "{party}"')
 
-    def preview(self, user: User, content: Any) -> Preview:
+    def preview(self, user: User, content: Any) -> RequestPreview:
         """What a request would come to. Nothing is stored, and nobody is asked."""
         return self._asking.preview(user, content)
 
@@ -149,11 +147,11 @@ class Coordinator:
             return ()
         return reasons_of(session, self.store.events.last(session.id, "status"))
 
-    def session_summaries(self, user: User, sessions: Iterable[Session]) -> dict[str, SessionSummary]:
-        """What there is to tell of sessions that a user may see, by their identifiers; cheap for many."""
-        return session_summaries(self.store, user.name, sessions)
+    def summaries(self, user: User, sessions: Iterable[Session]) -> list[resources.Session]:
+        """All that is told of sessions that a user may see, in their order; cheap for many."""
+        return summaries(self.store, user.name, sessions)
 
-    def offers(self, user: User, session_id: str) -> list[Offer]:
+    def offers(self, user: User, session_id: str) -> list[PartyOffer]:
         """The parties' answers, round by round."""
         return self.store.offers.of(self.session(user, session_id).id)
 
@@ -188,7 +186,7 @@ class Coordinator:
 
     # --- what came of it: for client and recipients alone ---
 
-    def release(self, user: User, session_id: str) -> Release:
+    def release(self, user: User, session_id: str) -> StoredRelease:
         """What a session published."""
         return self.store.releases.of(session_id, user.name)
 

@@ -5,31 +5,20 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
 import structlog
 
 from masquerade.errors import PeerRefused
-from masquerade.service.card import SchemaCard
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.discovery import open_to
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.store import Provider, Store, is_outage
+from masquerade.service.resources import Dataset, Provider
+from masquerade.service.store import RegisteredProvider, Store, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
-
-
-@dataclass(frozen=True)
-class Provided:
-    """A party, and the datasets of its that a user may ask for."""
-
-    party: str
-    datasets: tuple[SchemaCard, ...]
-    last_seen: datetime | None
-    reachable: bool
 
 
 class Directory:
@@ -134,15 +123,15 @@ class Directory:
         """The datasets that a user may ask for, by party."""
         return {party: datasets for party, datasets in self._offered(user) if datasets}
 
-    def provided(self, user: str) -> list[Provided]:
+    def provided(self, user: str) -> list[Provider]:
         """The parties that a user may ask."""
         known = self._known()
         return [
-            Provided(
-                party,
-                tuple(each.card for each in datasets),
-                known[party].last_seen,
-                self.reachable(known[party]),
+            Provider(
+                party=party,
+                datasets=tuple(Dataset.model_validate(each.card) for each in datasets),
+                last_seen=known[party].last_seen,
+                reachable=self.reachable(known[party]),
             )
             for party, datasets in self._offered(user)
             if datasets
@@ -180,14 +169,14 @@ class Directory:
         """Whether each party answered when it was last asked, as far as this process knows; asks no database."""
         return {party: self._answered.get(party, False) for party in self._settings.parties}
 
-    def reachable(self, provider: Provider) -> bool:
+    def reachable(self, provider: RegisteredProvider) -> bool:
         """Whether a party answered when it was last asked; before anybody asked, whether it was seen lately."""
         if provider.party in self._answered:
             return self._answered[provider.party]
         lately = timedelta(seconds=3 * self._settings.refresh_every)
         return provider.last_seen is not None and self._store.clock() - provider.last_seen < lately
 
-    def _known(self) -> dict[str, Provider]:
+    def _known(self) -> dict[str, RegisteredProvider]:
         return {
             each.party: each for each in self._store.providers.all() if each.party in self._settings.parties
         }
@@ -200,10 +189,10 @@ class Directory:
         return found
 
 
-def _read(provider: Provider) -> Published | None:
-    if provider.schema is None:
+def _read(provider: RegisteredProvider) -> Published | None:
+    if provider.published is None:
         return None
     try:
-        return msgspec.convert(provider.schema, Published)
+        return msgspec.convert(provider.published, Published)
     except msgspec.ValidationError:  # stored by another version; the party publishes again
         return None

@@ -6,40 +6,22 @@ Told for any number of sessions in three looks at the store, so that a list cost
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from masquerade.errors import ParameterError
+from masquerade.service import resources
 from masquerade.service.horizontal import against
 from masquerade.service.request import Kind
-from masquerade.service.store import Event, Session, Status, Store
+from masquerade.service.resources import Event, MissedQuality
+from masquerade.service.session_states import Status
+from masquerade.service.store import Session, Store
 from masquerade.service.terms import read_parts
 
 _TOLD_BY_THEIR_MOVE = (Status.AWAITING_CLIENT, Status.PUBLISHED)
 
 
-@dataclass(frozen=True)
-class SessionSummary:
-    """What there is to tell of a session.
-
-    `failed_by` is the party through which it failed: unreachable, not who it should be, or against the protocol. Empty:
-    one of them, and nobody can tell which; None: no party's failure. `approvals` are the parties where a person was to
-    look at the contract first. `agreed` is the requirement that all signed, which may be stricter than the wished one.
-    `missed` has `error` and `most_error` of a table that waits for its client's word. `cached`: the release was made
-    for the same terms before.
-    """
-
-    reasons: tuple[str, ...] = ()
-    failed_by: str | None = None
-    approvals: tuple[str, ...] = ()
-    missed: Mapping[str, Any] | None = None
-    rows: int | None = None
-    agreed: tuple[str, ...] = ()
-    cached: bool = False
-
-
-def session_summaries(store: Store, user: str, sessions: Iterable[Session]) -> dict[str, SessionSummary]:
-    """How each session stands, by its identifier; `rows` only of what this user may have."""
+def summaries(store: Store, user: str, sessions: Iterable[Session]) -> list[resources.Session]:
+    """The sessions in their order, as the API tells them; `rows` only of what this user may have."""
     sessions = list(sessions)
     telling = [each.id for each in sessions if each.cause is not None or each.status in _TOLD_BY_THEIR_MOVE]
     negotiating = [each.id for each in sessions if each.status is Status.NEGOTIATING]
@@ -47,8 +29,9 @@ def session_summaries(store: Store, user: str, sessions: Iterable[Session]) -> d
     moves = store.events.last_moves(telling) if telling else {}
     asked = store.events.since_last_move(negotiating, "approval") if negotiating else {}
     rows = store.releases.rows(published, user) if published else {}
-    return {
-        each.id: SessionSummary(
+    return [
+        resources.Session(
+            **{**dict(each), "request": _with_numbers(each.request)},
             reasons=reasons_of(each, moves.get(each.id)),
             failed_by=_failed_by(each, moves.get(each.id)),
             approvals=tuple(dict.fromkeys(str(event.data.get("party")) for event in asked.get(each.id, ()))),
@@ -58,7 +41,7 @@ def session_summaries(store: Store, user: str, sessions: Iterable[Session]) -> d
             cached=_cached(each, moves.get(each.id)),
         )
         for each in sessions
-    }
+    ]
 
 
 def reasons_of(session: Session, move: Event | None) -> tuple[str, ...]:
@@ -69,15 +52,21 @@ def reasons_of(session: Session, move: Event | None) -> tuple[str, ...]:
     return tuple(told) if told else (session.cause,)
 
 
+def _with_numbers(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request as it is asked: contracts have no fractions and write these as text."""
+    numbers = {key: float(request[key]) for key in ("most_error", "epsilon") if request.get(key) is not None}
+    return {**request, **numbers}
+
+
 def _failed_by(session: Session, move: Event | None) -> str | None:
     told = move.data.get("failed_by") if move is not None and session.status is Status.FAILED else None
     return told if isinstance(told, str) else None
 
 
-def _missed(session: Session, move: Event | None) -> Mapping[str, Any] | None:
+def _missed(session: Session, move: Event | None) -> MissedQuality | None:
     waits = move is not None and session.status is Status.AWAITING_CLIENT
     told = move.data.get("missed") if move is not None and waits else None
-    return told if isinstance(told, Mapping) else None
+    return MissedQuality.model_validate(told) if isinstance(told, Mapping) else None
 
 
 def _agreed(session: Session) -> tuple[str, ...]:

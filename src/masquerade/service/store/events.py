@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session as Transaction
 from sqlalchemy.orm import aliased
 
 from masquerade.errors import NotFound, shown
+from masquerade.service.resources import Event
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database
-from masquerade.service.store.records import Event
 from masquerade.service.store.tables import EventRow, SessionRow
 
 _MOVE = "status"  # the kind of event that tells of a move
@@ -46,13 +46,13 @@ class Events:
             .limit(checks.page(limit))
         )
         with self._database.reading() as transaction:
-            return [_event(row) for row in transaction.scalars(query)]
+            return [Event.model_validate(row) for row in transaction.scalars(query)]
 
     def last_moves(self, session_ids: Iterable[str]) -> dict[str, Event]:
         """The event of each session's last move, by session; in one look, however many they are."""
         query = select(EventRow).where(EventRow.session.in_(session_ids), EventRow.number == _last_move())
         with self._database.reading() as transaction:
-            return {row.session: _event(row) for row in transaction.scalars(query)}
+            return {row.session: Event.model_validate(row) for row in transaction.scalars(query)}
 
     def since_last_move(self, session_ids: Iterable[str], kind: str) -> dict[str, list[Event]]:
         """The events of a kind that followed each session's last move, by session and in order; in one look."""
@@ -64,7 +64,7 @@ class Events:
         found: dict[str, list[Event]] = {}
         with self._database.reading() as transaction:
             for row in transaction.scalars(query):
-                found.setdefault(row.session, []).append(_event(row))
+                found.setdefault(row.session, []).append(Event.model_validate(row))
         return found
 
     def last(self, session_id: str, kind: str) -> Event | None:
@@ -77,14 +77,14 @@ class Events:
         )
         with self._database.reading() as transaction:
             row = transaction.scalars(query).one_or_none()
-            return None if row is None else _event(row)
+            return None if row is None else Event.model_validate(row)
 
 
 def last_move(transaction: Transaction, session_id: str) -> Event | None:
     """The event of a session's last move, within a transaction."""
     query = select(EventRow).where(EventRow.session == session_id, EventRow.number == _last_move())
     row = transaction.scalars(query).one_or_none()
-    return None if row is None else _event(row)
+    return None if row is None else Event.model_validate(row)
 
 
 def _last_move() -> ScalarSelect[int]:
@@ -121,14 +121,10 @@ def append(
         data=checks.document(data, "the event's data"),
     )
     transaction.add(row)
-    return _event(row)
+    return Event.model_validate(row)
 
 
 def purge(transaction: Transaction, before: datetime) -> None:
     """Forget the events of sessions that ended before a time."""
     ended = select(SessionRow.id).where(SessionRow.finished <= before)
     transaction.execute(delete(EventRow).where(EventRow.session.in_(ended)))
-
-
-def _event(row: EventRow) -> Event:
-    return Event(row.session, row.number, row.time, row.kind, row.data)

@@ -9,9 +9,9 @@ from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, ParameterError, shown
+from masquerade.service.resources import EntryKind, LedgerEntry
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database
-from masquerade.service.store.records import EntryKind, LedgerEntry
 from masquerade.service.store.session_rows import existing
 from masquerade.service.store.tables import LedgerRow, SessionRow
 
@@ -42,7 +42,7 @@ class Ledger:
             row = _row(session, party, cents, EntryKind.REFUND, self._database.clock())
             transaction.add(row)
             transaction.flush()
-            return _entry(row)
+            return LedgerEntry.model_validate(row)
 
     def entries(
         self,
@@ -60,7 +60,7 @@ class Ledger:
             if value is not None:
                 query = query.where(column == checks.findable(value))
         with self._database.reading() as transaction:
-            return [_entry(row) for row in transaction.scalars(query)]
+            return [LedgerEntry.model_validate(row) for row in transaction.scalars(query)]
 
     def owed(self, *, user: str | None = None, party: str | None = None) -> int:
         """Charges less refunds, in cents: what a user owes, what a party is owed, or what a user owes a party."""
@@ -75,7 +75,7 @@ class Ledger:
 
 def charge(transaction: Transaction, session: SessionRow, prices: Mapping[str, int], now: datetime) -> None:
     """Charge the client of a session what each party asks."""
-    parties = {each.party for each in session.parties}
+    parties = set(session.providers)
     for party, cents in sorted(prices.items()):
         if party not in parties:
             raise ParameterError(f"{shown(party)} is no provider of session {session.id}: it cannot charge")
@@ -85,7 +85,3 @@ def charge(transaction: Transaction, session: SessionRow, prices: Mapping[str, i
 
 def _row(session: SessionRow, party: str, cents: int, kind: EntryKind, now: datetime) -> LedgerRow:
     return LedgerRow(time=now, user=session.client, session=session.id, party=party, cents=cents, kind=kind)
-
-
-def _entry(row: LedgerRow) -> LedgerEntry:
-    return LedgerEntry(row.id, row.time, row.user, row.session, row.party, row.cents, EntryKind(row.kind))

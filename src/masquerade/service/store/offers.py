@@ -9,11 +9,11 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from masquerade.errors import Conflict, ParameterError, shown
+from masquerade.service.resources import PartyOffer
+from masquerade.service.session_states import Status
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database
-from masquerade.service.store.records import Offer
 from masquerade.service.store.session_rows import existing
-from masquerade.service.store.states import Status
 from masquerade.service.store.tables import OfferRow
 
 MOST_ROUNDS = 1000
@@ -33,7 +33,7 @@ class Offers:
         terms: Mapping[str, Any],
         price_cents: int,
         reasons: Iterable[str] = (),
-    ) -> Offer:
+    ) -> PartyOffer:
         """Note a party's answer in one round of a negotiation; one answer a round."""
         if not 1 <= round_number <= MOST_ROUNDS:
             raise ParameterError(f"rounds count from 1 to {MOST_ROUNDS}; got {round_number}")
@@ -49,22 +49,18 @@ class Offers:
         try:
             with self._database.writing() as transaction:
                 session = existing(transaction, session_id, lock=True)
-                if party not in {each.party for each in session.parties}:
+                if party not in session.providers:
                     raise ParameterError(f"{shown(party)} is no provider of session {session.id}")
                 if session.status != Status.NEGOTIATING:
                     raise Conflict(f"session {session.id} is {session.status}: nothing is negotiated")
                 transaction.add(row)
         except IntegrityError:
             raise Conflict(f"{party} has answered in round {round_number} already") from None
-        return _offer(row)
+        return PartyOffer.model_validate(row)
 
-    def of(self, session_id: str) -> list[Offer]:
+    def of(self, session_id: str) -> list[PartyOffer]:
         """All answers of a session, by round and party."""
         query = select(OfferRow).where(OfferRow.session == checks.findable(session_id))
         with self._database.reading() as transaction:
             rows = transaction.scalars(query.order_by(OfferRow.round, OfferRow.party))
-            return [_offer(row) for row in rows]
-
-
-def _offer(row: OfferRow) -> Offer:
-    return Offer(row.session, row.party, row.round, row.terms, row.price_cents, tuple(row.reasons), row.time)
+            return [PartyOffer.model_validate(row) for row in rows]

@@ -13,7 +13,7 @@ from masquerade.errors import NotAllowed, NotFound, ParameterError, shown
 from masquerade.net.identity import check_name
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database, insert_if_new
-from masquerade.service.store.records import Provider
+from masquerade.service.store.records import RegisteredProvider
 from masquerade.service.store.tables import ProviderRow, ProviderUserRow, UserRow
 
 
@@ -25,7 +25,7 @@ class Providers:
 
     def register(
         self, party: str, address: str, fingerprint: str, *, public: bool = False, allowed: Iterable[str] = ()
-    ) -> Provider:
+    ) -> RegisteredProvider:
         """Make a provider known, or change what is known of it. A new certificate forgets the old one's schema."""
         check_name(party)
         checks.text(address, "the provider's address", longest=300)
@@ -43,7 +43,7 @@ class Providers:
                 row.address, row.fingerprint, row.public = address, fingerprint, public
                 _allow(row, users)
                 transaction.flush()
-                return _provider(row)
+                return RegisteredProvider.model_validate(row)
         except IntegrityError:
             raise ParameterError(
                 f"provider {party}: its allowed users must have accounts; got {', '.join(users)}"
@@ -57,7 +57,7 @@ class Providers:
         *,
         public: bool | None = None,
         allowed: Iterable[str] | None = None,
-    ) -> Provider:
+    ) -> RegisteredProvider:
         """Take in the schema that a party publishes; only from the certificate that it is known by.
 
         With it a party may tell who may ask it; users that have no account (yet) are left out.
@@ -73,33 +73,32 @@ class Providers:
                 known = transaction.scalars(select(UserRow.name).where(UserRow.name.in_(names)))
                 _allow(row, sorted(set(known)))
             transaction.flush()
-            return _provider(row)
+            return RegisteredProvider.model_validate(row)
 
     def seen(self, party: str, fingerprint: str) -> None:
         """Remember that a party was there."""
         with self._database.writing() as transaction:
             self._own(transaction, party, fingerprint).last_seen = self._database.clock()
 
-    def get(self, party: str) -> Provider:
+    def get(self, party: str) -> RegisteredProvider:
         """A provider; NotFound when there is none."""
         with self._database.reading() as transaction:
             row = transaction.get(ProviderRow, checks.findable(party))
             if row is None:
                 raise NotFound(f"there is no provider {shown(party)}")
-            return _provider(row)
+            return RegisteredProvider.model_validate(row)
 
-    def all(self) -> list[Provider]:
+    def all(self) -> list[RegisteredProvider]:
         """Every provider, by name."""
+        query = select(ProviderRow).order_by(ProviderRow.party)
         with self._database.reading() as transaction:
-            return [
-                _provider(row) for row in transaction.scalars(select(ProviderRow).order_by(ProviderRow.party))
-            ]
+            return [RegisteredProvider.model_validate(row) for row in transaction.scalars(query)]
 
-    def reachable(self, user: str) -> list[Provider]:
+    def reachable(self, user: str) -> list[RegisteredProvider]:
         """The providers that a user may ask, by name."""
         query = select(ProviderRow).where(reachable_by(user)).order_by(ProviderRow.party)
         with self._database.reading() as transaction:
-            return [_provider(row) for row in transaction.scalars(query)]
+            return [RegisteredProvider.model_validate(row) for row in transaction.scalars(query)]
 
     @staticmethod
     def _own(transaction: Transaction, party: str, fingerprint: str) -> ProviderRow:
@@ -118,17 +117,5 @@ def reachable_by(user: str) -> ColumnElement[bool]:
 
 
 def _allow(row: ProviderRow, users: Iterable[str]) -> None:
-    kept = {each.user: each for each in row.allowed}
-    row.allowed = [kept.get(user) or ProviderUserRow(party=row.party, user=user) for user in users]
-
-
-def _provider(row: ProviderRow) -> Provider:
-    return Provider(
-        row.party,
-        row.address,
-        row.fingerprint,
-        row.schema,
-        row.public,
-        tuple(sorted(each.user for each in row.allowed)),
-        row.last_seen,
-    )
+    kept = {each.user: each for each in row.users}
+    row.users = [kept.get(user) or ProviderUserRow(party=row.party, user=user) for user in users]

@@ -8,10 +8,10 @@ from datetime import datetime
 from sqlalchemy import Select, exists, func, select
 from sqlalchemy.orm import aliased
 
+from masquerade.service.session_states import COMPUTING, Status
 from masquerade.service.store.database import Database
 from masquerade.service.store.records import Session
-from masquerade.service.store.session_rows import is_over, move, session_record
-from masquerade.service.store.states import COMPUTING, Status
+from masquerade.service.store.session_rows import is_over, move
 from masquerade.service.store.tables import SessionPartyRow, SessionRow, UserRow
 
 
@@ -28,7 +28,7 @@ class Queue:
         """
         with self._database.reading() as transaction:
             row = transaction.scalars(_next(free, self._database.clock())).first()
-            return None if row is None else session_record(row)
+            return None if row is None else Session.model_validate(row)
 
     def claim(self, free: Mapping[str, int], only: Session | None = None) -> Session | None:
         """Take the next session (`only`: this one, if it can) and start an attempt. No two callers get the same one."""
@@ -38,10 +38,10 @@ class Queue:
             row = transaction.scalars(query.with_for_update(of=SessionRow, skip_locked=True)).first()
             if row is None:
                 return None
-            row = move(transaction, session_record(row), Status.RUNNING, self._database.clock())
+            row = move(transaction, Session.model_validate(row), Status.RUNNING, self._database.clock())
             client = transaction.get_one(UserRow, row.client)
             client.turn = transaction.scalars(select(func.max(UserRow.turn))).one() + 1
-            return session_record(row)
+            return Session.model_validate(row)
 
     def busy(self) -> dict[str, int]:
         """How many sessions each party is computing for."""

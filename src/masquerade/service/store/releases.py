@@ -13,14 +13,14 @@ from sqlalchemy import ColumnElement, Select, delete, exists, select, update
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, ParameterError, shown
+from masquerade.service.session_states import COMPUTING, Status
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database
 from masquerade.service.store.events import last_move
 from masquerade.service.store.ledger import charge
 from masquerade.service.store.providers import reachable_by
-from masquerade.service.store.records import NewRelease, Release, Session
-from masquerade.service.store.session_rows import concerns, move, session_record
-from masquerade.service.store.states import COMPUTING, Status
+from masquerade.service.store.records import NewRelease, Session, StoredRelease
+from masquerade.service.store.session_rows import concerns, move
 from masquerade.service.store.tables import (
     ProviderRow,
     ReleaseRow,
@@ -46,7 +46,7 @@ class Releases:
             _require_was(session, Status.ASSEMBLING)
             _add(transaction, row, release, now, published=now)
             charge(transaction, row, prices or {}, now)
-            return session_record(row)
+            return Session.model_validate(row)
 
     def hold(self, session: Session, release: NewRelease, missed: Mapping[str, Any]) -> Session:
         """Keep a table whose quality missed the wish until the client decides; `missed` says by how much."""
@@ -55,7 +55,7 @@ class Releases:
             row = move(transaction, session, Status.AWAITING_CLIENT, now, details={"missed": dict(missed)})
             _require_was(session, Status.ASSEMBLING)
             _add(transaction, row, release, now, published=None)
-            return session_record(row)
+            return Session.model_validate(row)
 
     def hold_on(self, session: Session, cause: str, reasons: Sequence[str]) -> Session | None:
         """What its client wanted instead is not to be had: the table that was held waits for another word.
@@ -71,7 +71,7 @@ class Releases:
             details = {"missed": before["missed"], "reasons": list(reasons)}
             row = move(transaction, session, Status.AWAITING_CLIENT, now, cause, details)
             row.request = before["request"]
-            return session_record(row)
+            return Session.model_validate(row)
 
     def accept(
         self,
@@ -91,10 +91,10 @@ class Releases:
             if request is not None:
                 row.request = checks.document(request, "the request")
             charge(transaction, row, prices or {}, now)
-            return session_record(row)
+            return Session.model_validate(row)
 
     def publish_cached(
-        self, session: Session, release: Release, prices: Mapping[str, int] | None = None
+        self, session: Session, release: StoredRelease, prices: Mapping[str, int] | None = None
     ) -> Session:
         """Serve a session whose terms were all agreed from a release that was made for the same terms before."""
         with self._database.writing() as transaction:
@@ -113,13 +113,13 @@ class Releases:
                 made.sha256,
                 made.rows,
                 made.expires,
-                {each.party: each.commitment for each in made.snapshots},
+                made.snapshots,
             )
             _add(transaction, row, copied, now, published=now)
             charge(transaction, row, prices or {}, now)
-            return session_record(row)
+            return Session.model_validate(row)
 
-    def of(self, session_id: str, user: str | None = None) -> Release:
+    def of(self, session_id: str, user: str | None = None) -> StoredRelease:
         """What a session published, for a user (None: the coordinator itself). NotFound otherwise, and when expired."""
         now = self._database.clock()
         query = (
@@ -133,7 +133,7 @@ class Releases:
             row = transaction.scalars(query).first()
             if row is None:
                 raise NotFound(f"session {shown(session_id)} has no release that is kept")
-            return _release(row)
+            return StoredRelease.model_validate(row)
 
     def rows(self, session_ids: Iterable[str], user: str) -> dict[str, int]:
         """How many rows those of the sessions published that a user may have, by session; in one look."""
@@ -145,18 +145,18 @@ class Releases:
         with self._database.reading() as transaction:
             return dict(transaction.execute(query).all())
 
-    def held(self, session_id: str) -> Release | None:
+    def held(self, session_id: str) -> StoredRelease | None:
         """The table that waits for its client's word, for the coordinator itself."""
         with self._database.reading() as transaction:
             row = transaction.scalars(_held(checks.findable(session_id), self._database.clock())).first()
-            return None if row is None else _release(row)
+            return None if row is None else StoredRelease.model_validate(row)
 
     def kept(self) -> set[str]:
         """The paths of all tables that are kept, held or published, and of those that are still to be deleted."""
         with self._database.reading() as transaction:
             return set(transaction.scalars(select(ReleaseRow.table_path).where(ReleaseRow.removed.is_(None))))
 
-    def cached(self, terms_hash: str, user: str) -> Release | None:
+    def cached(self, terms_hash: str, user: str) -> StoredRelease | None:
         """A release for these terms that a user may have now.
 
         The user must be client or recipient of a session whose parties signed exactly these terms, may still reach
@@ -164,7 +164,7 @@ class Releases:
         """
         with self._database.reading() as transaction:
             row = transaction.scalars(_cached(terms_hash, user, self._database.clock())).first()
-            return None if row is None else _release(row)
+            return None if row is None else StoredRelease.model_validate(row)
 
     def terms_among(self, terms: Iterable[str]) -> set[str]:
         """Those of these terms for which a release was published that is kept; in one look."""
@@ -257,7 +257,7 @@ def _require_was(session: Session, *allowed: Status) -> None:
 def _add(
     transaction: Transaction, session: SessionRow, new: NewRelease, now: datetime, published: datetime | None
 ) -> None:
-    parties = {each.party for each in session.parties}
+    parties = set(session.providers)
     if set(new.snapshots) != parties:
         raise ParameterError(f"a release names one snapshot of each of {', '.join(sorted(parties))}")
     if session.terms_hash is None:
@@ -275,7 +275,7 @@ def _add(
         published=published,
         expires=new.expires,
     )
-    row.snapshots = [
+    row.made_from = [
         ReleaseSnapshotRow(party=party, commitment=checks.text(commitment, "a commitment", longest=256))
         for party, commitment in sorted(new.snapshots.items())
     ]
@@ -311,20 +311,4 @@ def _cached(terms_hash: str, user: str, now: datetime) -> Select[ReleaseRow]:
         select(ReleaseRow)
         .where(ReleaseRow.terms_hash == terms_hash, agreed, ~replaced, ~out_of_reach, *_served(now))
         .order_by(ReleaseRow.expires.desc(), ReleaseRow.id)
-    )
-
-
-def _release(row: ReleaseRow) -> Release:
-    return Release(
-        row.id,
-        row.session,
-        row.terms_hash,
-        row.table_path,
-        row.report_path,
-        row.sha256,
-        row.rows,
-        row.created,
-        row.published,
-        row.expires,
-        {each.party: each.commitment for each in row.snapshots},
     )

@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, and_, exists, or_, select
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, ParameterError, shown
+from masquerade.service.session_states import ALLOWED, NEEDS_CAUSE, WAITING, Status
 from masquerade.service.store import checks, events
 from masquerade.service.store.records import Session
-from masquerade.service.store.states import ALLOWED, NEEDS_CAUSE, WAITING, Status
 from masquerade.service.store.tables import RecipientRow, ReleaseRow, SessionRow
 
 # A table that was held is kept until something else is agreed.
@@ -43,32 +43,6 @@ def concerns(user: str) -> ColumnElement[bool]:
 def is_over(now: datetime) -> ColumnElement[bool]:
     """Whether a session may wait no longer."""
     return and_(SessionRow.expires.is_not(None), SessionRow.expires <= now)
-
-
-def session_record(row: SessionRow) -> Session:
-    """A row as others may see it."""
-    return Session(
-        id=row.id,
-        client=row.client,
-        recipients=tuple(each.user for each in row.recipients),
-        providers=tuple(each.party for each in row.parties),
-        purpose=row.purpose,
-        request=row.request,
-        status=Status(row.status),
-        cause=row.cause,
-        attempts=row.attempts,
-        attempt_limit=row.attempt_limit,
-        terms_hash=row.terms_hash,
-        contract_hash=row.contract_hash,
-        contract=row.contract,
-        created=row.created,
-        updated=row.updated,
-        queued=row.queued,
-        started=row.started,
-        finished=row.finished,
-        expires=row.expires,
-        version=row.version,
-    )
 
 
 def move(
@@ -132,7 +106,7 @@ def end_waiting(transaction: Transaction, now: datetime) -> list[str]:
     )
     over = or_(is_over(now), and_(SessionRow.status == Status.AWAITING_CLIENT, ~kept))
     query = select(SessionRow).where(SessionRow.status.in_(WAITING), over).with_for_update(of=SessionRow)
-    ended = [session_record(row) for row in transaction.scalars(query)]
+    ended = [Session.model_validate(row) for row in transaction.scalars(query)]
     for session in ended:
         deadline = session.request.get("deadline")
         late = isinstance(deadline, int) and deadline <= now.timestamp()

@@ -15,12 +15,12 @@ from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, ParameterError, shown
+from masquerade.service.session_states import COMPUTING, Status
 from masquerade.service.store import checks, events
 from masquerade.service.store.database import Database
 from masquerade.service.store.providers import reachable_by
 from masquerade.service.store.records import Session
-from masquerade.service.store.session_rows import concerns, existing, move, session_record, set_contract
-from masquerade.service.store.states import COMPUTING, Status
+from masquerade.service.store.session_rows import concerns, existing, move, set_contract
 from masquerade.service.store.tables import ProviderRow, RecipientRow, SessionPartyRow, SessionRow, UserRow
 
 # What these states need is stored in the same transaction, so `advance` alone does not reach them.
@@ -68,18 +68,18 @@ class Sessions:
             expires=expires,
         )
         row.parties = [SessionPartyRow(party=party, position=n) for n, party in enumerate(parties)]
-        row.recipients = [RecipientRow(user=user) for user in others]
+        row.users = [RecipientRow(user=user) for user in others]
         with self._database.writing() as transaction:
             _refuse_unknown(transaction, [client, *others], parties)
             transaction.add(row)
             transaction.flush()
             events.append(transaction, row.id, "status", {"from": None, "to": row.status, "cause": None}, now)
-            return session_record(row)
+            return Session.model_validate(row)
 
     def get(self, session_id: str) -> Session:
         """A session, for the coordinator itself; NotFound when there is none."""
         with self._database.reading() as transaction:
-            return session_record(existing(transaction, session_id))
+            return Session.model_validate(existing(transaction, session_id))
 
     def seen_by(self, session_id: str, user: str) -> Session:
         """A session, for its client or a recipient. For all others there is none."""
@@ -88,7 +88,7 @@ class Sessions:
             row = transaction.scalars(query).one_or_none()
             if row is None:
                 raise NotFound(f"there is no session {shown(session_id)}")
-            return session_record(row)
+            return Session.model_validate(row)
 
     def recent(
         self,
@@ -110,7 +110,7 @@ class Sessions:
             same_time = and_(SessionRow.created == last.created, SessionRow.id < last.id)
             query = query.where(or_(SessionRow.created < last.created, same_time))
         with self._database.reading() as transaction:
-            return [session_record(row) for row in transaction.scalars(query)]
+            return [Session.model_validate(row) for row in transaction.scalars(query)]
 
     # --- moves ---
 
@@ -125,7 +125,9 @@ class Sessions:
         if to in _REACHED_BY:
             raise ParameterError(f"a session becomes {to} by {_REACHED_BY[to]}")
         with self._database.writing() as transaction:
-            return session_record(move(transaction, session, to, self._database.clock(), cause, details))
+            return Session.model_validate(
+                move(transaction, session, to, self._database.clock(), cause, details)
+            )
 
     def agree(
         self,
@@ -146,7 +148,7 @@ class Sessions:
             set_contract(transaction, row, contract_hash, written)
             row.attempts, row.queued, row.started = 0, None, None
             row.expires = expires or row.expires
-            return session_record(row)
+            return Session.model_validate(row)
 
     def retry(self, session: Session, cause: str, details: Mapping[str, Any] | None = None) -> Session:
         """An attempt failed: back to the queue, at its old place, or failed when the contract allows no more."""
@@ -164,7 +166,7 @@ class Sessions:
             set_contract(transaction, row, contract_hash, written)
             row.version += 1
             transaction.flush()
-            return session_record(row)
+            return Session.model_validate(row)
 
     def put_back(
         self, session: Session, cause: str, contract_hash: str, contract: Mapping[str, Any]
@@ -182,7 +184,7 @@ class Sessions:
                 transaction.flush()
             row = move(transaction, session, Status.QUEUED, self._database.clock(), cause)
             set_contract(transaction, row, contract_hash, written)
-            return session_record(row)
+            return Session.model_validate(row)
 
     def relax(
         self,
@@ -204,7 +206,7 @@ class Sessions:
             now = self._database.clock()
             row = move(transaction, session, Status.NEGOTIATING, now, details={"relaxed": before})
             row.request, row.expires, row.attempts, row.attempt_limit = written, expires, 0, attempt_limit
-            return session_record(row)
+            return Session.model_validate(row)
 
     # --- by state ---
 
@@ -223,7 +225,7 @@ class Sessions:
         query = select(SessionRow).where(SessionRow.status.in_(states))
         with self._database.reading() as transaction:
             rows = transaction.scalars(query.order_by(SessionRow.created, SessionRow.id))
-            return [session_record(row) for row in rows]
+            return [Session.model_validate(row) for row in rows]
 
 
 def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[str]) -> None:

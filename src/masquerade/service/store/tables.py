@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-from masquerade.service.store.states import Status
+from masquerade.service.session_states import Status
 
 NAME = 128  # the longest name of a user or a party
 HASH = 64  # a SHA-256 in hexadecimal digits
@@ -136,9 +136,14 @@ class ProviderRow(Base):
     schema: Mapped[dict[str, Any] | None]
     public: Mapped[bool]
     last_seen: Mapped[datetime | None]
-    allowed: Mapped[list[ProviderUserRow]] = relationship(
+    users: Mapped[list[ProviderUserRow]] = relationship(
         lazy="selectin", cascade="all, delete-orphan", order_by="ProviderUserRow.user"
     )
+
+    @property
+    def allowed(self) -> list[str]:
+        """The names of its users."""
+        return sorted(each.user for each in self.users)
 
 
 class ProviderUserRow(Base):
@@ -183,7 +188,17 @@ class SessionRow(Base):
     parties: Mapped[list[SessionPartyRow]] = relationship(
         lazy="selectin", order_by="SessionPartyRow.position"
     )
-    recipients: Mapped[list[RecipientRow]] = relationship(lazy="selectin", order_by="RecipientRow.user")
+    users: Mapped[list[RecipientRow]] = relationship(lazy="selectin", order_by="RecipientRow.user")
+
+    @property
+    def providers(self) -> list[str]:
+        """The names of its parties, in the order of the contract."""
+        return [each.party for each in self.parties]
+
+    @property
+    def recipients(self) -> list[str]:
+        """The names of those who may have its release beside the client."""
+        return [each.user for each in self.users]
 
 
 class SessionPartyRow(Base):
@@ -239,9 +254,14 @@ class ReleaseRow(Base):
     published: Mapped[datetime | None]
     expires: Mapped[datetime] = mapped_column(index=True)
     removed: Mapped[datetime | None]
-    snapshots: Mapped[list[ReleaseSnapshotRow]] = relationship(
+    made_from: Mapped[list[ReleaseSnapshotRow]] = relationship(
         lazy="selectin", order_by="ReleaseSnapshotRow.party"
     )
+
+    @property
+    def snapshots(self) -> dict[str, str]:
+        """The commitments that it was made from, by party."""
+        return {each.party: each.commitment for each in self.made_from}
 
 
 class ReleaseSnapshotRow(Base):

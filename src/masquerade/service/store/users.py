@@ -13,9 +13,10 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, shown
+from masquerade.service.resources import Role, User
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database, insert_if_new
-from masquerade.service.store.records import ApiToken, Guard, Role, User
+from masquerade.service.store.records import ApiToken, Guard
 from masquerade.service.store.tables import GuardRow, NonceRow, TokenRow, UserRow
 
 _TOUCH_AFTER = timedelta(minutes=1)  # "last used" is not worth a write for every request
@@ -42,24 +43,24 @@ class Users:
                 transaction.add(row)
         except IntegrityError:
             raise Conflict(f"there is a user {name} already") from None
-        return _user(row)
+        return User.model_validate(row)
 
     def get(self, name: str) -> User:
         """A user; NotFound when there is none."""
         with self._database.reading() as transaction:
-            return _user(_existing(transaction, name))
+            return User.model_validate(_existing(transaction, name))
 
     def all(self, limit: int = 100, after: str = "") -> list[User]:
         """Users by name, the next `limit` after the name `after`."""
         query = select(UserRow).where(UserRow.name > after).order_by(UserRow.name).limit(checks.page(limit))
         with self._database.reading() as transaction:
-            return [_user(row) for row in transaction.scalars(query)]
+            return [User.model_validate(row) for row in transaction.scalars(query)]
 
     def with_hash(self, name: str) -> tuple[User, str] | None:
         """A user and the password's hash; None when there is no such user."""
         with self._database.reading() as transaction:
             row = transaction.get(UserRow, checks.findable(name))
-            return None if row is None else (_user(row), row.password_hash)
+            return None if row is None else (User.model_validate(row), row.password_hash)
 
     def set_hash(self, name: str, password_hash: str, instead_of: str | None = None) -> None:
         """Store another hash; with `instead_of`, only if that is still the stored one."""
@@ -73,14 +74,14 @@ class Users:
         with self._database.writing() as transaction:
             row = _existing(transaction, name, lock=True)
             row.role = role
-            return _user(row)
+            return User.model_validate(row)
 
     def set_disabled(self, name: str, disabled: bool) -> User:
         """Shut an account, or open it again."""
         with self._database.writing() as transaction:
             row = _existing(transaction, name, lock=True)
             row.disabled = disabled
-            return _user(row)
+            return User.model_validate(row)
 
     # --- guesses ---
 
@@ -128,7 +129,7 @@ class Users:
             if while_hash is not None and owner.password_hash != while_hash:
                 raise Conflict(f"the password of {user} has changed meanwhile")
             transaction.add(row)
-        return _token(row)
+        return ApiToken.model_validate(row)
 
     def by_token(self, token: str) -> tuple[ApiToken, User] | None:
         """A token's description and user, whatever their state; None when nobody has this token."""
@@ -139,7 +140,9 @@ class Users:
         )
         with self._database.reading() as transaction:
             found = transaction.execute(query).one_or_none()
-            return None if found is None else (_token(found[0]), _user(found[1]))
+            return (
+                None if found is None else (ApiToken.model_validate(found[0]), User.model_validate(found[1]))
+            )
 
     def touch_token(self, token: ApiToken) -> None:
         """Remember that a token was used; at most once a minute."""
@@ -153,7 +156,7 @@ class Users:
         """A user's tokens, oldest first."""
         query = select(TokenRow).where(TokenRow.user == user).order_by(TokenRow.created, TokenRow.id)
         with self._database.reading() as transaction:
-            return [_token(row) for row in transaction.scalars(query)]
+            return [ApiToken.model_validate(row) for row in transaction.scalars(query)]
 
     def revoke_token(self, user: str, token_id: str) -> ApiToken:
         """Make one of a user's own tokens worthless; NotFound when it is not theirs."""
@@ -163,7 +166,7 @@ class Users:
             if row is None:
                 raise NotFound(f"{user} has no token {shown(token_id)}")
             row.revoked = row.revoked or self._database.clock()
-            return _token(row)
+            return ApiToken.model_validate(row)
 
     def revoke_tokens(self, user: str) -> int:
         """Make all of a user's tokens worthless; how many there were."""
@@ -202,11 +205,3 @@ def _digest(secret: str) -> str:
 
 def _guard(row: GuardRow) -> Guard:
     return Guard(row.failures, row.lockouts, row.since, row.locked_until)
-
-
-def _user(row: UserRow) -> User:
-    return User(row.name, Role(row.role), row.disabled, row.created)
-
-
-def _token(row: TokenRow) -> ApiToken:
-    return ApiToken(row.id, row.user, row.name, row.created, row.last_used, row.expires, row.revoked)

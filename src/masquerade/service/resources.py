@@ -1,0 +1,362 @@
+"""The things that the coordinator's HTTP API speaks of, each declared once.
+
+The API answers with these models, its OpenAPI document describes them, and the client reads them back. The store's
+records (store/records.py) add what stays in the house. Nothing here needs a server's dependencies.
+
+A coordinator of a newer version may say more: a reader leaves out what it does not know. A field that is added later
+gets a default, because an older coordinator does not send it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from masquerade.service.session_states import Status
+
+Item = TypeVar("Item")
+_STATUSES = {each.value: each for each in Status}
+
+
+class Role(StrEnum):
+    """What a user may do; an admin may do all that an analyst may."""
+
+    ANALYST = "analyst"
+    ADMIN = "admin"
+
+
+class EntryKind(StrEnum):
+    """Why money moves: the client owes a party, or gets it back."""
+
+    CHARGE = "charge"
+    REFUND = "refund"
+
+
+def _described(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Promise exactly these keys, and describe a model that has no docstring of its own (`Page[Session]`)."""
+    schema["additionalProperties"] = False
+    schema.setdefault("description", inspect.getdoc(model))
+
+
+class Resource(BaseModel):
+    """A frozen answer of the API, made from any object whose attributes have the names of its fields."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        from_attributes=True,
+        populate_by_name=True,
+        json_schema_extra=_described,
+        json_schema_serialization_defaults_required=True,
+    )
+
+    def content(self) -> dict[str, Any]:
+        """The same as JSON holds it."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+class Page(Resource, Generic[Item]):
+    """A part of a list, in its order."""
+
+    items: tuple[Item, ...] = Field(description="the items of this page")
+    next: str | int | None = Field(
+        default=None, description="`after` of the next page; null: this is the last, or there is no more yet"
+    )
+
+
+# --- accounts ---
+
+
+class Account(Resource):
+    """Who asks."""
+
+    name: str = Field(description="the user's name", examples=["ana"])
+    role: Role = Field(description="what the user may do")
+    created: datetime = Field(description="since when there is the account")
+
+
+class User(Account):
+    """An account."""
+
+    disabled: bool = Field(description="true: neither the password nor a token opens anything")
+
+
+class UserDetails(User):
+    """An account as admins see it."""
+
+    locked_until: datetime | None = Field(
+        description="until when guessing has locked the name; null: it is not"
+    )
+
+
+class SignedIn(Resource):
+    """A token for twelve hours."""
+
+    token: str = Field(
+        repr=False, description="the token; it is shown here and never again", examples=["mq_3q2-…"]
+    )
+    expires: datetime = Field(description="until when it opens anything")
+    user: str = Field(description="the user's name", examples=["ana"])
+    role: Role = Field(description="what the user may do")
+
+
+class Token(Resource):
+    """A token's description."""
+
+    id: str = Field(description="names the token, and opens nothing", examples=["5f3a9c0d12e4b678"])
+    name: str = Field(description="what its user calls it", examples=["notebook"])
+    created: datetime = Field(description="when it was made")
+    last_used: datetime | None = Field(description="when it was last used, to a minute; null: never")
+    expires: datetime | None = Field(description="until when it opens anything; null: without end")
+
+
+class IssuedToken(Token):
+    """A new token."""
+
+    token: str = Field(
+        repr=False, description="the token; it is shown here and never again", examples=["mq_3q2-…"]
+    )
+
+
+# --- what can be asked for ---
+
+
+class TaxonomyDigest(Resource):
+    """What is told of a taxonomy."""
+
+    fingerprint: str = Field(description="a digest of the whole tree: equal for equal trees")
+    height: int = Field(description="levels below the root")
+    root: str | None = Field(description="the name of the root; null: not told", examples=["Any job"])
+
+
+class DatasetColumn(Resource):
+    """A column that can be asked for."""
+
+    name: str = Field(description="the column's name", examples=["age"])
+    kind: Literal["categorical", "continuous", "date"] = Field(description="what its values are")
+    role: Literal["attribute", "sensitive", "class"] = Field(
+        description="only an attribute can be in a QID; the others are released as they are"
+    )
+    taxonomy: TaxonomyDigest | None = Field(description="its taxonomy; null: none that is told")
+
+
+class Dataset(Resource):
+    """A dataset, as its party has published it: never a value."""
+
+    party: str = Field(description="whose it is", examples=["bank"])
+    dataset: str = Field(description="its name", examples=["customers"])
+    identifier: str = Field(description="the column that identifies people, which is never released")
+    columns: tuple[DatasetColumn, ...] = Field(description="what can be asked for")
+    records: int | None = Field(description="how many records there are, rounded up; null: not told")
+    schema_digest: str = Field(alias="schema", description="a digest of how the columns are generalised")
+    snapshot: str | None = Field(description="the commitment to the table as it stands; null: not read yet")
+    horizontal: bool = Field(
+        description="whether it may be published together with others that have the same columns"
+    )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.name for column in self.columns)
+
+
+class Provider(Resource):
+    """A party that you may ask."""
+
+    party: str = Field(description="the party's name", examples=["bank"])
+    datasets: tuple[Dataset, ...] = Field(description="its datasets that you may ask for")
+    last_seen: datetime | None = Field(description="when it was last there; null: never")
+    reachable: bool = Field(description="whether it answered when it was last asked")
+
+
+class RequestPreview(Resource):
+    """What would come of a request; nothing is stored."""
+
+    contributors: dict[str, tuple[str, ...]] = Field(
+        default={},
+        description="for each column that is wanted, the parties that hold it",
+        examples=[{"age": ["bank"]}],
+    )
+    parties: tuple[str, ...] = Field(
+        default=(), description="who would take part", examples=[["bank", "clinic"]]
+    )
+    requirement: tuple[str, ...] = Field(default=(), description="the requirement that is wished, in words")
+    problems: tuple[str, ...] = Field(
+        default=(), description="what stands in the way; none: the parties can be asked"
+    )
+
+
+# --- a session and its course ---
+
+
+class SessionFacts(Resource):
+    """What is stored of a request on its way and may be known to whoever sees the session."""
+
+    id: str = Field(description="the session's identifier", examples=["0f" * 16])
+    client: str = Field(description="who asked", examples=["ana"])
+    recipients: tuple[str, ...] = Field(description="who else may have the release")
+    providers: tuple[str, ...] = Field(
+        description="the parties that take part", examples=[["bank", "clinic"]]
+    )
+    purpose: str = Field(description="what the table is for", examples=["research"])
+    status: Status = Field(description="where it stands")
+    cause: str | None = Field(description="why it stands there, if there is something to tell")
+    attempts: int = Field(description="how often it was tried")
+    attempt_limit: int = Field(description="how often it may be tried")
+    request: dict[str, Any] = Field(description="what was asked for, as it was understood")
+    terms_hash: str | None = Field(description="the digest of what was agreed; null: nothing yet")
+    contract_hash: str | None = Field(description="the digest of the signed contract; null: none yet")
+    created: datetime = Field(description="when it was asked for")
+    updated: datetime = Field(description="when it last moved")
+    queued: datetime | None = Field(description="since when it waits for its turn")
+    started: datetime | None = Field(description="when the last attempt began")
+    finished: datetime | None = Field(description="when it ended")
+    expires: datetime | None = Field(description="until when it may wait")
+
+    @property
+    def final(self) -> bool:
+        """Nothing follows."""
+        return self.status.final
+
+    @property
+    def published(self) -> bool:
+        """There is a release."""
+        return self.status is Status.PUBLISHED
+
+
+class MissedQuality(Resource):
+    """How far a table is from the wished quality."""
+
+    error: float | None = Field(
+        default=None, description="the classification error; null: it could not be measured"
+    )
+    most_error: float | None = Field(default=None, description="the one that was wished at most")
+
+
+class Session(SessionFacts):
+    """A request on its way."""
+
+    reasons: tuple[str, ...] = Field(
+        default=(), description="the cause line by line: of a refusal, every reason of every party"
+    )
+    agreed: tuple[str, ...] = Field(
+        default=(),
+        description="the requirement that all parties signed; it may be stricter than the wished one. Empty: none yet",
+        examples=[["k-anonymity (k = 50) over age, job"]],
+    )
+    rows: int | None = Field(
+        default=None, description="how many rows were published; null: none, no longer kept, or not for you"
+    )
+    cached: bool = Field(
+        default=False, description="whether its release was made for the same terms before, and served again"
+    )
+    failed_by: str | None = Field(
+        default=None,
+        description="the party through which it failed: it could not be reached, was not who it should be, or broke"
+        " the protocol; empty: one of them, and nobody can tell which; null: it did not fail, not through a party, or"
+        " that is no longer known",
+        examples=["bank"],
+    )
+    approvals: tuple[str, ...] = Field(
+        default=(),
+        description="while it is negotiated: the parties where a person has to approve it before they sign",
+    )
+    missed: MissedQuality | None = Field(
+        default=None,
+        description="while it awaits its client's word: by how much the wished quality is missed",
+    )
+
+    @property
+    def horizontal(self) -> bool:
+        """The same columns about different people were asked for."""
+        return self.request.get("kind") == "horizontal"
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Every reason why it ended without a release; none while it goes on or when it was published."""
+        if self.published or not self.final:
+            return ()
+        return self.reasons or (f"the session is {self.status}: {self.cause or 'no cause was told'}",)
+
+
+class PartyOffer(Resource):
+    """What a party answered in one round of the negotiation; with reasons, it is a refusal."""
+
+    party: str = Field(description="who answered", examples=["bank"])
+    round: int = Field(description="in which round, from 1")
+    terms: dict[str, Any] = Field(description="what it offers")
+    price_cents: int = Field(description="what it asks at most, in cents")
+    reasons: tuple[str, ...] = Field(description="why it refuses; none: it is an offer")
+    time: datetime = Field(description="when it answered")
+
+
+class Event(Resource):
+    """Something that happened in a session."""
+
+    session: str = Field(description="in which session")
+    number: int = Field(description="counts from 1 without gaps")
+    time: datetime = Field(description="when")
+    kind: str = Field(
+        description="status, offer, counter, approval, contract, progress, step, quality or problem",
+        examples=["status"],
+    )
+    data: dict[str, Any] = Field(
+        description="the details, by kind", examples=[{"from": "queued", "to": "running"}]
+    )
+
+    @property
+    def status(self) -> Status | None:
+        """The status that the session has reached, if that is what happened; None for one that is not known here."""
+        return _STATUSES.get(str(self.data.get("to"))) if self.kind == "status" else None
+
+    @property
+    def final(self) -> bool:
+        """No event follows."""
+        return self.status is not None and self.status.final
+
+
+# --- what came of it ---
+
+
+class ReleaseFacts(Resource):
+    """What is stored of a verified table and told to whoever may have it."""
+
+    session: str = Field(description="the session that published it")
+    rows: int = Field(description="how many rows it has")
+    sha256: str = Field(description="the digest of the table as CSV")
+    terms_hash: str = Field(description="the digest of what was agreed")
+    created: datetime = Field(description="when it was made")
+    published: datetime | None = Field(description="when it was published")
+    expires: datetime = Field(description="until when it is kept")
+    snapshots: dict[str, str] = Field(
+        description="by party: the commitment to the data that it was made from"
+    )
+
+
+class PublishedRelease(ReleaseFacts):
+    """A verified table, and all that is told of it."""
+
+    summary: dict[str, Any] = Field(
+        description="rows, groups, requirements, metrics, seconds, cost and more, as the commands print it"
+    )
+
+
+class LedgerEntry(Resource):
+    """One line of the price ledger, which is only ever added to."""
+
+    id: int = Field(description="the line's number")
+    time: datetime = Field(description="when it was written")
+    user: str = Field(description="who owes, or is given back")
+    session: str = Field(description="for which session")
+    party: str = Field(description="to or from which party", examples=["bank"])
+    cents: int = Field(description="how much, in cents")
+    kind: EntryKind = Field(description="charge: the user owes it; refund: the party gives it back")
+
+
+class LedgerPage(Page[LedgerEntry]):
+    """Lines of the price ledger in their order."""
+
+    owed: int = Field(description="charges less refunds of all these lines, on whichever page, in cents")
