@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cli.command import here
+from masquerade.audit.chain import Anchor
+from masquerade.audit.log import AuditLog
 from masquerade.net.identity import Identity, self_signed
-from masquerade.service.audit import AuditLog
-from masquerade.service.audit_line import Anchor
 
 Capture = pytest.CaptureFixture[str]
 

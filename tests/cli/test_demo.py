@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import MASQUERADE, here, process
-from masquerade.service.audit_verify import verify as verify_log
+from masquerade.audit.verify import verify as verify_log
 
 Capture = pytest.CaptureFixture[str]
 NAMES = ["bank", "clinic", "coordinator", "insurer"]

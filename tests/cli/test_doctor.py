@@ -24,13 +24,13 @@ from cli.command import Answer, here
 from conftest import PASSWORD
 from library.live_api import REQUEST, live_api
 from masquerade import __version__
+from masquerade.audit.log import AuditLog
 from masquerade.library.doctor import Check, examine
 from masquerade.library.doctor_peers import clock_check
 from masquerade.library.doctor_state import database_checks, state_checks
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.net.identity import Identity, fingerprint, self_signed
 from masquerade.net.trust import TrustStore
-from masquerade.service.audit import AuditLog
 from masquerade.service.control import Health
 from masquerade.service.mutual_tls import serve
 from masquerade.service.node.settings import read_settings

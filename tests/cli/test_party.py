@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from cli.command import MASQUERADE, Answer, here
-from masquerade.service.audit_verify import verify
+from masquerade.audit.verify import verify
 from masquerade.service.control import Pending, Signature
 from masquerade.service.node.approvals import deal_id
 from masquerade.service.signing import SignedContract, sign

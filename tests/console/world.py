@@ -16,10 +16,10 @@ from argon2 import PasswordHasher
 
 from masquerade.anonymize.release import publish
 from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.audit.log import AuditLog
 from masquerade.net.trial import make_trial
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.service.accounts import Accounts
-from masquerade.service.audit import AuditLog
 from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator.coordinator import Coordinator

@@ -21,7 +21,6 @@ from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
 from masquerade.service.answering import Offer, Refusal
-from masquerade.service.audit_control import ControlNotes
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -32,6 +31,7 @@ from masquerade.service.control import (
     Signature,
     Start,
 )
+from masquerade.service.control_audit import ControlNotes
 from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
 from masquerade.service.node.serving import RunningNode, running
 from masquerade.service.node.settings import read_settings

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from masquerade.audit.log import AuditLog
 from masquerade.errors import Conflict
 from masquerade.net.script import Receive
 from masquerade.protocol.columns import Columns
-from masquerade.service.audit import AuditLog
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import attempt as attempts
 from masquerade.service.coordinator import background as backgrounds

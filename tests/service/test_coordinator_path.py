@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
+from masquerade.audit.verify import verify as verify_log
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
-from masquerade.service.audit_verify import verify as verify_log
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.session_states import Status
 from service_house import LAUNCH, House, wait_until

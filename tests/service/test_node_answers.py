@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 import masquerade
+from masquerade.audit.verify import verify
 from masquerade.errors import NotAllowed, NotFound, ParameterError, PeerError
 from masquerade.net.identity import self_signed
 from masquerade.service.answering import Offer, Refusal
-from masquerade.service.audit_verify import verify
 from masquerade.service.control import AskOffer, Health, Pending, Published, Signature
 from masquerade.service.mutual_tls import MOST_BYTES
 from masquerade.service.node.approvals import Approvals, deal_id

@@ -174,10 +174,10 @@ def test_a_deal_that_is_decided_while_it_is_asked_for_waits_no_more(
             contract = coordinator.draw_up(await coordinator.deal(wish()))
         deal = deal_id(contract.deal)
 
-        def decided_before_it_is_written(path: Path, data: bytes) -> None:
+        def decided_before_it_is_written(path: Path, data: bytes, mode: int) -> None:
             monkeypatch.undo()
             waits.approve(deal, now())
-            write(path, data)
+            write(path, data, mode)
 
         monkeypatch.setattr(approvals, "write_whole", decided_before_it_is_written)
         assert waits.ask(contract)

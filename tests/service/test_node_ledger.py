@@ -11,10 +11,10 @@ import pytest
 import structlog
 
 from cli.command import MASQUERADE, Answer, here
+from masquerade.audit.log import AuditLog
+from masquerade.audit.verify import verify
 from masquerade.errors import DataError, ParameterError
 from masquerade.service.answering import Offer, Refusal
-from masquerade.service.audit import AuditLog
-from masquerade.service.audit_verify import verify
 from masquerade.service.control import Signature
 from masquerade.service.ledger import Ledger, Released, append
 from masquerade.service.node.serving import running
@@ -45,6 +45,7 @@ def released(dataset: str = "customers", at: int = 0) -> Released:
         adversary="semi-honest",
         recipients=("ana",),
         time=1_700_000_000 + at,
+        schema="bb" * 32,
     )
 
 
@@ -90,7 +91,7 @@ def test_a_damaged_line_is_told_at_the_start_by_doctor_and_by_the_ledger(
     ledger = released_before(folder, "customers", "customers", "customers")
     assert [check["detail"] for check in doctor(capsys, folder, "ledger")] == ["whole: 3 releases"]
     damage(ledger, 2, b"garbage")
-    wrong = f"{ledger}: line 2: not as it was written: it was changed, or put in"
+    wrong = f"{ledger}: line 2: not JSON"
     started = subprocess.run(
         [MASQUERADE, "party", "serve", str(folder.conf("bank"))],
         capture_output=True,
@@ -255,7 +256,7 @@ def test_an_audit_log_that_is_gone_with_its_head(folder: Folder, capsys: Capture
 def test_a_ledger_that_is_set_aside(folder: Folder) -> None:
     ledger = released_before(folder, "customers")
     ledger.unlink()
-    with pytest.raises(DataError, match=r"line 1: is missing: 1 line was written, 0 are there"):
+    with pytest.raises(DataError, match=r"line 1: missing: nothing is there, but 1 record was written"):
         start(folder)
     ledger.with_suffix(".head").unlink()
     start(folder)

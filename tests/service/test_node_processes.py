@@ -15,10 +15,10 @@ from typing import IO
 
 import pytest
 
+from masquerade.audit.verify import verify
 from masquerade.errors import PeerError
 from masquerade.net.channel import Agreement, Node
 from masquerade.service.answering import Refusal
-from masquerade.service.audit_verify import verify
 from masquerade.service.ledger import Ledger
 from masquerade.service.signing import SignedContract
 from service.party_nodes import PEOPLE, Coordinator, Folder, http, run, wish

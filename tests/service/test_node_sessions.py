@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 import masquerade as mq
+from masquerade.audit.verify import verify
 from masquerade.errors import Conflict, NotFound, ParameterError, PeerError
 from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
 from masquerade.service.answering import Refusal
-from masquerade.service.audit_verify import verify
 from masquerade.service.control import Ready
 from masquerade.service.ledger import Ledger
 from masquerade.service.session_tokens import TokenIssuer

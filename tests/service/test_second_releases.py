@@ -104,4 +104,5 @@ def test_the_ledger_is_a_file_of_lines(tmp_path: Path) -> None:
     append(path, later)
     assert Ledger.load(path) == Ledger((record, later))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["release"]["time"] for line in lines] == [NOW - 100, NOW]
+    assert [line["event"] for line in lines] == ["release", "recovered", "release"]
+    assert [line["fields"]["time"] for line in lines[::2]] == [NOW - 100, NOW]

@@ -49,11 +49,11 @@ def verify(
 
     Example: masquerade audit verify audit.jsonl --certificate identity.pem
     """
+    from masquerade.audit.chain import Anchor
+    from masquerade.audit.verify import verify as verify_log
     from masquerade.files import read_file
     from masquerade.net.identity import party_of
     from masquerade.report.wording import counted
-    from masquerade.service.audit_line import Anchor
-    from masquerade.service.audit_verify import verify as verify_log
 
     certificates = []
     for path in certificate or ():
@@ -177,8 +177,8 @@ def forget(
 
     Example: masquerade audit forget state/audit.jsonl --identity identity
     """
+    from masquerade.audit.log import AuditLog
     from masquerade.net.identity import Identity
-    from masquerade.service.audit import AuditLog
 
     with AuditLog(log, Identity.load(identity), forget=operator(by)) as opened:
         last = opened.anchor()

@@ -242,8 +242,8 @@ def role(
 @contextmanager
 def _accounts(conf: Path) -> Iterator[tuple[Store, Accounts]]:
     """The store of a coordinator, which may be running meanwhile."""
+    from masquerade.audit.log import AuditLog
     from masquerade.service.accounts import Accounts
-    from masquerade.service.audit import AuditLog
     from masquerade.service.coordinator.settings import Settings, open_store
     from masquerade.service.witness import Witness
 

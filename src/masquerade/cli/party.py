@@ -221,8 +221,8 @@ def ledger(
 
 def _forget(settings: Settings, dataset: str, json: bool) -> None:
     """A new secret where the old one is lost, while no node runs. The ledger's lines stay; the audit log notes it."""
+    from masquerade.audit.log import AuditLog
     from masquerade.errors import Conflict, ParameterError, hint
-    from masquerade.service.audit import AuditLog
     from masquerade.service.ledger import Ledger
     from masquerade.service.node.state import State
 
@@ -301,7 +301,7 @@ def _decide(conf: Path, word: str, reason: str | None, by: str, json: bool) -> N
     """What a person says goes into the audit log before it counts."""
     import time
 
-    from masquerade.service.audit import AuditLog
+    from masquerade.audit.log import AuditLog
     from masquerade.service.node.approvals import Approvals
     from masquerade.service.node.settings import read_settings
     from masquerade.service.node.state import State

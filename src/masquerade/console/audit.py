@@ -7,13 +7,13 @@ from typing import Any
 
 from nicegui.element import Element
 
+from masquerade.audit.head import head_path
+from masquerade.audit.verify import Verification, verify
 from masquerade.console.elements import button, facts, table, tag
 from masquerade.console.frame import View, page, problem_place
 from masquerade.console.wording import number, short
 from masquerade.errors import ParameterError
 from masquerade.service.accounts import require
-from masquerade.service.audit_head import head_path
-from masquerade.service.audit_verify import Verification, verify
 from masquerade.service.resources import Role, User
 
 _SHOWN = 50

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from masquerade.audit.head import head_path
+from masquerade.audit.verify import verify
 from masquerade.data.database_url import PostgresUrl, sqlite_path
 from masquerade.errors import MasqueradeError, one_line
 from masquerade.files import read_file
@@ -19,8 +21,6 @@ from masquerade.library.doctor import Check, error, fine, problems, warning
 from masquerade.library.doctor_certificates import mode_checks
 from masquerade.net.identity import Identity, party_of
 from masquerade.report.wording import counted
-from masquerade.service.audit_head import head_path
-from masquerade.service.audit_verify import verify
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.state import State
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from masquerade.audit.log import AuditLog
 from masquerade.data.table import Table
 from masquerade.errors import Bug, DataError, MasqueradeError, ParameterError, one_line
 from masquerade.job.attributes import schema_of
@@ -40,7 +41,6 @@ from masquerade.protocol.dka.party import DKA_DATAFLY, dka_party
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.party import party
-from masquerade.service.audit import AuditLog
 
 
 @dataclass(frozen=True)

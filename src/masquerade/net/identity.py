@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -74,6 +74,10 @@ class Identity:
     def fingerprint(self) -> str:
         """The certificate's fingerprint, to be compared by telephone."""
         return fingerprint(self.certificate)
+
+    def sign(self, data: bytes) -> bytes:
+        """Sign with the private key: ECDSA with SHA-256, in DER."""
+        return _private_key(self.key, "the key").sign(data, ec.ECDSA(hashes.SHA256()))
 
     def check_dates(self) -> None:
         """ParameterError when our certificate is not valid now: nobody would accept it."""
@@ -139,6 +143,26 @@ def party_of(certificate: bytes, place: str) -> str:
 def fingerprint(certificate: bytes) -> str:
     """SHA-256 over a certificate (PEM), in groups of two hexadecimal digits."""
     return x509.load_pem_x509_certificate(certificate).fingerprint(hashes.SHA256()).hex(":").upper()
+
+
+def signing_key(certificate: bytes) -> ec.EllipticCurvePublicKey | None:
+    """Return the key that checks signatures with a certificate (PEM); None when it is not on P-256."""
+    key = x509.load_pem_x509_certificate(certificate).public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
+        return None
+    return key
+
+
+def is_signed(certificate: bytes, signature: bytes, data: bytes) -> bool:
+    """Return whether the key of a certificate (PEM) has signed these bytes, as `Identity.sign` does."""
+    key = signing_key(certificate)
+    if key is None:
+        return False
+    try:
+        key.verify(signature, data, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True
 
 
 def out_of_date(certificate: bytes) -> str | None:

@@ -1,8 +1,9 @@
-"""What a party has released from which snapshot: JSON lines beside the dataset, and the questions a policy asks them.
+"""What a party has released from which snapshot: a chained file beside the dataset, and the questions a policy asks it.
 
 A line is written **before** the columns are handed in: what is not in the ledger has not left. A line without its end
-was not finished, so its release never started; it is overlooked, and the next line replaces it. ledger_chain.py finds
-lines that were changed or removed.
+was not finished, so its release never started: it does not count. The chain and the head beside it (`ledger.head`) show
+a slip, a mended line, an old copy put back. Whoever may write the folder can make both anew: the sealed audit log is
+the proof.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from typing import Any, Self
 
 import msgspec
 
-from masquerade.errors import ParameterError, one_line
+from masquerade.audit.chain import ChainCheck, LineError, Record, read_line
+from masquerade.audit.chained_file import RECOVERED, ChainedFile, reading
+from masquerade.audit.head import head_path, read_head
+from masquerade.errors import DataError, ParameterError, one_line
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Collaboration
-from masquerade.service.canonical import canonical
-from masquerade.service.ledger_chain import append_line, read_chain
 from masquerade.service.request import Kind
 from masquerade.service.terms import Deal, covering, read_parts
+
+_RELEASE = "release"
 
 
 class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,8 +42,8 @@ class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     adversary: str
     recipients: tuple[str, ...]
     time: int
+    schema: str  # the digest of how the columns were generalised
     collaboration: Collaboration | None = None  # of a horizontal release
-    schema: str | None = None  # the digest of how the columns were generalised; None: not noted then
 
     @property
     def kind(self) -> Kind:
@@ -73,13 +77,33 @@ class Ledger:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """The ledger in a file, an empty one where there is none yet; DataError names the line that is wrong."""
-        return cls(read_chain(path, _read).records)
+        """Read a ledger, an empty one where there is none yet; DataError names the first line that is wrong."""
+        if not path.exists() and read_head(path) is None:
+            return cls()
+        found: list[Released | None] = []
+        with reading(path) as (lines, head):
+            check = ChainCheck(head)
+            try:
+                for line in lines:
+                    if line.endswith(b"\n"):  # the last one may be unfinished
+                        record, released = _read(line[:-1])
+                        check.take(record)
+                        found.append(released)
+                check.end()
+            except LineError as error:
+                raise DataError(f"{path}: line {check.last.number + 1}: {error}") from None
+        if found and not head_path(path).exists():
+            raise DataError(
+                f"{head_path(path)}: is missing: nobody can tell whether the ledger's last lines are"
+            )
+        return cls(tuple(each for each in found if each is not None))
 
 
 def append(path: Path, record: Released) -> None:
-    """Add one line, and return once it is on the disk. One writer at a time: the party node."""
-    append_line(path, canonical(record), _read)
+    """Add one line to a ledger that is whole, and return once it is on the disk."""
+    Ledger.load(path)
+    with ChainedFile(path, "ledger") as file:
+        file.append((_RELEASE, msgspec.to_builtins(record)))
 
 
 def record_of(deal: Deal, party: str, time: int) -> Released:
@@ -139,7 +163,7 @@ def objections(
             differences.append(
                 f"another class ({each.class_name or 'none'} before, {class_name or 'none'} now)"
             )
-        if each.schema not in (None, schema):
+        if each.schema != schema:
             differences.append("other taxonomies or bounds")
         differences += _about_providers(collaboration, parts, columns, each)
         if score != each.score and (collaboration is None) == (each.collaboration is None):
@@ -182,13 +206,19 @@ def _about_providers(
 
 
 @lru_cache(maxsize=1 << 14)  # the ledger is read for every answer, and hardly changes
-def _read(line: bytes) -> Released:
+def _read(line: bytes) -> tuple[Record, Released | None]:
+    """Decode a line; None where it is of a line that a crash cut short."""
+    record = read_line(line)
+    if record.event == RECOVERED:
+        return record, None
     try:
-        record = msgspec.json.decode(line, type=Released)
-        _ = record.parts  # what nobody can read is told now
+        if record.event != _RELEASE:
+            raise ParameterError(f"the event {record.event}")
+        released = msgspec.convert(record.fields, Released)
+        _ = released.parts  # requirements that nobody can read are noticed now
     except (msgspec.MsgspecError, ParameterError) as error:
-        raise ValueError(f"not a ledger's record: {one_line(str(error))}") from None
-    return record
+        raise LineError(f"not a ledger's record: {one_line(str(error))}") from None
+    return record, released
 
 
 def _qids(parts: Iterable[GroupRequirement]) -> set[frozenset[str]]:

@@ -30,8 +30,8 @@ from masquerade.errors import (
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity, out_of_date
 from masquerade.net.trust import TrustStore
-from masquerade.service.audit_control import ControlNotes
 from masquerade.service.control import Problem, read_said
+from masquerade.service.control_audit import ControlNotes
 from masquerade.service.mutual_tls import MOST_BYTES, tls_context
 
 _MOST_CONNECTING = 2.0  # seconds that a cancelled call waits for a connection that is being made

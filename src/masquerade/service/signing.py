@@ -14,15 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from masquerade.errors import Bug, ParameterError, PeerRefused
+from masquerade.errors import ParameterError, PeerRefused
 from masquerade.files import read_file
-from masquerade.net.identity import Identity, out_of_date
+from masquerade.net.identity import Identity, fingerprint, is_signed, out_of_date, signing_key
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.contract import Contract
 from masquerade.service.canonical import canonical, digest
@@ -97,10 +92,7 @@ def draw_up(deal: Deal, keys: Mapping[str, str], expiry: int, attempt: int = 1) 
 
 def sign(identity: Identity, contract_hash: bytes) -> bytes:
     """A party's signature over a contract's hash: ECDSA on P-256 with SHA-256."""
-    key = load_pem_private_key(identity.key, None)
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise Bug("an identity whose key is not one on an elliptic curve")
-    return key.sign(_CONTEXT + contract_hash, ec.ECDSA(hashes.SHA256()))
+    return identity.sign(_CONTEXT + contract_hash)
 
 
 def verify_signatures(
@@ -163,8 +155,7 @@ def _wrong_in_itself(signed: SignedContract, now: int) -> str | None:
 
 
 def _problem(signed: SignedContract, party: str, pem: bytes) -> str | None:
-    certificate = x509.load_pem_x509_certificate(pem)
-    ours = certificate.fingerprint(hashes.SHA256()).hex(":").upper()
+    ours = fingerprint(pem)
     named = signed.keys.get(party)
     if named != ours:
         return f"has the certificate {named or '(none)'} in the contract; we know it by {ours}"
@@ -173,12 +164,12 @@ def _problem(signed: SignedContract, party: str, pem: bytes) -> str | None:
         return f"its certificate {invalid}"
     if party not in signed.signatures:
         return "has not signed the contract"
-    key = certificate.public_key()
-    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
+    if signing_key(pem) is None:
         return "its certificate is not for an ECDSA key on P-256"
     try:
-        signature = bytes.fromhex(signed.signatures[party])
-        key.verify(signature, _CONTEXT + signed.hash, ec.ECDSA(hashes.SHA256()))
-    except (ValueError, InvalidSignature):
+        right = is_signed(pem, bytes.fromhex(signed.signatures[party]), _CONTEXT + signed.hash)
+    except ValueError:
+        right = False
+    if not right:
         return f"its signature is not one over this contract ({signed.hash.hex()[:16]}…) with the key that we know"
     return None

@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from masquerade.anonymize.release import Release
+from masquerade.audit.log import AuditLog
 from masquerade.errors import MasqueradeError, NotAllowed, PeerError
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import Listener, listen
@@ -25,7 +26,6 @@ from masquerade.protocol.collaborate.messages import Records, Rows
 from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.columns import Columns
 from masquerade.service.answering import Refusal
-from masquerade.service.audit import AuditLog
 from masquerade.service.control import Prepare, Progress, Ready, Start
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.bargaining import drawn_up

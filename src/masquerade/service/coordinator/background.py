@@ -14,9 +14,9 @@ from typing import Any
 
 import structlog
 
+from masquerade.audit.log import AuditLog
 from masquerade.errors import Conflict, MasqueradeError, ParameterError, PeerError
-from masquerade.service.audit import AuditLog
-from masquerade.service.audit_control import ControlNotes
+from masquerade.service.control_audit import ControlNotes
 from masquerade.service.coordinator import housekeeping, metrics
 from masquerade.service.coordinator.bargaining import Bargaining
 from masquerade.service.coordinator.cache import serve_from_cache

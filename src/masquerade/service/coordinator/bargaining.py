@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import structlog
 
+from masquerade.audit.log import AuditLog
 from masquerade.errors import ParameterError, PeerError, PeerUnreachable
 from masquerade.service.answering import Offer, Refusal
-from masquerade.service.audit import AuditLog
 from masquerade.service.control import AskOffer
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.cache import serve_from_cache

@@ -15,12 +15,12 @@ from typing import Any, Self
 
 import structlog
 
+from masquerade.audit.log import AuditLog
+from masquerade.audit.tail import last_records
 from masquerade.errors import NotFound, ParameterError
 from masquerade.service import resources
 from masquerade.service.accounts import Accounts, require
-from masquerade.service.audit import AuditLog
 from masquerade.service.coordinator.asking import Asking
-from masquerade.service.coordinator.audit_tail import audit_tail
 from masquerade.service.coordinator.decisions import Decisions
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.health import health
@@ -232,7 +232,7 @@ class Coordinator:
     def audit_tail(self, user: User, limit: int = 100) -> list[dict[str, Any]]:
         """The last records of the coordinator's audit log, for admins; the newest last."""
         require(user, Role.ADMIN)
-        return audit_tail(self.settings.audit, limit)
+        return last_records(self.settings.audit, limit)
 
     def health(self) -> dict[str, Any]:
         """Whether the database answers, when the parties were last seen, and how much waits."""

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 from masquerade.errors import AnswerIsNo, BadInput, PeerError, PeerRefused, PeerUnreachable
 from masquerade.service.answering import Offer, Refusal
-from masquerade.service.audit_control import ControlNotes, NotNoted
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -27,6 +26,7 @@ from masquerade.service.control import (
     Signature,
     Start,
 )
+from masquerade.service.control_audit import ControlNotes, NotNoted
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import Settings

@@ -21,9 +21,9 @@ from starlette.routing import Route
 
 from masquerade.errors import MasqueradeError, NotAllowed, ParameterError, PeerRefused
 from masquerade.net.identity import Identity
-from masquerade.service.audit_control import ControlNotes, NotNoted
 from masquerade.service.control import Health, Parties, Published, read_said
 from masquerade.service.control_answers import no_route, problem, said
+from masquerade.service.control_audit import ControlNotes, NotNoted
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup

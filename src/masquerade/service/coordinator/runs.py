@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import structlog
 
+from masquerade.audit.log import AuditLog
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError
-from masquerade.service.audit import AuditLog
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.attempt import Assembled, Attempt, Busy
 from masquerade.service.coordinator.bargaining import cause_of, drawn_up

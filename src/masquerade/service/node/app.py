@@ -20,9 +20,9 @@ from starlette.routing import Route
 
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, NotFound, ParameterError
 from masquerade.files import FileError
-from masquerade.service.audit_control import NotNoted
 from masquerade.service.control import AskOffer, AskSignature, Prepare, Start, read_said
 from masquerade.service.control_answers import no_route, problem, said
+from masquerade.service.control_audit import NotNoted
 from masquerade.service.mutual_tls import MOST_BYTES, caller
 from masquerade.service.node.logs import log
 from masquerade.service.node.node import PartyNode

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
+from masquerade.audit.log import AuditLog
 from masquerade.data.table import Table
 from masquerade.errors import Conflict, ParameterError, hint
 from masquerade.files import PRIVATE, write_new
 from masquerade.job.tables import read_section
-from masquerade.service.audit import AuditLog
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from masquerade.errors import BadInput, DataError
+from masquerade.errors import BadInput
 from masquerade.service.answering import ANOTHER_SNAPSHOT, Load, Offer, Refusal, accepts, answer
 from masquerade.service.ledger import Ledger
 from masquerade.service.node.approvals import Approvals, deal_id
@@ -127,7 +127,7 @@ class Judge:
         """None when it cannot be read, or was changed: then nobody knows what was released, and nothing more is."""
         try:
             return Ledger.load(self._state.ledger)
-        except DataError as error:  # its text names file and line, and shows no cell
+        except BadInput as error:  # its text names file and line, and shows no cell
             log().error("nothing is offered or signed: the ledger is wrong", problems=list(error.lines))
             return None
 

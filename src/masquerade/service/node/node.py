@@ -15,6 +15,7 @@ from importlib.metadata import version
 
 from cryptography import x509
 
+from masquerade.audit.log import AuditLog
 from masquerade.errors import (
     BadInput,
     Conflict,
@@ -27,8 +28,6 @@ from masquerade.errors import (
 from masquerade.net.identity import Identity
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.service.answering import Offer, Refusal
-from masquerade.service.audit import AuditLog
-from masquerade.service.audit_control import ControlNotes
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -41,6 +40,7 @@ from masquerade.service.control import (
     Signature,
     Start,
 )
+from masquerade.service.control_audit import ControlNotes
 from masquerade.service.ledger import append, record_of
 from masquerade.service.node.approvals import Approvals, deal_id
 from masquerade.service.node.datasets import Dataset, Reading

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
+from masquerade.audit.log import AuditLog
 from masquerade.errors import MasqueradeError, ParameterError
 from masquerade.net.identity import ends_soon, out_of_date
-from masquerade.service.audit import AuditLog
 from masquerade.service.ledger import Ledger
 from masquerade.service.mutual_tls import serve
 from masquerade.service.node.app import control_app

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from masquerade.audit.log import AuditLog
 from masquerade.data.table import Table
 from masquerade.errors import (
     BadInput,
@@ -34,7 +35,6 @@ from masquerade.net.session import run_script
 from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.columns import Told
 from masquerade.protocol.party import ASSEMBLER, party
-from masquerade.service.audit import AuditLog
 from masquerade.service.control import Progress, SeenStep, State
 from masquerade.service.horizontal import against
 from masquerade.service.node.logs import log

@@ -1,7 +1,7 @@
 """A node's state folder, which only its owner may read.
 
 audit.jsonl         all that was agreed, refused, said and heard; audit.head how far it goes
-ledger.jsonl        what was released from which snapshot; ledger.head how many lines it has
+ledger.jsonl        what was released from which snapshot; ledger.head how far it goes
 secrets/NAME.key    each dataset's secret, from which its commitments are made
 pending/DEAL.json   contracts that wait for a person; DEAL is the deal's digest
 approved/DEAL       deals that a person has approved; refused/DEAL those that one has refused

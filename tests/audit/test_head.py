@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from audit.logs import BANK, events, records
+from masquerade.audit.head import head_path, read_head
+from masquerade.audit.log import AuditLog
+from masquerade.audit.verify import verify
 from masquerade.errors import Conflict, ParameterError
-from masquerade.service.audit import AuditLog
-from masquerade.service.audit_head import head_path, read_head
-from masquerade.service.audit_verify import verify
-from service.audit_logs import BANK, events, records
 
 
 @pytest.fixture

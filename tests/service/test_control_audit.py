@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from masquerade.audit.log import AuditLog
 from masquerade.errors import NotFound, PeerBrokeProtocol
 from masquerade.net.identity import Identity
 from masquerade.net.trial import make_trial
 from masquerade.net.trust import TrustStore
-from masquerade.service.audit import AuditLog
-from masquerade.service.audit_control import ControlNotes, NotNoted
 from masquerade.service.control import Health, Parties, Progress, Published
+from masquerade.service.control_audit import ControlNotes, NotNoted
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.party_server import party_app

@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
+from masquerade.audit.log import CONTROL, AuditLog
 from masquerade.errors import MasqueradeError, ParameterError
 from masquerade.net.transcript import Direction
-from masquerade.service.audit import CONTROL, AuditLog
 
 _SESSION = re.compile(r"/v1/sessions/([^/]+)")
 _CONTRACT = re.compile(r"[0-9a-f]{64}", re.ASCII)

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from audit.logs import BANK, events, fill, judged, records, whole_log
+from masquerade.audit.chain import MOST_LINE, Anchor
+from masquerade.audit.log import AuditLog
+from masquerade.audit.verify import verify
 from masquerade.errors import AnswerIsNo, DataError, ParameterError
 from masquerade.net.identity import self_signed
-from masquerade.service.audit import AuditLog
-from masquerade.service.audit_line import MOST_LINE, Anchor
-from masquerade.service.audit_verify import verify
 from net.nodes import PEOPLE
-from service.audit_logs import BANK, events, fill, judged, records, whole_log
 
 thorough = settings(max_examples=150, deadline=None)
 

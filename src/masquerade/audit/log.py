@@ -1,4 +1,4 @@
-"""The audit log of a party: append-only, hash-chained, at the party itself.
+"""The audit log of a party or coordinator: append-only, hash-chained, kept where it is written.
 
     with AuditLog(path, identity) as log:
         log.contract(contract.canonical())
@@ -9,7 +9,7 @@ It holds contracts, refusals, sessions with how they ended, and of every message
 content. What is in the log was written before it happened: a message is entered before it leaves, and when the log
 cannot be written the session ends.
 
-The chain shows that no line was changed, and the head beside it (audit_head.py) that no slip has cut off its end.
+The chain shows that no line was changed, and the head beside it (head.py) that no slip has cut off its end.
 Two things prove that the end was not cut off or the whole rewritten: anchors that others keep, and seals, which are
 lines signed with the party's key. Line 2, every line whose number is a multiple of `seal_every`, and the line after
 each session's end are seals.
@@ -24,12 +24,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from masquerade.audit.chain import Anchor
+from masquerade.audit.log_file import OWN_EVENTS, AuditFile
 from masquerade.errors import ParameterError
 from masquerade.net.farewell import farewell
 from masquerade.net.identity import Identity
 from masquerade.net.transcript import Entry, Transcript
-from masquerade.service.audit_file import OWN_EVENTS, AuditFile
-from masquerade.service.audit_line import Anchor
 
 CONTRACT, REFUSAL, MESSAGE, CONTROL = "contract", "refusal", "message", "control"
 SESSION_START, SESSION_END = "session start", "session end"
@@ -41,7 +41,7 @@ class AuditLog:
 
     `durable` waits until each line is on the disk; without it a line survives this process, but not the machine.
     `seal_every` counts for a new log, at least 2, or None for no seals at all; an old log keeps its own.
-    `forget` goes on with a log whose end is missing, and tells who says so; Conflict when nothing is missing.
+    `forget` goes on with a log whose end is missing and names who says so; Conflict when nothing is missing.
     """
 
     def __init__(
@@ -59,17 +59,17 @@ class AuditLog:
         self._lines = AuditFile(path, identity, durable=durable, seal_every=seal_every, forget=forget)
 
     def anchor(self) -> Anchor:
-        """The last record's number and hash, to be kept by others."""
+        """Return the last record's number and hash, for others to keep."""
         return self._lines.last()
 
     def append(self, event: str, fields: Mapping[str, Any]) -> Anchor:
-        """Any other event, with fields as JSON has them; the new record's anchor."""
+        """Record any other event, with fields that JSON can hold; return the new record's anchor."""
         if event in OWN_EVENTS:
             raise ParameterError(f"audit log: the event {event} is the log's own")
         return self._lines.append((event, fields))
 
     def contract(self, canonical: bytes, session: str | None = None) -> Anchor:
-        """A contract that this party signs, in its canonical form; `session` is the name of the session it is for."""
+        """Record a contract that this party signs, in its canonical form; `session` names the session it is for."""
         try:
             text = canonical.decode()
         except UnicodeDecodeError:
@@ -79,11 +79,11 @@ class AuditLog:
         return self._lines.append((CONTRACT, {"contract": text, "contract_hash": digest, **named}))
 
     def refusal(self, asker: str, reasons: Sequence[str], session: str | None = None) -> Anchor:
-        """A request that this party refuses, with all reasons."""
+        """Record a request that this party refuses, with all reasons."""
         return self._lines.append((REFUSAL, {"asker": asker, "reasons": list(reasons), "session": session}))
 
     def message(self, session: str, entry: Entry) -> Anchor:
-        """A message of a session: an entry of its transcript."""
+        """Record a message of a session: an entry of its transcript."""
         fields = {
             "digest": entry.digest,
             "direction": entry.direction,
@@ -96,14 +96,14 @@ class AuditLog:
         return self._lines.append((MESSAGE, fields))
 
     def seal(self) -> Anchor:
-        """Sign all that is there; nothing in a log without seals."""
+        """Sign everything so far; do nothing in a log without seals."""
         return self._lines.append(seal=True)
 
     @contextmanager
     def session(
         self, session: str, peers: Sequence[str], transcript: Path | None = None
     ) -> Iterator[Transcript]:
-        """A session from its start to its end: everything entered in the transcript goes into the log at once.
+        """Record a session from its start to its end: what is entered in the transcript goes into the log at once.
 
         The end's cause is the one that the peers hear: a kind, and the party at fault; never an error's text.
         """

@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from audit.logs import BANK, SESSION, events, records, whole_log
+from masquerade.audit.chain import Anchor
+from masquerade.audit.log import AuditLog
+from masquerade.audit.verify import verify
 from masquerade.errors import ParameterError
 from masquerade.net.transcript import Entry
-from masquerade.service.audit import AuditLog
-from masquerade.service.audit_line import Anchor
-from masquerade.service.audit_verify import verify
 from net.nodes import PEOPLE
-from service.audit_logs import BANK, SESSION, events, records, whole_log
 
-WRITER = Path(__file__).with_name("audit_writer.py")
+WRITER = Path(__file__).with_name("writer.py")
 thorough = settings(max_examples=150, deadline=None)
 
 

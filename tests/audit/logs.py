@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from masquerade.audit.log import AuditLog
+from masquerade.audit.verify import Verification, verify
 from masquerade.net.identity import Identity
-from masquerade.service.audit import AuditLog
-from masquerade.service.audit_verify import Verification, verify
 from net.nodes import PEOPLE
 
 BANK = PEOPLE["bank"]

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
+from audit.logs import BANK, CONTRACT, SESSION, events, fill, judged, records
+from masquerade.audit.chain import MOST_LINE, Anchor
+from masquerade.audit.log import AuditLog
+from masquerade.audit.verify import verify
 from masquerade.errors import DataError, ParameterError, PeerError, PeerUnreachable
 from masquerade.net.channel import Channel
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.net.session import run_script
 from masquerade.net.transcript import read_transcript
-from masquerade.service.audit import AuditLog
-from masquerade.service.audit_line import MOST_LINE, Anchor
-from masquerade.service.audit_verify import verify
 from net.nodes import PEOPLE, Party, session
-from service.audit_logs import BANK, CONTRACT, SESSION, events, fill, judged, records
 
 
 def test_the_form_is_the_documented_one(tmp_path: Path) -> None:
