@@ -13,9 +13,9 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
-from masquerade.errors import ParameterError
+from masquerade.errors import ParameterError, Problem
 
 PRIVATE = 0o600
 _ANY = 0o666  # less the umask
@@ -24,7 +24,12 @@ Opener = Callable[..., AbstractContextManager[BinaryIO]]
 
 
 class FileError(ParameterError):
-    """A file cannot be read or written. Its text names files of this machine: never to be shown to a peer."""
+    """Something is wrong with a file of this machine, which the text names: never to be shown to a peer."""
+
+    @classmethod
+    def at(cls, path: Path, text: str) -> Self:
+        """Make the error of one file."""
+        return cls(Problem(text, source=str(path)))
 
 
 class FileExists(FileError):
@@ -88,14 +93,14 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a path that no file can have
-        raise FileError(f"{path}: cannot be read: {_reason(error)}") from None
+        raise FileError.at(path, f"cannot be read: {_reason(error)}") from None
 
 
 def read_secret(path: Path, what: str, *, by_group: bool = False) -> bytes:
     """Read a file that nobody but its owner may read, nor its group unless `by_group`; `what` names it in errors."""
     data = read_file(path)
     if stat.S_IMODE(path.stat().st_mode) & (0o007 if by_group else 0o077):
-        raise FileError(f"{path}: others may read {what}; chmod 600 it")
+        raise FileError.at(path, f"others may read {what}; chmod 600 it")
     return data
 
 
@@ -112,7 +117,7 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"{folder}: cannot be made: {error.strerror}") from None
+        raise FileError.at(folder, f"cannot be made: {error.strerror}") from None
 
 
 def sync_folder(folder: Path) -> None:
@@ -133,9 +138,9 @@ def _target(path: Path) -> Path:
     """Return the file that a path leads to."""
     try:
         if path.exists() and not path.is_file():
-            raise FileError(f"{path}: cannot be written: {'a folder' if path.is_dir() else 'not a file'}")
+            raise FileError.at(path, f"cannot be written: {'a folder' if path.is_dir() else 'not a file'}")
         if not path.parent.is_dir():
-            raise FileError(f"{path}: cannot be written: there is no folder {path.parent}")
+            raise FileError.at(path, f"cannot be written: there is no folder {path.parent}")
         return path.resolve()
     except (OSError, ValueError, RuntimeError) as error:  # a path that no file can have, a loop of links
         raise _unwritable(path, error) from None
@@ -160,13 +165,13 @@ def _naming(path: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError:
-        raise FileExists(f"{path}: exists already, and is not overwritten") from None
+        raise FileExists.at(path, "exists already, and is not overwritten") from None
     except (OSError, UnicodeError) as error:
         raise _unwritable(path, error) from None
 
 
 def _unwritable(path: Path, error: Exception) -> FileError:
-    return FileError(f"{path}: cannot be written: {_reason(error)}")
+    return FileError.at(path, f"cannot be written: {_reason(error)}")
 
 
 def _reason(error: Exception) -> object:

@@ -96,11 +96,11 @@ class ChainedFile:
         """Find the last record, whoever wrote it, and set aside what a crash left behind it."""
         found = os.fstat(self._file)
         if found.st_nlink == 0:
-            raise FileError(f"{self.path}: the {self._kind} was removed while it is in use")
+            raise FileError.at(self.path, f"the {self._kind} was removed while it is in use")
         if found.st_size == self._size:
             return
         if found.st_size < self._size:
-            raise FileError(f"{self.path}: the {self._kind} was cut while it is in use; see `audit verify`")
+            raise FileError.at(self.path, f"the {self._kind} was cut while it is in use; see `audit verify`")
         last, torn = self._tail(found.st_size)
         if last is not None:
             self._last = last
@@ -113,16 +113,17 @@ class ChainedFile:
         try:
             lines, torn = last_lines(self._file, size)
         except LineError as error:
-            raise FileError(f"{self.path}: {error}; see `audit verify`") from None
+            raise FileError.at(self.path, f"{error}; see `audit verify`") from None
         return (self._sound(lines[0], "last").anchor if lines else None), torn
 
     def _sound(self, line: bytes, which: str) -> Record:
         try:
             return read_line(line)
         except LineError as error:
-            raise FileError(
-                f"{self.path}: the {which} line is damaged ({error}); nothing is added to such a log: move it away,"
-                " keep it for inquiry, and begin a new one with `masquerade audit forget`"
+            raise FileError.at(
+                self.path,
+                f"the {which} line is damaged ({error}); nothing is added to such a log: move it away,"
+                " keep it for inquiry, and begin a new one with `masquerade audit forget`",
             ) from None
 
     def _recover(self, torn: bytes) -> None:
@@ -182,7 +183,7 @@ class ChainedFile:
     def _locked(self) -> Iterator[None]:
         with self._mutex:  # the file's lock keeps out other processes, not our own threads
             if self._file < 0:
-                raise FileError(f"{self.path}: the {self._kind} is closed")
+                raise FileError.at(self.path, f"the {self._kind} is closed")
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX)
                 try:
@@ -193,7 +194,7 @@ class ChainedFile:
                 raise self._unwritable(error) from None
 
     def _unwritable(self, error: OSError) -> FileError:
-        return FileError(f"{self.path}: the {self._kind} cannot be written: {error.strerror}")
+        return FileError.at(self.path, f"the {self._kind} cannot be written: {error.strerror}")
 
 
 @contextmanager
@@ -215,7 +216,7 @@ def reading(path: Path) -> Iterator[tuple[Iterator[bytes], Anchor | None]]:
                 fcntl.flock(file, fcntl.LOCK_UN)
             yield _lines(file, size), head
     except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
+        raise FileError.at(path, f"cannot be read: {error.strerror}") from None
 
 
 def _lines(file: BinaryIO, size: int) -> Iterator[bytes]:

@@ -35,9 +35,10 @@ def read_head(path: Path) -> Anchor | None:
     try:
         return Anchor.read(text)
     except ParameterError:
-        raise FileError(
-            f"{place}: is damaged: nobody can tell whether the last lines of {path.name} are missing; restore it from a"
-            " backup, or, beside an audit log, look at the log with its seals and anchors, then remove this file"
+        raise FileError.at(
+            place,
+            f"is damaged: nobody can tell whether the last lines of {path.name} are missing; restore it from a"
+            " backup, or, beside an audit log, look at the log with its seals and anchors, then remove this file",
         ) from None
 
 

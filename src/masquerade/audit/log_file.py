@@ -51,7 +51,7 @@ class AuditFile(ChainedFile):
 
     def _open(self) -> None:
         if not stat.S_ISREG(os.fstat(self._file).st_mode):
-            raise FileError(f"{self.path}: not a file, which an audit log is")
+            raise FileError.at(self.path, "not a file, which an audit log is")
         has_begun = self._read_genesis()
         cut = self._cut_events()
         self._catch_up()
@@ -88,16 +88,16 @@ class AuditFile(ChainedFile):
             start += more
         line, end, _ = start.partition(b"\n")
         if start and not looks_like_log(line):
-            raise FileError(f"{self.path}: not an audit log, and nothing is written to it")
+            raise FileError.at(self.path, "not an audit log, and nothing is written to it")
         if not end:  # new, or killed in its first line
             return False
         record = self._sound(line, "first")
         try:
             party, self._seal_every = read_genesis(record)
         except LineError as error:
-            raise FileError(f"{self.path}: line 1 is {error}") from None
+            raise FileError.at(self.path, f"line 1 is {error}") from None
         if party != self._identity.name:
-            raise FileError(f"{self.path}: the audit log of party {party}, not of {self._identity.name}")
+            raise FileError.at(self.path, f"the audit log of party {party}, not of {self._identity.name}")
         return True
 
     def _cut_events(self) -> tuple[Event, ...]:
@@ -109,9 +109,10 @@ class AuditFile(ChainedFile):
         if self._forget is None:
             if missing is None:
                 return ()
-            raise FileError(
-                f"{self.path}: the audit log is not whole: {missing}; restore it from a backup, or go on without it on"
-                f" purpose with `masquerade audit forget {self.path} --identity FOLDER`"
+            raise FileError.at(
+                self.path,
+                f"the audit log is not whole: {missing}; restore it from a backup, or go on without it on"
+                f" purpose with `masquerade audit forget {self.path} --identity FOLDER`",
             )
         if missing is None and not is_gone:
             raise Conflict(

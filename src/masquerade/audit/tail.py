@@ -37,7 +37,7 @@ def last_records(path: Path, limit: int = 100) -> list[dict[str, Any]]:
         try:
             lines, _ = last_lines(file.fileno(), os.fstat(file.fileno()).st_size, limit)
         except LineError as error:
-            raise FileError(f"{path}: {error}; see `audit verify`") from None
+            raise FileError.at(path, f"{error}; see `audit verify`") from None
     return [record for line in lines if (record := _record(line)) is not None]
 
 

@@ -19,7 +19,7 @@ import msgspec
 from masquerade.audit.chain import ChainCheck, LineError, Record, read_line
 from masquerade.audit.chained_file import RECOVERED, ChainedFile, reading
 from masquerade.audit.head import head_path, read_head
-from masquerade.errors import DataError, ParameterError, one_line
+from masquerade.errors import DataError, ParameterError, Problem, one_line
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Collaboration
 from masquerade.service.request import Kind
@@ -91,11 +91,10 @@ class Ledger:
                         found.append(released)
                 check.end()
             except LineError as error:
-                raise DataError(f"{path}: line {check.last.number + 1}: {error}") from None
+                raise DataError(Problem(str(error), source=str(path), line=check.last.number + 1)) from None
         if found and not head_path(path).exists():
-            raise DataError(
-                f"{head_path(path)}: is missing: nobody can tell whether the ledger's last lines are"
-            )
+            text = "is missing: nobody can tell whether the ledger's last lines are"
+            raise DataError(Problem(text, source=str(head_path(path))))
         return cls(tuple(each for each in found if each is not None))
 
 

@@ -63,7 +63,7 @@ class State:
             for name in _FOLDERS:
                 (self.folder / name).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise FileError(f"{self.folder}: cannot be made: {error.strerror}") from None
+            raise FileError.at(self.folder, f"cannot be made: {error.strerror}") from None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -72,12 +72,12 @@ class State:
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise FileError(f"{path}: cannot be written: {error.strerror}") from None
+            raise FileError.at(path, f"cannot be written: {error.strerror}") from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError:
-            raise FileError(f"{self.folder}: another node uses this state folder; stop it first") from None
+            raise FileError.at(self.folder, "another node uses this state folder; stop it first") from None
         finally:
             os.close(file)
 
@@ -88,7 +88,7 @@ class State:
             raise FileError(lost)
         secret = kept_secret(path, "this secret", make_secret)
         if len(secret) != KEY_BYTES:
-            raise FileError(f"{path}: a dataset's secret has {KEY_BYTES} bytes; got {len(secret)}")
+            raise FileError.at(path, f"a dataset's secret has {KEY_BYTES} bytes; got {len(secret)}")
         return secret
 
     def lost_secret(self, dataset: str, releases: int) -> str | None:
@@ -148,10 +148,11 @@ class State:
         except (FileNotFoundError, NotADirectoryError):
             return Snapshots()
         except (OSError, msgspec.MsgspecError):
-            raise FileError(
-                f"{self._snapshots}: cannot be read, and nothing is published; restore it, or remove it to begin anew: "
+            raise FileError.at(
+                self._snapshots,
+                "cannot be read, and nothing is published; restore it, or remove it to begin anew: "
                 "the coordinator then does not hear which snapshots were replaced before, and may serve a release "
-                "of theirs from its cache until that ends"
+                "of theirs from its cache until that ends",
             ) from None
 
     def note_snapshots(self, snapshots: Snapshots) -> None:
