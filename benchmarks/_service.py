@@ -16,14 +16,13 @@ import pyarrow as pa
 
 from masquerade.data.people import generate_people, people_taxonomies, split_people
 from masquerade.errors import BadInput
-from masquerade.library.async_client import AsyncClient
-from masquerade.library.client_results import Session
+from masquerade.library.client import AsyncClient
 from masquerade.library.local_configurations import Holding, coordinator_configuration
 from masquerade.library.local_processes import local_processes, start_somewhere
 from masquerade.net.running import run_async
 from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
-from masquerade.service.resources import Role
+from masquerade.service.resources import Role, Session
 from masquerade.service.store import Store
 
 COORDINATOR = "coordinator"

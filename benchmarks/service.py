@@ -19,8 +19,8 @@ import numpy as np
 
 from _figures import Figure, Say, duration, save_chart, tell
 from _service import COORDINATOR, Crowd, Seen, run_crowd
-from masquerade.library.client_results import Session
 from masquerade.report.charts import Series, line_chart
+from masquerade.service.resources import Session
 
 CROWD = Crowd()
 

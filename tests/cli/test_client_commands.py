@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,12 @@ from library.live_api import TABLE, LiveApi, eventually, live_api
 from masquerade.cli.client_conf import Teller
 from masquerade.cli.output import Progress
 from masquerade.library.client import Client
-from masquerade.library.client_results import Account, Event
+from masquerade.library.client.results import Me
+from masquerade.service.resources import Event, Role
 from masquerade.service.session_states import Status
 
 Capture = pytest.CaptureFixture[str]
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 REQUEST = """
 [request]
@@ -217,7 +220,7 @@ def test_a_recipient_is_not_told_to_decide(
 ) -> None:
     session = here(capsys, "request", conf, "--no-wait", "--json").json["id"]
     api.hold(session)
-    monkeypatch.setattr(Client, "me", lambda _client: Account(name="eve"))
+    monkeypatch.setattr(Client, "me", lambda _client: Me(name="eve", role=Role.ANALYST, created=NOW, now=NOW))
     shown = here(capsys, "sessions", session).out
     assert "nothing is published before ana decides" in shown
     assert "masquerade decide" not in shown
@@ -226,8 +229,9 @@ def test_a_recipient_is_not_told_to_decide(
 def test_a_problem_names_its_party_once() -> None:
     shown = Lines()
     data = {"party": "bank", "text": "party bank: nobody answers at 127.0.0.1:1"}
-    Teller(shown)(Event(number=1, kind="problem", data=data))
-    Teller(shown)(Event(number=2, kind="contract", data={"requirements": ["k-anonymity (k = 60) over age"]}))
+    Teller(shown)(Event(session="s", number=1, time=NOW, kind="problem", data=data))
+    agreed = {"requirements": ["k-anonymity (k = 60) over age"]}
+    Teller(shown)(Event(session="s", number=2, time=NOW, kind="contract", data=agreed))
     assert shown.told == ["bank: nobody answers at 127.0.0.1:1", "agreed: k-anonymity (k = 60) over age"]
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import masquerade as mq
 from cli.command import Answer, here
 from masquerade.cli.client_conf import Teller
 from masquerade.cli.output import Progress
-from masquerade.library.client_results import Event
 from masquerade.service.accounts import Accounts
+from masquerade.service.resources import Event
 from service_hospitals import Hospitals
 from service_house import wait_until
 
@@ -197,7 +198,7 @@ def test_progress_counts_cuts_and_not_rounds() -> None:
         "south": {"stage": "handing in", "round": 386},
         "west": {"stage": "specialising: round 3", "round": 3},
     }
-    teller(Event(number=1, kind="progress", data={"parties": parties}))
+    teller(Event(session="s", number=1, time=datetime.now(UTC), kind="progress", data={"parties": parties}))
     assert shown.told == ["north: cutting, 386 tried", "south: handing in", "west: specialising: round 3"]
 
 

@@ -15,8 +15,8 @@ from masquerade.errors import AnswerIsNo, one_line
 
 if TYPE_CHECKING:
     from masquerade.library.client import Client
-    from masquerade.library.client_results import Event, Session
-    from masquerade.library.client_settings import ClientSettings
+    from masquerade.library.client.settings import ClientSettings
+    from masquerade.service.resources import Event, Session
 
 Conf = Annotated[
     Path | None,
@@ -41,7 +41,7 @@ def connected(settings: ClientSettings) -> Client:
 
 def client_of(conf: Path | None) -> Client:
     """A client as the file says, or the environment."""
-    from masquerade.library.client_settings import found_settings
+    from masquerade.library.client.settings import found_settings
 
     return connected(found_settings(conf))
 
@@ -57,7 +57,7 @@ def wait_for(client: Client, session: str, shown: Progress, conf: Path | None) -
 
     Whoever stops waiting is told how to go on: the session runs without us.
     """
-    from masquerade.library.client_results import SessionFailed
+    from masquerade.library.client.results import SessionFailed
 
     try:
         return client.wait(session, Teller(shown))
@@ -120,7 +120,7 @@ def insist(session: Session, conf: Path | None, *, decides: bool = True) -> None
 
     SessionFailed, a PeerError, when a party is the reason. `decides`: whoever reads it may say that word.
     """
-    from masquerade.library.client_results import unless_failed
+    from masquerade.library.client.results import unless_failed
 
     if session.status == "awaiting_client":
         words = [f"{what}: {command}" for what, command in (_decisions(session, conf) if decides else ())]

@@ -57,7 +57,7 @@ def decide(
 
     Example: masquerade decide 5f2c0e… relax --most-error 0.3
     """
-    from masquerade.library.client_calls import keys_of
+    from masquerade.library.client.requests import keys_of
 
     changes: dict[str, Any] = keys_of(request) if request is not None else {}
     changes |= {"most_error": most_error} if most_error is not None else {}
@@ -85,7 +85,7 @@ def decide(
 @contextmanager
 def _naming(request: Path | None, most_error: float | None) -> Iterator[None]:
     """Let what the coordinator finds wrong name the file, or the option, that says it."""
-    from masquerade.library.client_calls import placed
+    from masquerade.library.client.requests import placed
 
     try:
         yield

@@ -10,8 +10,8 @@ import typer
 from masquerade.cli.output import Json, Progress, print_json, progress, say
 
 if TYPE_CHECKING:
-    from masquerade.library.client_results import Event
     from masquerade.library.demo import Demo
+    from masquerade.service.resources import Event
 
 
 def demo(

@@ -36,7 +36,7 @@ def download(
 
     Example: masquerade download 5f2c0e… --output release.parquet
     """
-    from masquerade.library.client_calls import checked_session
+    from masquerade.library.client.calls import checked_session
 
     target = output if output is not None else Path(f"{checked_session(session)}.csv")
     with client_of(conf) as client, progress() as shown:

@@ -46,7 +46,7 @@ def request(
     Example: masquerade request client.toml --output release.csv --report report.html
     """
     from masquerade.data.write import check_target
-    from masquerade.library.client_settings import read_settings
+    from masquerade.library.client.settings import read_settings
 
     if not wait and (output is not None or report is not None):
         raise ParameterError(

@@ -12,7 +12,7 @@ from masquerade.cli.output import Json, print_json, progress, say
 from masquerade.errors import ParameterError, one_line
 
 if TYPE_CHECKING:
-    from masquerade.library.client_results import Session
+    from masquerade.service.resources import Session
 
 
 def sessions(

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from masquerade.errors import AnswerIsNo, ParameterError, PeerUnreachable
-from masquerade.library.async_client import AsyncClient
-from masquerade.library.client_results import AWAITING_CLIENT, Event, Release, Session
+from masquerade.library.client import AsyncClient
 from masquerade.library.demo_folder import COORDINATOR, DemoFolder, demo_folder, write_scene
 from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS, checked_people
 from masquerade.library.evaluation import OnStage, silent
 from masquerade.library.local_processes import local_processes, start_somewhere
 from masquerade.net.running import run_async
+from masquerade.service.resources import Event, PublishedRelease, Session
+from masquerade.service.session_states import Status
 
 _NEEDED = ("adbc_driver_sqlite", "argon2", "fastapi", "httpx", "nicegui", "sklearn", "sqlalchemy", "uvicorn")
 _LOOK_AGAIN = 0.1  # seconds
@@ -37,7 +38,7 @@ class Demo:
 
     folder: DemoFolder
     session: Session
-    release: Release
+    release: PublishedRelease
     url: str  # of the coordinator
 
     @property
@@ -130,7 +131,9 @@ async def _ask(folder: DemoFolder, url: str, token: str, on_stage: OnStage, on_e
         on_stage("asking for a table")
         session = await client.request(folder.path / "analyst" / "client.toml")
         session = await client.wait(session.id, on_event)
-        if session.status == AWAITING_CLIENT:  # with very few people the wished quality is out of reach
+        if (
+            session.status is Status.AWAITING_CLIENT
+        ):  # with very few people the wished quality is out of reach
             await client.accept(session.id)
             session = await client.wait(session.id)
         if not session.published:

@@ -101,7 +101,7 @@ class Examination:
 
 def examine(path: Path, on_stage: OnStage = lambda _stage: None) -> Examination:
     """Look at a configuration and all that it names."""
-    from masquerade.library.client_calls import read_configuration
+    from masquerade.library.client.requests import read_configuration
 
     try:
         content = read_configuration(path)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from masquerade.errors import BadInput, MasqueradeError, NotAllowed, ParameterError, PeerError
 from masquerade.library.client import Client
-from masquerade.library.client_settings import ClientSettings, read_settings
+from masquerade.library.client.settings import ClientSettings, read_settings
 from masquerade.library.doctor import Check, OnStage, error, fine, problems, unreachable, warning
 from masquerade.library.doctor_certificates import file_dated, mode_checks
 from masquerade.library.doctor_peers import clock_check

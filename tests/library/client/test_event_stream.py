@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from masquerade.errors import PeerBrokeProtocol, PeerRefused, PeerUnreachable
-from masquerade.library.client_core import TooMany
-from masquerade.library.client_events import MOST_BYTES, Following, Message, StreamReader
+from masquerade.library.client.event_stream import MOST_BYTES, Following, Message, StreamReader
+from masquerade.library.client.exchange import TooMany
 
 GONE = PeerUnreachable("coordinator", "nobody answers")
 
@@ -46,6 +47,11 @@ def test_the_standards_rules(stream: bytes, messages: list[Message]) -> None:
     )
 
 
+def content(number: int, kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    """An event as the API tells it."""
+    return {"session": "s", "number": number, "time": "2026-03-01T12:00:00Z", "kind": kind, "data": data}
+
+
 EVENTS = st.lists(st.tuples(st.sampled_from(["status", "offer"]), st.text(max_size=20)), max_size=6)
 
 
@@ -53,8 +59,8 @@ EVENTS = st.lists(st.tuples(st.sampled_from(["status", "offer"]), st.text(max_si
 def test_the_pieces_do_not_matter(events: list[tuple[str, str]], end: str, cuts: list[int]) -> None:
     lines = []
     for number, (kind, text) in enumerate(events, start=1):
-        told = json.dumps({"number": number, "kind": kind, "data": {"text": text}}, ensure_ascii=False)
-        escaped = told.replace("\n", "").replace("\r", "")
+        written = json.dumps(content(number, kind, {"text": text}), ensure_ascii=False)
+        escaped = written.replace("\n", "").replace("\r", "")
         lines += [f"id: {number}", f"event: {kind}", f"data: {escaped}", ""]
     stream = "".join(line + end for line in lines).encode() + b": the end\n"
     places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
@@ -65,9 +71,7 @@ def test_the_pieces_do_not_matter(events: list[tuple[str, str]], end: str, cuts:
 
 
 def told(number: int, to: str) -> bytes:
-    data = json.dumps(
-        {"number": number, "kind": "status", "data": {"to": to}, "time": "2026-03-01T12:00:00Z"}
-    )
+    data = json.dumps(content(number, "status", {"to": to}))
     return f"id: {number}\nevent: status\ndata: {data}\n\n".encode()
 
 
@@ -82,10 +86,8 @@ def test_each_event_once_and_the_last_ends_it() -> None:
     assert following.is_over()
 
 
-def test_an_event_without_a_number_has_the_streams() -> None:
+def test_what_is_only_for_the_connection_is_no_event() -> None:
     following = Following("s")
-    (event,) = following.feed(b'id: 5\nevent: problem\ndata: {"party": "bank"}\n\n')
-    assert (event.number, event.kind, event.data) == (5, "problem", {"party": "bank"})
     assert list(following.feed(b'event: ping\ndata: {"x": 1}\n\ndata: 17\n\nid: x\ndata: {}\n\n')) == []
 
 

@@ -23,8 +23,8 @@ from pydantic import Field
 from masquerade.errors import ParameterError
 from masquerade.files import FileError, read_secret
 from masquerade.forms.form import Form, key, read_form
-from masquerade.library.client_calls import content_of, read_configuration
-from masquerade.library.client_core import Address
+from masquerade.library.client.address import Address
+from masquerade.library.client.requests import read_configuration, whole_request
 
 DEFAULT = Path("client.toml")
 URL, TOKEN = "MASQUERADE_URL", "MASQUERADE_TOKEN"
@@ -132,7 +132,7 @@ def _about_request(path: Path | None, content: Mapping[str, Any]) -> tuple[str, 
     if path is None or "request" not in content:
         return (f"{path}: request: missing; write what is asked for as [request]",)
     try:
-        content_of(path)
+        whole_request(path)
     except ParameterError as error:
         return error.lines
     return ()

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
+from pydantic import TypeAdapter, ValidationError
 
-from masquerade.errors import PeerBrokeProtocol, PeerError, PeerUnreachable, one_line
-from masquerade.library.client_core import COORDINATOR, Ask, TooMany
-from masquerade.library.client_results import Event
+from masquerade.errors import PeerBrokeProtocol, PeerError, PeerUnreachable
+from masquerade.library.client.exchange import COORDINATOR, Ask, TooMany, not_understood
+from masquerade.service.resources import Event
 
 PATIENCE = 60.0  # seconds without a word from the coordinator, after which we give up
 MOST_BYTES = 8 << 20  # of one message
@@ -114,6 +114,7 @@ class Following:
             query={"after": self.last},
             accept="text/event-stream",
             headers={"last-event-id": str(self.last), "cache-control": "no-store"},
+            streamed=True,
         )
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
@@ -153,15 +154,8 @@ class Following:
 def _event(message: Message) -> Event | None:
     """The event in a message, or None for one that is only for the connection."""
     try:
-        told: Any = msgspec.json.decode(message.data)
-        if not isinstance(told, dict):
-            return None
-        if "number" not in told:  # then the message's own fields tell what happened
-            if not message.id.isdigit():
-                return None
-            told = {"number": int(message.id), "kind": message.kind, "data": told}
-        return msgspec.convert(told, Event)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise PeerBrokeProtocol(
-            COORDINATOR, f"sends an event that this version does not understand: {one_line(str(error))}"
-        ) from None
+        told: Any = TypeAdapter(Any).validate_json(message.data)
+        is_event = isinstance(told, dict) and "number" in told
+        return Event.model_validate_json(message.data, strict=True) if is_event else None
+    except ValidationError as error:
+        raise not_understood("sends an event that", error) from None

@@ -11,8 +11,7 @@ import pytest
 
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, TABLE, LiveApi
-from masquerade.library.client_results import Event
-from masquerade.service.resources import Role
+from masquerade.service.resources import Event, Role
 from masquerade.service.session_states import Status
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ import msgspec
 
 from masquerade import __version__
 from masquerade.errors import ParameterError, PeerError, PeerRefused, PeerUnreachable, one_line
-from masquerade.library.client_core import COORDINATOR, Address, Answer, Ask
+from masquerade.library.client.address import Address
+from masquerade.library.client.exchange import COORDINATOR, Answer, Ask
 
 _CONNECT = 10.0  # seconds
 _SILENCE = 60.0  # between two pieces of an answer; a stream of events has a sign of life far more often
@@ -65,17 +65,12 @@ def request_options(address: Address, ask: Ask) -> dict[str, Any]:
 
 def answer_of(response: httpx.Response, body: bytes = b"") -> Answer:
     """The answer in a response."""
-    return Answer(response.status_code, _small(response.headers), body)
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    return Answer(response.status_code, headers, body)
 
 
-def _small(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
-
-
-def failure(
-    error: httpx.HTTPError | httpx.StreamError, address: Address, *, answered: bool = True
-) -> PeerError:
-    """What went wrong on the way, before or after it began to answer, in words that help: the library's may be any."""
+def failure(error: httpx.HTTPError, address: Address, *, answered: bool) -> PeerError:
+    """What went wrong on the way, in words that help; `answered`: after the coordinator had begun to answer."""
     tls = _tls_error(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
         return PeerRefused(
@@ -104,7 +99,7 @@ def failure(
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """The error of TLS underneath, however deep it is told."""
+    """The error of TLS underneath, however deep it is."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return error

@@ -12,8 +12,8 @@ import sqlalchemy.event
 
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, LiveApi
-from masquerade.library.client_results import Session
 from masquerade.service.request import read_request
+from masquerade.service.resources import Session
 from masquerade.service.session_states import Status
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from datetime import UTC, datetime
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,54 @@ from hypothesis import strategies as st
 import masquerade as mq
 from library.scripted_server import Reply, problem, scripted
 from masquerade.errors import MasqueradeError
-from masquerade.library.client_core import Address, Answer, pause_told, refusal
+from masquerade.library.client.address import Address
+from masquerade.library.client.exchange import Answer, refusal, told_pause
+from masquerade.service.resources import PublishedRelease, Session
+from masquerade.service.session_states import Status
 
 TOKEN = "mq_a-very-secret-token"
 ID = "5e" * 16
-SESSION = Reply(body=b'{"id": "%s", "status": "running", "of a newer version": 1}' % ID.encode())
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+SESSION = Reply(
+    body=Session(
+        id=ID,
+        client="ana",
+        recipients=(),
+        providers=("bank",),
+        purpose="research",
+        status=Status.RUNNING,
+        cause=None,
+        attempts=1,
+        attempt_limit=3,
+        request={},
+        terms_hash=None,
+        contract_hash=None,
+        created=NOW,
+        updated=NOW,
+        queued=NOW,
+        started=NOW,
+        finished=None,
+        expires=None,
+    )
+    .model_dump_json()
+    .replace("{", '{"of a newer version": 1, ', 1)
+    .encode()
+)
+
+
+def release(sha256: str) -> Reply:
+    told = PublishedRelease(
+        session=ID,
+        rows=1,
+        sha256=sha256,
+        terms_hash="00",
+        created=NOW,
+        published=NOW,
+        expires=NOW,
+        snapshots={},
+        summary={},
+    )
+    return Reply(body=told.model_dump_json().encode())
 
 
 @pytest.mark.parametrize(
@@ -142,7 +186,7 @@ def test_an_answer_that_is_not_understood(body: bytes) -> None:
 
 def test_waits_as_it_is_told_and_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("masquerade.library.client.time.sleep", slept.append)
+    monkeypatch.setattr("masquerade.library.client.clients.time.sleep", slept.append)
     replies = [problem(429, retry_after="7"), problem(429, retry_after="2"), SESSION]
     with scripted(*replies) as server, mq.Client(server.url, TOKEN) as client:
         assert client.session(ID).status == "running"
@@ -151,7 +195,7 @@ def test_waits_as_it_is_told_and_tries_again(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("masquerade.library.client.time.sleep", slept.append)
+    monkeypatch.setattr("masquerade.library.client.clients.time.sleep", slept.append)
     with scripted(problem(429, retry_after="1")) as server, mq.Client(server.url, TOKEN) as client:
         with pytest.raises(mq.PeerUnreachable, match="asked too often"):
             client.session(ID)
@@ -164,16 +208,16 @@ def test_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(st.text(max_size=40))
 def test_any_retry_after_is_some_pause(told: str) -> None:
-    assert pause_told(Answer(429, {"retry-after": told})) >= 0
+    assert told_pause(Answer(429, {"retry-after": told})) >= 0
 
 
 def test_retry_after_may_be_a_date() -> None:
     assert (
         3000
-        < pause_told(Answer(429, {"retry-after": formatdate(usegmt=True).replace("GMT", "-0100")}))
+        < told_pause(Answer(429, {"retry-after": formatdate(usegmt=True).replace("GMT", "-0100")}))
         <= 3600
     )
-    assert pause_told(Answer(429, {"retry-after": formatdate(0, usegmt=True)})) == 0
+    assert told_pause(Answer(429, {"retry-after": formatdate(0, usegmt=True)})) == 0
 
 
 @given(st.integers(100, 599), st.binary(max_size=60), st.sampled_from(["application/json", "text/html", ""]))
@@ -200,22 +244,20 @@ def test_a_connection_that_breaks(tmp_path: Path) -> None:
     with scripted(Reply(body=b'{"id"', cut=True)) as server, mq.Client(server.url, TOKEN) as client:
         with pytest.raises(mq.PeerUnreachable, match="breaks off"):
             client.session(ID)
-        release = b'{"session": "s", "rows": 1, "sha256": "00"}'
-        server.replies = [Reply(body=release), Reply(body=b"a,b\n1,", cut=True)]
+        server.replies = [release("00"), Reply(body=b"a,b\n1,", cut=True)]
         with pytest.raises(mq.PeerUnreachable, match="breaks off"):
             client.download(ID, tmp_path / "release.csv")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_another_table_than_the_published_one_is_not_kept(tmp_path: Path) -> None:
-    release = Reply(body=b'{"session": "s", "rows": 1, "sha256": "%s"}' % (b"ab" * 32))
     (tmp_path / "old.csv").write_text("old")
-    with scripted(release) as server, mq.Client(server.url, TOKEN) as client:
+    with scripted(release("ab" * 32)) as server, mq.Client(server.url, TOKEN) as client:
         for name in ("new.csv", "old.csv"):
-            server.replies = [release, Reply(body=b"age\n1\n", kind="text/csv")]
+            server.replies = [release("ab" * 32), Reply(body=b"age\n1\n", kind="text/csv")]
             with pytest.raises(mq.PeerBrokeProtocol, match="another table than the one it published"):
                 client.download(ID, tmp_path / name)
-        server.replies = [release, Reply(body=b"no parquet at all")]
+        server.replies = [release("ab" * 32), Reply(body=b"no parquet at all")]
         with pytest.raises(mq.PeerBrokeProtocol, match="not Parquet"):
             client.table(ID)
     assert [path.name for path in tmp_path.iterdir()] == ["old.csv"]

@@ -1,0 +1,311 @@
+"""The calls of a client, each declared once: what is asked of the coordinator, and what comes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from masquerade.errors import NotFound, ParameterError, PeerBrokeProtocol, PeerError, shown
+from masquerade.library.client.declared import call, stream
+from masquerade.library.client.event_stream import PATIENCE, Following
+from masquerade.library.client.exchange import COORDINATOR, Ask, Reply, Script, read, received, told_date
+from masquerade.library.client.requests import Wish, keys_of, placed, whole_request
+from masquerade.library.client.results import Me, unless_failed
+from masquerade.library.client.signed_in import Caller
+from masquerade.service.resources import (
+    Account,
+    Event,
+    Page,
+    PartyOffer,
+    Provider,
+    PublishedRelease,
+    RequestPreview,
+    Session,
+)
+from masquerade.service.session_states import Status
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_PAGE = 200
+OnEvent = Callable[[Event], object]
+Item = TypeVar("Item")
+
+_SESSION = re.compile("[0-9a-f]{32}")
+
+
+class Calls:
+    """Every call, as a script."""
+
+    _caller: Caller
+
+    @call
+    def me(self) -> Script[Me]:
+        """Who asks, and with which role."""
+        answer = yield from self._caller.ask(Ask("GET", "/me"))
+        return Me(**dict(read(answer, Account)), now=told_date(answer))
+
+    @call
+    def providers(self) -> Script[tuple[Provider, ...]]:
+        """The parties that this user may ask, with the schemas of their datasets."""
+        return tuple((yield from self._listed("/providers", Page[Provider])))
+
+    @call
+    def preview(self, request: Wish) -> Script[RequestPreview]:
+        """What a request would come to; nothing is asked of anybody yet."""
+        ask = Ask("POST", "/previews", body=keys_of(request))  # what is wrong with it is part of the answer
+        found = read((yield from self._caller.ask(ask)), RequestPreview)
+        return found.model_copy(update={"problems": placed(found.problems, request)})
+
+    @call
+    def request(self, request: Wish) -> Script[Session]:
+        """Ask for a table: a dictionary, a TOML file (its [request]) or a Request. The session begins at once."""
+        ask = Ask("POST", "/sessions", body=whole_request(request))
+        try:
+            return read((yield from self._caller.ask(ask)), Session)
+        except ParameterError as error:
+            raise ParameterError(*placed(error.lines, request)) from None
+
+    @call
+    def session(self, session: str) -> Script[Session]:
+        """How a session stands."""
+        return (yield from self._session(session))
+
+    @call
+    def sessions(
+        self, *, status: str | None = None, limit: int = 50, everyone: bool = False
+    ) -> Script[list[Session]]:
+        """The newest sessions that concern this user; an admin may ask for everyone's."""
+        if not isinstance(limit, int) or limit < 1:
+            raise ParameterError(f"limit: must be a whole number of at least 1; got {limit!r}")
+        query: dict[str, str | int] = {"status": status} if status is not None else {}
+        query |= {"everyone": "true"} if everyone else {}
+        return (yield from self._listed("/sessions", Page[Session], query, limit))
+
+    @stream
+    def watch(self, session: str, *, after: int = 0, patience: float = PATIENCE) -> Script[None]:
+        """The events of a session as they happen, from its first (or after number `after`) to its last.
+
+        A broken connection is taken up again where it broke; PeerUnreachable after `patience` seconds of silence.
+        """
+        yield from self._events(session, after, patience)
+
+    @call
+    def wait(
+        self, session: str, on_event: OnEvent | None = None, *, patience: float = PATIENCE
+    ) -> Script[Session]:
+        """The session once it has ended, or waits for its client's word (`awaiting_client`).
+
+        SessionFailed, a PeerError, when it failed because of a party; it has the session.
+        """
+        reply: Reply = None
+        with closing(self._events(session, 0, patience)) as events:
+            while True:
+                try:
+                    step = events.send(reply)
+                except StopIteration:
+                    break
+                if not isinstance(step, Event):
+                    reply = yield step
+                    continue
+                reply = None
+                if on_event is not None:
+                    on_event(step)
+                if step.status is Status.AWAITING_CLIENT:
+                    now = yield from self._session(
+                        session
+                    )  # the event may be older than the client's last word
+                    if now.status is Status.AWAITING_CLIENT:
+                        return now
+        return unless_failed((yield from self._session(session)))
+
+    @call
+    def offers(self, session: str) -> Script[tuple[PartyOffer, ...]]:
+        """What each party answered in each round of the negotiation."""
+        return tuple((yield from self._listed(_of(session, "/offers"), Page[PartyOffer])))
+
+    @call
+    def contract(self, session: str) -> Script[dict[str, Any] | None]:
+        """The contract that all parties signed; None while there is none."""
+        try:
+            answer = yield from self._caller.ask(Ask("GET", _of(session, "/contract")))
+        except NotFound:
+            yield from self._session(session)  # whether it is the session that there is not
+            return None
+        return read(answer, dict[str, Any])
+
+    @call
+    def cancel(self, session: str) -> Script[Session]:
+        """End a session; Conflict when it has ended already."""
+        return read((yield from self._caller.ask(Ask("POST", _of(session, "/cancel")))), Session)
+
+    @call
+    def accept(self, session: str) -> Script[Session]:
+        """Take the release although it missed the wished quality."""
+        return (yield from self._decide(session, {"decision": "accept"}))
+
+    @call
+    def relax(self, session: str, request: Wish) -> Script[Session]:
+        """Ask again, for less; what the parties refuse leaves the release that missed the wished quality waiting."""
+        try:
+            return (yield from self._decide(session, {"decision": "relax", "request": keys_of(request)}))
+        except ParameterError as error:
+            raise ParameterError(*placed(error.lines, request)) from None
+
+    @call
+    def withdraw(self, session: str) -> Script[Session]:
+        """Do without the release."""
+        return (yield from self._decide(session, {"decision": "withdraw"}))
+
+    @call
+    def release(self, session: str) -> Script[PublishedRelease]:
+        """What is known of a published table: rows, digests, summary."""
+        return (yield from self._release(session))
+
+    @call
+    def table(self, session: str) -> Script[pa.Table]:
+        """The published table; pandas, polars and DuckDB take it as it is."""
+        table, _, _ = yield from self._parquet(session)
+        return table
+
+    @call
+    def download(self, session: str, path: str | Path) -> Script[PublishedRelease]:
+        """Write the published table to a file, .csv or .parquet: all of it, or no file."""
+        from masquerade.data.source import PARQUET_SUFFIXES
+        from masquerade.data.write import check_target
+        from masquerade.files import replacing
+
+        target = Path(path)
+        check_target(target)
+        with replacing(target) as file:
+            if target.suffix.lower() in PARQUET_SUFFIXES:
+                _, content, release = yield from self._parquet(session)
+                file.write(content)
+                return release
+            release = yield from self._release(session)
+            digest = yield from self._fetched(_table_of(session, "csv"), file)
+            _compare(digest, release.sha256)
+            return release
+
+    @call
+    def report(self, session: str, path: str | Path) -> Script[Path]:
+        """Write the release's report to a file: all of it, and as it was written, or no file."""
+        from masquerade.files import replacing
+
+        target = Path(path)
+        with replacing(target) as file:
+            release = yield from self._release(session)
+            ask = Ask("GET", _of(session, "/release/report"), accept="text/html", streamed=True)
+            digest = yield from self._fetched(ask, file)
+            _compare(digest, release.summary.get("report_sha256", digest), "report")
+        return target
+
+    # --- parts of calls ---
+
+    def _session(self, session: str) -> Script[Session]:
+        return read((yield from self._caller.ask(Ask("GET", _of(session)))), Session)
+
+    def _release(self, session: str) -> Script[PublishedRelease]:
+        return read((yield from self._caller.ask(Ask("GET", _of(session, "/release")))), PublishedRelease)
+
+    def _decide(self, session: str, decision: dict[str, Any]) -> Script[Session]:
+        ask = Ask("POST", _of(session, "/decision"), body=decision)
+        return read((yield from self._caller.ask(ask)), Session)
+
+    def _listed(
+        self,
+        path: str,
+        kind: type[Page[Item]],
+        query: dict[str, str | int] | None = None,
+        most: int | None = None,
+    ) -> Script[list[Item]]:
+        """The items of a list, at most so many, page after page."""
+        found: list[Item] = []
+        query = dict(query or {})
+        while True:
+            if most is not None:
+                query["limit"] = min(most - len(found), MOST_PAGE)
+            page = read((yield from self._caller.ask(Ask("GET", path, dict(query)))), kind)
+            found += page.items
+            if page.next is None or not page.items or (most is not None and len(found) >= most):
+                return found[:most]
+            query["after"] = page.next
+
+    def _events(self, session: str, after: int, patience: float) -> Script[None]:
+        following = Following(session, after, patience)
+        while not following.is_over():
+            try:
+                is_final = (
+                    yield from self._session(session)
+                ).final  # and our token holds, however long this takes
+                yield from self._caller.ask(following.ask())
+                while chunk := (yield from received()):
+                    yield from following.feed(chunk)
+                    if following.is_over():
+                        return
+                pause = following.ended(is_final)
+            except PeerError as error:
+                pause = following.broke(error)
+            yield pause
+
+    def _fetched(self, ask: Ask, file: BinaryIO) -> Script[str]:
+        """Write what is asked for to a file; its SHA-256."""
+        digest = hashlib.sha256()
+        yield from self._caller.ask(ask)
+        while chunk := (yield from received()):
+            digest.update(chunk)
+            file.write(chunk)
+        return digest.hexdigest()
+
+    def _parquet(self, session: str) -> Script[tuple[pa.Table, bytes, PublishedRelease]]:
+        """The published table, its file, and what is known of it."""
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        from masquerade.data.write import csv_lines
+
+        release = yield from self._release(session)
+        content = io.BytesIO()
+        yield from self._fetched(_table_of(session, "parquet"), content)
+        digest = hashlib.sha256()
+        try:
+            # `read_table` lets go of it in another thread, later: a process that ends by then would be aborted.
+            table = pyarrow.parquet.ParquetFile(content).read()
+            for lines in csv_lines(table):
+                digest.update(lines)
+        except (pa.ArrowException, OSError, ValueError, ParameterError):
+            raise PeerBrokeProtocol(COORDINATOR, "sent a table that is not Parquet") from None
+        _compare(digest.hexdigest(), release.sha256)
+        return table, content.getvalue(), release
+
+
+def checked_session(session: object) -> str:
+    """A session's identifier, before anybody is asked for it."""
+    if not isinstance(session, str) or not _SESSION.fullmatch(session):
+        told = shown(session) if isinstance(session, str) else repr(session)
+        raise ParameterError(
+            f"{told} is no session's identifier: that has 32 signs from 0-9 and a-f, as `masquerade sessions` shows it"
+        )
+    return session
+
+
+def _of(session: str, rest: str = "") -> str:
+    return f"/sessions/{checked_session(session)}{rest}"
+
+
+def _table_of(session: str, kind: str) -> Ask:
+    return Ask("GET", _of(session, "/release/table"), {"format": kind}, accept="*/*", streamed=True)
+
+
+def _compare(digest: str, published: object, what: str = "table") -> None:
+    if digest != published:
+        raise PeerBrokeProtocol(
+            COORDINATOR,
+            f"sent another {what} than the one it published: its SHA-256 is {digest}, that of the release "
+            f"{published}; nothing was kept, try again",
+        )

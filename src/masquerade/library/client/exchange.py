@@ -1,0 +1,151 @@
+"""What a client's calls are made of, without I/O: requests, answers, and what an answer means.
+
+A call is a script: a generator that yields steps and gets a reply to each.
+
+| step | is | its reply |
+|---|---|---|
+| `Ask` | a request | the `Answer`, or the PeerError that came instead |
+| `Receive` | read on in the answer to an `Ask` with `streamed` | the next bytes, none at its end, or a PeerError |
+| a number | seconds to wait | None |
+| `Event` | something that the caller of `watch` gets | None |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from masquerade.errors import MasqueradeError, PeerBrokeProtocol, PeerError, PeerUnreachable, one_line
+from masquerade.service.problem_document import error_of, read_problems
+from masquerade.service.resources import Event
+
+COORDINATOR = "coordinator"
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request. The body of a good answer that is `streamed` is taken in by `Receive`."""
+
+    method: str
+    path: str
+    query: Mapping[str, str | int] = field(default_factory=dict)
+    body: Any = field(default=None, repr=False)  # it may hold a password
+    accept: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    streamed: bool = False
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Receive:
+    """Read on in the answer that is being streamed."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back; header names are in small letters."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+Step = Ask | Receive | float | Event
+Reply = Answer | bytes | PeerError | None
+Script = Generator[Step, Reply, Result]
+
+
+class TooMany(PeerUnreachable):
+    """We ask too often; `seconds` says when to come back."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(COORDINATOR, f"is asked too often; try again in {seconds:.0f} s")
+        self.seconds = seconds
+
+
+def answer_to(ask: Ask) -> Script[Answer]:
+    """Send one request; raise the PeerError that came instead of an answer."""
+    reply = yield ask
+    if isinstance(reply, PeerError):
+        raise reply
+    assert isinstance(reply, Answer)
+    return reply
+
+
+def received() -> Script[bytes]:
+    """The next bytes of the answer that is being streamed; none at its end."""
+    reply = yield Receive()
+    if isinstance(reply, PeerError):
+        raise reply
+    assert isinstance(reply, bytes)
+    return reply
+
+
+def read(answer: Answer, kind: type[Result]) -> Result:
+    """What an answer says, checked before it is used."""
+    try:
+        return TypeAdapter(kind).validate_json(answer.body, strict=True)
+    except ValidationError as error:
+        raise not_understood("answers what", error) from None
+
+
+def not_understood(what: str, error: ValidationError) -> PeerBrokeProtocol:
+    """The error of an answer that has not the form it should have."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return PeerBrokeProtocol(
+        COORDINATOR,
+        f"{what} this version does not understand: {one_line(': '.join(filter(None, (place, first['msg']))))}",
+    )
+
+
+def refusal(answer: Answer) -> MasqueradeError | None:
+    """The error that an answer means, or None when it is a good one."""
+    status = answer.status
+    if 200 <= status < 300:
+        return None
+    if status == 429:
+        return TooMany(told_pause(answer))
+    is_json = "json" in answer.headers.get("content-type", "")
+    problems = read_problems(answer.body) if is_json else ()
+    if problems and (error := error_of(status, problems)) is not None:
+        return error
+    if status >= 500:
+        detail = f": {'; '.join(map(str, problems))}" if problems else ""
+        return PeerUnreachable(COORDINATOR, f"cannot answer now (status {status}){detail}")
+    if 300 <= status < 400:
+        return PeerBrokeProtocol(
+            COORDINATOR, f"sends us elsewhere (status {status}); a token follows nobody: give its own address"
+        )
+    return PeerBrokeProtocol(
+        COORDINATOR, f"does not answer as a coordinator's API does (status {status}); is its address right?"
+    )
+
+
+def told_pause(answer: Answer) -> float:
+    """How long to wait, as Retry-After says: seconds, or a date."""
+    told = answer.headers.get("retry-after", "")
+    if told.isascii() and told.isdigit():
+        return float(told[:9])
+    date = _date(told)
+    return 1.0 if date is None else max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+def told_date(answer: Answer) -> datetime | None:
+    """What the coordinator's clock says."""
+    return _date(answer.headers.get("date", ""))
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, TypeError):
+        return None
+    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)

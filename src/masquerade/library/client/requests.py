@@ -1,0 +1,86 @@
+"""What a client asks for, in any of its forms, as it is sent to the coordinator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from masquerade.errors import ParameterError
+
+if TYPE_CHECKING:
+    from masquerade.service.request import Request
+
+Wish: TypeAlias = "Mapping[str, Any] | str | Path | Request"
+"""A request: its keys and values, a TOML file that has them (in [request], or alone), or a Request."""
+
+_KEY = re.compile(r"(\w+)(?:[\[.][^:]*)?: (unknown key)?")  # what a problem of a request begins with
+
+
+def whole_request(wish: Wish) -> dict[str, Any]:
+    """A whole request as it is sent; ParameterError with every problem, before anything is."""
+    from masquerade.service.request import Request, read_request
+
+    if isinstance(wish, Request):
+        return wish.content()
+    if not isinstance(wish, str | Path):
+        return read_request(wish).content()
+    content = read_configuration(Path(wish))
+    if "request" not in content:
+        return read_request(content, str(wish)).content()
+    try:
+        return read_request(content["request"], str(wish)).content()
+    except ParameterError as error:
+        raise ParameterError(*(each.at(key=("request", *each.key)) for each in error.problems)) from None
+
+
+def keys_of(wish: Wish) -> dict[str, Any]:
+    """Some keys of a request as they are sent, whatever they are."""
+    from masquerade.service.request import Request
+
+    if isinstance(wish, Request):
+        return wish.content()
+    if isinstance(wish, str | Path):
+        content = read_configuration(Path(wish))
+        wish = content.get("request", content)
+    if not isinstance(wish, Mapping):
+        raise ParameterError("request: must be a table of keys and values")
+    try:
+        sent: dict[str, Any] = msgspec.to_builtins({key: _sendable(value) for key, value in wish.items()})
+    except (TypeError, RecursionError):
+        raise ParameterError("request: holds a value that JSON cannot say") from None
+    return sent
+
+
+def placed(problems: Iterable[str], wish: Wish | None) -> tuple[str, ...]:
+    """What the coordinator finds wrong with a request, as the file has it: `client.toml: request.class: …`."""
+    from masquerade.service.request import Request
+
+    if not isinstance(wish, str | Path):
+        return tuple(problems)
+    section = "request." if "request" in read_configuration(Path(wish)) else ""
+    keys = {field.alias or name for name, field in Request.model_fields.items()}
+    lines = []
+    for problem in problems:
+        said = problem.removeprefix("request: ")
+        key = _KEY.match(said)
+        named = key is not None and (key[1] in keys or key[2] == "unknown key")
+        lines.append(f"{wish}: {section if named else ''}{said if named else problem}")
+    return tuple(lines)
+
+
+def read_configuration(path: Path) -> dict[str, Any]:
+    """The content of a TOML file."""
+    from masquerade.forms.toml import read_toml
+
+    return read_toml(path, "file", ParameterError)
+
+
+def _sendable(value: Any) -> Any:
+    """Seconds since 1970 for a moment with its zone, which JSON cannot say."""
+    is_moment = isinstance(value, datetime) and value.tzinfo is not None
+    return int(value.timestamp()) if is_moment else value

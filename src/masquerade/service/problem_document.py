@@ -1,0 +1,134 @@
+"""An error over HTTP: one problem document (RFC 9457), rendered and read back here alone.
+
+`problems` has a line for each problem, for people. `errors` has the same problems as data, so that a reader can place
+them: in the file that it sent, or as the words of the party that answered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from masquerade.errors import (
+    AnswerIsNo,
+    BadInput,
+    Conflict,
+    MasqueradeError,
+    NotAllowed,
+    NotFound,
+    ParameterError,
+    PeerError,
+    Problem,
+    one_line,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+_LONGEST = 1_000  # signs of one text
+_MOST = 100  # problems of one document
+_STATUS: tuple[tuple[type[MasqueradeError], int], ...] = (
+    (NotAllowed, 403),
+    (NotFound, 404),
+    (Conflict, 409),
+    (AnswerIsNo, 409),
+    (BadInput, 422),
+    (PeerError, 503),
+)
+# What a status means to whoever asked; the others are no fault of theirs.
+_MEANING: Mapping[int, type[MasqueradeError]] = {
+    400: ParameterError,
+    401: NotAllowed,
+    403: NotAllowed,
+    404: NotFound,
+    409: Conflict,
+    410: NotFound,
+    413: ParameterError,
+    415: ParameterError,
+    422: ParameterError,
+}
+_EXAMPLE = Problem("missing; say what the table is for", source="request", key=("purpose",))
+_AS_DATA = {
+    "type": "object",
+    "description": f"a problem: {', '.join(each.name for each in fields(Problem))}; what says nothing is left out",
+}
+
+
+class ProblemDocument(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    model_config = ConfigDict(
+        title="Problem",
+        frozen=True,
+        json_schema_extra=lambda schema: schema.update(
+            additionalProperties=False, examples=[content(422, [_EXAMPLE])]
+        ),
+        json_schema_serialization_defaults_required=True,
+    )
+
+    type: str = Field(default="about:blank", description="always about:blank: the status says it all")
+    title: str = Field(default="", description="the status in words")
+    status: int = Field(default=0, description="the HTTP status", json_schema_extra={"minimum": 400})
+    detail: str = Field(default="", description="the first problem")
+    problems: tuple[str, ...] = Field(
+        default=(), description="every problem, one line each: what is wrong and what is allowed"
+    )
+    errors: tuple[Annotated[Problem, WithJsonSchema(_AS_DATA)], ...] = Field(
+        default=(),
+        description="the same problems as data: where, what is allowed, what was found, whose it is",
+    )
+
+
+def status_of(error: MasqueradeError) -> int:
+    """The HTTP status that an error is answered with; 500 when it is a bug."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def error_of(status: int, problems: Iterable[Problem]) -> MasqueradeError | None:
+    """The error that a status means to whoever asked; None when it is no fault of theirs."""
+    return _MEANING[status](*problems) if status in _MEANING else None
+
+
+def content(status: int, problems: Iterable[Problem | str] = ()) -> dict[str, Any]:
+    """A problem document as JSON holds it."""
+    title = HTTPStatus(status).phrase
+    found = [each if isinstance(each, Problem) else Problem(each) for each in problems][:_MOST]
+    lines = [_cut(str(each)) for each in found] or [title]
+    return {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "detail": lines[0],
+        "problems": lines,
+        "errors": [_plain(each) for each in found],
+    }
+
+
+def rendered(status: int, problems: Iterable[Problem | str] = ()) -> bytes:
+    """A problem document, in ASCII: what somebody sent may hold halves of signs that UTF-8 cannot write."""
+    return json.dumps(content(status, problems)).encode("ascii")
+
+
+def read_problems(body: bytes) -> tuple[Problem, ...]:
+    """The problems in a document; none when it is something else."""
+    try:
+        document = ProblemDocument.model_validate_json(body, strict=True)
+    except ValidationError:
+        return ()
+    lines = document.problems or (document.detail or document.title,)
+    return document.errors or tuple(Problem(line) for line in lines if line)
+
+
+def _plain(problem: Problem) -> dict[str, Any]:
+    values = {each.name: getattr(problem, each.name) for each in fields(problem)}
+    said = {each.name: values[each.name] for each in fields(problem) if values[each.name] != each.default}
+    return {name: _cut(value) if isinstance(value, str) else value for name, value in said.items()}
+
+
+def _cut(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
