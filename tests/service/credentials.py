@@ -34,7 +34,7 @@ def everything_stored(database_url: str) -> str:
     with engine.connect() as connection:
         rows = [
             connection.execute(text(f'SELECT * FROM "{table}"')).all()
-            for table in ("users", "api_tokens", "guards", "nonces")
+            for table in ("users", "api_tokens", "guards")
         ]
     engine.dispose()
     return repr(rows)

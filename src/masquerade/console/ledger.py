@@ -82,12 +82,11 @@ class _Lines:
                 each.user,
                 each.party,
                 _session(each),
-                each.kind.value,
-                money(each.cents if each.kind == "charge" else -each.cents),
+                money(each.cents),
             ]
             for each in found
         ]
-        table("Lines of the ledger", ["Time", "User", "Party", "Session", "Kind", "Sum"], rows, numbers=(5,))
+        table("Lines of the ledger", ["Time", "User", "Party", "Session", "Sum"], rows, numbers=(4,))
 
     async def _later(self, last: int) -> None:
         self._after.append(last)

@@ -29,13 +29,6 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-class EntryKind(StrEnum):
-    """Why money moves: the client owes a party, or gets it back."""
-
-    CHARGE = "charge"
-    REFUND = "refund"
-
-
 def _described(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Promise exactly these keys, and describe a model that has no docstring of its own (`Page[Session]`)."""
     schema["additionalProperties"] = False
@@ -349,14 +342,13 @@ class LedgerEntry(Resource):
 
     id: int = Field(description="the line's number")
     time: datetime = Field(description="when it was written")
-    user: str = Field(description="who owes, or is given back")
+    user: str = Field(description="who owes it")
     session: str = Field(description="for which session")
-    party: str = Field(description="to or from which party", examples=["bank"])
+    party: str = Field(description="to which party", examples=["bank"])
     cents: int = Field(description="how much, in cents")
-    kind: EntryKind = Field(description="charge: the user owes it; refund: the party gives it back")
 
 
 class LedgerPage(Page[LedgerEntry]):
     """Lines of the price ledger in their order."""
 
-    owed: int = Field(description="charges less refunds of all these lines, on whichever page, in cents")
+    owed: int = Field(description="the sum of all these lines, on whichever page, in cents")

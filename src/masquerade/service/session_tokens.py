@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
@@ -51,15 +50,8 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires: int
 
 
-class NonceMemory(Protocol):
-    """Knows which nonces were used; the store's `users` is one, `Nonces` another."""
-
-    def first_use(self, nonce: str, expires: datetime) -> bool:
-        """True the first time that a nonce is shown; it is remembered until `expires`."""
-
-
 class Nonces:
-    """Used nonces in memory, for a party: it restarts with no session open."""
+    """Nonces of tokens that were used, in memory: a party restarts with no session open."""
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
@@ -67,7 +59,7 @@ class Nonces:
         self._lock = threading.Lock()
 
     def first_use(self, nonce: str, expires: datetime) -> bool:
-        """True the first time that a nonce is shown; it is remembered until `expires`."""
+        """Return whether a nonce is shown for the first time; remember it until `expires`."""
         with self._lock:
             now = self._clock()
             self._used = {each: until for each, until in self._used.items() if until > now}
@@ -110,7 +102,7 @@ class TokenVerifier:
     """Checks session tokens against the coordinator's pinned certificate (PEM). A token that passes has been used."""
 
     certificate: bytes
-    seen: NonceMemory
+    seen: Nonces
     clock: Clock = system_clock
 
     def verify(self, token: str, *, audience: str, contract_hash: str) -> Claims:

@@ -202,7 +202,7 @@ class Coordinator:
         """All that is told of a release: rows, groups, requirements, metrics, quality, what it took and cost."""
         release = self.release(user, session_id)
         lines = self.store.ledger.entries(session=release.session, limit=1000)
-        charged = {line.party: line.cents for line in lines if line.kind == "charge"}
+        charged = {line.party: line.cents for line in lines}
         return {
             **self.files.summary(release.table_path),
             "session": release.session,

@@ -24,7 +24,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, literal_column, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session as Transaction
@@ -126,12 +126,11 @@ def open_database(url: str, base: Path, clock: Clock) -> Database:
     return database
 
 
-def insert_if_new(transaction: Transaction, table: Any, values: dict[str, Any]) -> bool:
-    """Add a row, unless there is one of its key; whether there was none. Waits for whoever is adding the same."""
+def insert_if_new(transaction: Transaction, table: Any, values: dict[str, Any]) -> None:
+    """Add a row, unless there is one of its key. Waits for whoever is adding the same."""
     insert = postgresql.insert if transaction.get_bind().dialect.name == "postgresql" else sqlite.insert
     statement: Any = insert(table).values(**values)
-    made = statement.on_conflict_do_nothing().returning(literal_column("1"))
-    return transaction.execute(made).first() is not None
+    transaction.execute(statement.on_conflict_do_nothing())
 
 
 def migrate(engine: Engine, name: str) -> None:

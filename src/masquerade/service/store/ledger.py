@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import case, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session as Transaction
 
-from masquerade.errors import Conflict, ParameterError, shown
-from masquerade.service.resources import EntryKind, LedgerEntry
+from masquerade.errors import ParameterError, shown
+from masquerade.service.resources import LedgerEntry
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database
-from masquerade.service.store.session_rows import existing
 from masquerade.service.store.tables import LedgerRow, SessionRow
 
 
@@ -21,28 +20,6 @@ class Ledger:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    def refund(self, session_id: str, party: str, cents: int) -> LedgerEntry:
-        """Give back at most what a party charged for a session; once."""
-        checks.cents(cents, "the refund")
-        with self._database.writing() as transaction:
-            session = existing(transaction, session_id, lock=True)
-            lines = transaction.scalars(
-                select(LedgerRow).where(
-                    LedgerRow.session == session.id, LedgerRow.party == checks.findable(party)
-                )
-            ).all()
-            charged = sum(line.cents for line in lines if line.kind == EntryKind.CHARGE)
-            if len(lines) > 1:
-                raise Conflict(f"session {session.id}: {party} has given a refund already")
-            if cents > charged:
-                raise ParameterError(
-                    f"session {session.id}: {shown(party)} charged {charged} cents; {cents} cannot be given back"
-                )
-            row = _row(session, party, cents, EntryKind.REFUND, self._database.clock())
-            transaction.add(row)
-            transaction.flush()
-            return LedgerEntry.model_validate(row)
 
     def entries(
         self,
@@ -63,9 +40,8 @@ class Ledger:
             return [LedgerEntry.model_validate(row) for row in transaction.scalars(query)]
 
     def owed(self, *, user: str | None = None, party: str | None = None) -> int:
-        """Charges less refunds, in cents: what a user owes, what a party is owed, or what a user owes a party."""
-        signed = case((LedgerRow.kind == EntryKind.CHARGE, LedgerRow.cents), else_=-LedgerRow.cents)
-        query = select(func.coalesce(func.sum(signed), 0))
+        """Sum up, in cents, what a user owes, what a party is owed, or what a user owes a party."""
+        query = select(func.coalesce(func.sum(LedgerRow.cents), 0))
         for column, value in ((LedgerRow.user, user), (LedgerRow.party, party)):
             if value is not None:
                 query = query.where(column == checks.findable(value))
@@ -80,8 +56,6 @@ def charge(transaction: Transaction, session: SessionRow, prices: Mapping[str, i
         if party not in parties:
             raise ParameterError(f"{shown(party)} is no provider of session {session.id}: it cannot charge")
         checks.cents(cents, f"the price of {party}")
-        transaction.add(_row(session, party, cents, EntryKind.CHARGE, now))
-
-
-def _row(session: SessionRow, party: str, cents: int, kind: EntryKind, now: datetime) -> LedgerRow:
-    return LedgerRow(time=now, user=session.client, session=session.id, party=party, cents=cents, kind=kind)
+        transaction.add(
+            LedgerRow(time=now, user=session.client, session=session.id, party=party, cents=cents)
+        )

@@ -116,15 +116,6 @@ class TokenRow(Base):
     revoked: Mapped[datetime | None]
 
 
-class NonceRow(Base):
-    """Nonces of session tokens that were used, until the tokens expire anyway."""
-
-    __tablename__ = "nonces"
-
-    nonce: Mapped[str] = mapped_column(String(HASH), primary_key=True)
-    expires: Mapped[datetime] = mapped_column(index=True)
-
-
 class ProviderRow(Base):
     """Parties that contribute data."""
 
@@ -290,8 +281,7 @@ class LedgerRow(Base):
 
     __tablename__ = "ledger"
     __table_args__ = (
-        UniqueConstraint("session", "party", "kind"),  # a repeated step never charges twice
-        CheckConstraint(_one_of("kind", "charge", "refund"), name="kind"),
+        UniqueConstraint("session", "party"),  # a repeated step never charges twice
         ForeignKeyConstraint(["session", "party"], ["session_parties.session", "session_parties.party"]),
     )
 
@@ -301,7 +291,6 @@ class LedgerRow(Base):
     session: Mapped[str] = mapped_column(String(32))
     party: Mapped[str] = mapped_column(String(NAME), index=True)
     cents: Mapped[int] = mapped_column(BigInteger)
-    kind: Mapped[str] = mapped_column(String(16))
 
 
 class EventRow(Base):

@@ -1,4 +1,4 @@
-"""Users, their API tokens, guesses at passwords, and nonces that were used. What a password is, accounts.py knows."""
+"""Users, their API tokens, and guesses at passwords. What a password is, accounts.py knows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from masquerade.service.resources import Role, User
 from masquerade.service.store import checks
 from masquerade.service.store.database import Database, insert_if_new
 from masquerade.service.store.records import ApiToken, Guard
-from masquerade.service.store.tables import GuardRow, NonceRow, TokenRow, UserRow
+from masquerade.service.store.tables import GuardRow, TokenRow, UserRow
 
 _TOUCH_AFTER = timedelta(minutes=1)  # "last used" is not worth a write for every request
 
@@ -175,19 +175,11 @@ class Users:
             revoked = living.values(revoked=self._database.clock()).returning(TokenRow.id)
             return len(transaction.scalars(revoked).all())
 
-    # --- nonces ---
-
-    def first_use(self, nonce: str, expires: datetime) -> bool:
-        """True the first time that a nonce is shown; it is remembered until `expires`."""
-        with self._database.writing() as transaction:
-            return insert_if_new(transaction, NonceRow, {"nonce": _digest(nonce), "expires": expires})
-
 
 def purge(transaction: Transaction, now: datetime, idle: timedelta, keep_tokens: timedelta) -> None:
-    """Forget nonces whose tokens are expired, guesses that are long past, and tokens that opened nothing for long."""
+    """Forget guesses that are long past, and tokens that opened nothing for long."""
     gone = now - keep_tokens
     transaction.execute(delete(TokenRow).where((TokenRow.expires <= gone) | (TokenRow.revoked <= gone)))
-    transaction.execute(delete(NonceRow).where(NonceRow.expires <= now))
     over = (GuardRow.locked_until.is_(None)) | (GuardRow.locked_until <= now)
     transaction.execute(delete(GuardRow).where(GuardRow.since <= now - idle, over))
 

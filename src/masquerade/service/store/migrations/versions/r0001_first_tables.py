@@ -24,13 +24,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name_digest", name="pk_guards"),
     )
     op.create_table(
-        "nonces",
-        sa.Column("nonce", sa.String(length=64), nullable=False),
-        sa.Column("expires", MOMENT, nullable=False),
-        sa.PrimaryKeyConstraint("nonce", name="pk_nonces"),
-    )
-    op.create_index("ix_nonces_expires", "nonces", ["expires"])
-    op.create_table(
         "providers",
         sa.Column("party", sa.String(length=128), nullable=False),
         sa.Column("address", sa.Text(), nullable=False),
@@ -173,8 +166,6 @@ def upgrade() -> None:
         sa.Column("session", sa.String(length=32), nullable=False),
         sa.Column("party", sa.String(length=128), nullable=False),
         sa.Column("cents", sa.BigInteger(), nullable=False),
-        sa.Column("kind", sa.String(length=16), nullable=False),
-        sa.CheckConstraint("kind IN ('charge', 'refund')", name=op.f("ck_ledger_kind")),
         sa.ForeignKeyConstraint(
             ["session", "party"],
             ["session_parties.session", "session_parties.party"],
@@ -182,7 +173,7 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(["user"], ["users.name"], name="fk_ledger_user"),
         sa.PrimaryKeyConstraint("id", name="pk_ledger"),
-        sa.UniqueConstraint("session", "party", "kind", name="uq_ledger_session_party_kind"),
+        sa.UniqueConstraint("session", "party", name="uq_ledger_session_party"),
     )
     op.create_index("ix_ledger_party", "ledger", ["party"])
     op.create_index("ix_ledger_user", "ledger", ["user"])
@@ -231,7 +222,6 @@ def downgrade() -> None:
         "api_tokens",
         "users",
         "providers",
-        "nonces",
         "guards",
     ):
         op.drop_table(table)
