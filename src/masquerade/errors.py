@@ -50,8 +50,8 @@ class Problem:
     row: int | None = None  # of a table, from 1
     column: str = ""
     key: Key = ()
-    parameter: str = ""  # of `owner`: a class or function
-    owner: str = ""
+    parameter: str = ""  # of `owner`
+    owner: str = ""  # a class or function; without a parameter, the requirement or other thing that is wrong as a whole
     allowed: str = ""
     found: str = ""
     party: str | None = None  # whom it concerns; "" is one of the parties, and nobody can tell which
@@ -69,7 +69,13 @@ class Problem:
         if self.source and self.source != source:
             return Problem(str(self), source=source, key=key)
         own = (self.parameter,) if self.parameter else ()
-        return replace(self, source=source, key=(*key, *own, *self.key), parameter="", owner="")
+        owner = "" if self.parameter else self.owner
+        return replace(self, source=source, key=(*key, *own, *self.key), parameter="", owner=owner)
+
+    def rendered(self) -> Problem:
+        """The same problem with its place in its text, escaped, for another machine to read; who is who stays data."""
+        text = str(self.at(party=None, reported_by=""))
+        return Problem(text, party=self.party, reported_by=self.reported_by)
 
     def __str__(self) -> str:
         party = (
@@ -88,7 +94,7 @@ class Problem:
 
     def _sentence(self) -> str:
         if not self.allowed:
-            return self.text
+            return f"{self.owner}: {self.text}" if self.owner else self.text
         if self.parameter:
             return (
                 f"The {self.parameter} parameter of {self.owner} must be {self.allowed}. "
@@ -112,6 +118,11 @@ class MasqueradeError(Exception):
     def lines(self) -> tuple[str, ...]:
         """One line a problem."""
         return tuple(map(str, self.problems))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """One line a problem without the party that it concerns, for places that name it themselves."""
+        return tuple(str(problem.at(party=None)) for problem in self.problems)
 
     def within(self, source: str, key: Key = ()) -> Self:
         """The same error, of a file or form that holds what is wrong below a key."""
@@ -222,6 +233,15 @@ class Bug(MasqueradeError):
     """Something that cannot happen did: a mistake of ours."""
 
     exit_code = 4
+
+
+def restored(kind: str | None, problems: Iterable[Problem], peer: str | None = None) -> MasqueradeError:
+    """The error that another process told of, by the name of its class; of a PeerError, `peer` is at fault."""
+    named = globals().get(kind or "")
+    known = named if isinstance(named, type) and issubclass(named, MasqueradeError) else MasqueradeError
+    if issubclass(known, PeerError):
+        return known(peer or "", *(problem.at(party=peer or "") for problem in problems))
+    return known(*problems)
 
 
 def written(key: Key) -> str:

@@ -16,7 +16,7 @@ from typing import IO
 import pytest
 
 from masquerade.audit.verify import verify
-from masquerade.errors import PeerError
+from masquerade.errors import PeerError, Problem
 from masquerade.net.channel import Agreement, Node
 from masquerade.service.answering import Refusal
 from masquerade.service.ledger import Ledger
@@ -104,7 +104,7 @@ def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[s
                     assert failure.peer == "bank"  # at the assembler's end
                     end = await coordinator.ended("clinic", contract)
                     assert (end.state, end.culprit) == ("failed", "bank")  # and at the other party's
-                    assert end.problems[0].startswith("party bank: ")
+                    assert end.problems[0].party == "bank"
             return contract
 
     contract = run(killed())
@@ -151,7 +151,7 @@ def test_a_node_that_is_stopped_says_so(
                     failure: PeerError = await channels["bank"].failure()
                     assert str(failure) == "party bank: was stopped"
                     end = await coordinator.ended("clinic", contract)
-                    assert (end.culprit, end.problems) == ("bank", ("party bank: was stopped",))
+                    assert (end.culprit, end.problems) == ("bank", (Problem("was stopped", party="bank"),))
 
     run(part())
     found = verify(folder.state("bank") / "audit.jsonl", certificates=[PEOPLE["bank"].certificate])

@@ -15,7 +15,7 @@ import pytest
 
 import masquerade as mq
 from masquerade.audit.verify import verify
-from masquerade.errors import Conflict, NotFound, ParameterError, PeerError
+from masquerade.errors import Conflict, NotFound, ParameterError, PeerError, Problem
 from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
 from masquerade.service.answering import Refusal
@@ -116,7 +116,7 @@ def test_what_is_not_in_the_ledger_does_not_leave(folder: Folder) -> None:
                     await here.coordinator.assembled(contract, listener, addresses)
             end = await here.coordinator.ended("clinic", contract)
             assert (end.state, end.kind) == ("failed", "NotAllowed")
-            assert end.problems == ("patients cannot be released now; its steward can see why",)
+            assert end.problems == (Problem("patients cannot be released now; its steward can see why"),)
 
     run(part())
     assert "columns" not in [each["kind"] for each in audited(folder, "clinic", "message")]
@@ -154,7 +154,7 @@ def test_a_second_release_that_breaks_the_first(folder: Folder) -> None:
             assert {end.state for end in ends} == {"failed"}
             refused = [end for end in ends if end.kind == "NotAllowed"]
             assert refused
-            assert "a second release with other QIDs" in refused[0].problems[0]
+            assert "a second release with other QIDs" in refused[0].problems[0].text
             late = await coordinator.offer("bank", other)
             assert isinstance(late, Refusal)
             assert any("can break the first" in reason for reason in late.reasons)
@@ -283,7 +283,7 @@ def test_a_session_that_nobody_starts_is_dropped(folder: Folder) -> None:
             assert isinstance(await here.coordinator.prepare("bank", contract), Ready)
             end = await here.coordinator.ended("bank", contract)
             assert end.state == "cancelled"
-            assert "nobody started the session" in end.problems[0]
+            assert "nobody started the session" in end.problems[0].text
             with pytest.raises(Conflict):
                 await here.coordinator.start("bank", contract, {})
             assert isinstance(await here.coordinator.prepare("bank", contract), Ready)
@@ -315,7 +315,7 @@ def test_a_cancelled_session_tells_its_peers(folder: Folder) -> None:
                 assert (await here.coordinator.cancel("bank", contract)).state == "cancelled"
                 end = await here.coordinator.ended("clinic", contract)
                 assert (end.state, end.culprit) == ("failed", "bank")
-                assert end.problems == ("party bank: was stopped",)
+                assert end.problems == (Problem("was stopped", party="bank"),)
             assert (await here.coordinator.cancel("bank", contract)).state == "cancelled"  # again is no harm
 
     run(part())
@@ -332,7 +332,11 @@ def test_a_node_that_ends_tells_its_peers(folder: Folder) -> None:
                 holding = held(both, contract)
                 await holding.__aenter__()
             end = await clinic.coordinator.ended("clinic", contract)
-            assert (end.state, end.culprit, end.problems) == ("failed", "bank", ("party bank: was stopped",))
+            assert (end.state, end.culprit, end.problems) == (
+                "failed",
+                "bank",
+                (Problem("was stopped", party="bank"),),
+            )
             await holding.__aexit__(None, None, None)
 
     run(part())
@@ -362,7 +366,7 @@ def test_an_unreachable_requirement_is_named_alone_and_without_a_figure(
             end = await here.coordinator.ended(party, contract)
             assert (end.state, end.kind) == ("failed", "RequirementUnreachable")
             assert end.problems == (
-                f"{named} cannot be reached: even the group of all common records violates it",
+                Problem(f"{named} cannot be reached: even the group of all common records violates it"),
             )
             assert Ledger.load(folder.state(party) / "ledger.jsonl").records == ()
 

@@ -94,8 +94,7 @@ class Teller:
         elif event.kind == "approval":
             shown.stage(f"negotiating: a person at {data.get('party')} has to approve it")
         elif event.kind == "problem":
-            text = str(data.get("text")).removeprefix(f"party {data.get('party')}: ")
-            shown.stage(f"{data.get('party')}: {text}")
+            shown.stage(f"{data.get('party') or 'one of the parties'}: {data.get('text')}")
         elif event.kind == "contract" and isinstance(data.get("requirements"), list):
             shown.stage(one_line(f"agreed: {'; '.join(map(str, data['requirements']))}"))
 

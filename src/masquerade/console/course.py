@@ -97,8 +97,7 @@ class Course:
                 self.quality = data
                 return _quality(data.get("error"), data.get("most_error"))
             case "problem":
-                party = f"{data['party']}: " if data.get("party") else ""
-                return f"{party}{data.get('text')}"
+                return f"{data.get('party') or 'one of the parties'}: {data.get('text')}"
         return event.kind
 
     def _moved(self, to: Status) -> None:

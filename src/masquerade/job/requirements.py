@@ -43,12 +43,12 @@ def entry_of(job: Job, part: GroupRequirement) -> Key:
 
 
 def tell_values(job: Job, problems: Problems, error: ParameterError) -> None:
-    """Values that nobody has, each told with the entry that lists them; the error names the requirement first."""
+    """Add the problems of an error about values that nobody has to the entries that list them."""
     entries = list(_entries(job, Problems("")))
-    for problem in error.lines:
+    for problem in error.problems:
         for key, part in entries:
-            if problem.startswith(f"{part}: "):
-                problems.add((*key, "values"), problem.removeprefix(f"{part}: "))
+            if problem.owner == str(part):
+                problems.add((*key, "values"), problem.at(owner=""))
 
 
 def _entries(job: Job, problems: Problems) -> Iterator[tuple[Key, GroupRequirement]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from masquerade.data.table import Table
-from masquerade.errors import ParameterError, one_line
+from masquerade.errors import ParameterError, Problem
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
 
@@ -23,7 +23,7 @@ def refuse_unknown_values(
 ) -> None:
     """A problem for each requirement that lists values which no record of the table has.
 
-    Its line begins with the requirement. `who` says whose table it is: "the clinic has no record".
+    The requirement is the problem's owner. `who` says whose table it is: "the clinic has no record".
     """
     problems = []
     for part in parts:
@@ -31,7 +31,8 @@ def refuse_unknown_values(
         known = set(table.coded(part.sensitive).labels) if listed and part.sensitive is not None else set()
         if unknown := [f'"{value}"' for value in listed if value not in known]:
             lacking = f"{who} with {part.sensitive} = {' or '.join(unknown)}"
-            problems.append(one_line(f"{part}: {lacking}; a bound on a value that is nowhere binds nothing"))
+            text = f"{lacking}; a bound on a value that is nowhere binds nothing"
+            problems.append(Problem(text, owner=str(part)))
     if problems:
         raise ParameterError(*problems)
 

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from masquerade.errors import ParameterError
+from masquerade.errors import ParameterError, Problem
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.service.card import SchemaCard
 from masquerade.service.plain_text import insist_on_plain
@@ -130,12 +130,12 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     messages: int = 0
     seconds: float = 0.0
     steps: tuple[SeenStep, ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
     kind: str | None = None
     culprit: str | None = None
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ProblemDocument(msgspec.Struct, frozen=True):
     """An error as HTTP tells it (RFC 9457)."""
 
     title: str

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from masquerade.errors import one_line
-from masquerade.service.control import Problem
+from masquerade.service.control import ProblemDocument
 
 
 def said(content: Any) -> Response:
@@ -21,7 +21,7 @@ def said(content: Any) -> Response:
 def problem(status: int, title: str, problems: tuple[str, ...]) -> Response:
     """Why there is none, one line a problem."""
     lines = tuple(map(one_line, problems))
-    told = Problem(title, status, lines[0] if lines else title, problems=lines)
+    told = ProblemDocument(title, status, lines[0] if lines else title, problems=lines)
     return Response(msgspec.json.encode(told), status, media_type="application/problem+json")
 
 

@@ -26,11 +26,12 @@ from masquerade.errors import (
     PeerBrokeProtocol,
     PeerRefused,
     PeerUnreachable,
+    Problem,
 )
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity, out_of_date
 from masquerade.net.trust import TrustStore
-from masquerade.service.control import Problem, read_said
+from masquerade.service.control import ProblemDocument, read_said
 from masquerade.service.control_audit import ControlNotes
 from masquerade.service.mutual_tls import MOST_BYTES, tls_context
 
@@ -166,12 +167,12 @@ class PeerHttp:
 
     def _told(self, status: int, data: bytes) -> Exception:
         try:
-            problem = msgspec.json.decode(data, type=Problem)
+            problem = msgspec.json.decode(data, type=ProblemDocument)
             lines = problem.problems or (problem.detail or problem.title,)
         except msgspec.MsgspecError:
             lines = (f"answered with status {status}",)
         if status in _TOLD:
-            return _TOLD[status](*(f"party {self.peer}: {line}" for line in lines))
+            return _TOLD[status](*(Problem(line, party=self.peer) for line in lines))
         return PeerBrokeProtocol(self.peer, f"failed: {'; '.join(lines)}")
 
 

@@ -16,9 +16,10 @@ import structlog
 
 from masquerade.anonymize.release import Release
 from masquerade.audit.log import AuditLog
-from masquerade.errors import MasqueradeError, NotAllowed, PeerError
+from masquerade.errors import MasqueradeError, NotAllowed, PeerError, Problem
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import Listener, listen
+from masquerade.net.first_cause import first_cause
 from masquerade.net.script import Move, Receive
 from masquerade.net.session import run_script
 from masquerade.protocol.assemble import assemble
@@ -29,12 +30,11 @@ from masquerade.service.answering import Refusal
 from masquerade.service.control import Prepare, Progress, Ready, Start
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.bargaining import drawn_up
-from masquerade.service.coordinator.blame import first_cause
 from masquerade.service.coordinator.column_order import as_asked
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.prices import contract_of
-from masquerade.service.coordinator.progress_watch import ProgressWatch
+from masquerade.service.coordinator.progress_watch import ProgressWatch, endings
 from masquerade.service.coordinator.signatures import Unsigned, signed_by_all
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract
@@ -148,7 +148,7 @@ class Attempt:
             await asyncio.gather(looking, working, return_exceptions=True)
         await watch.until_settled(show, _GRACE)
         if release is None:
-            raise first_cause(watch.told, ours)
+            raise first_cause(endings(watch.told), ours)
         return Assembled(self.session, self.contract, release, watch.known)
 
     async def _ready(self, name: str) -> dict[str, str]:
@@ -218,4 +218,4 @@ class Attempt:
 
 
 def _refused(refusals: Sequence[Refusal]) -> NotAllowed:
-    return NotAllowed(*(f"party {each.party}: {reason}" for each in refusals for reason in each.reasons))
+    return NotAllowed(*(Problem(reason, party=each.party) for each in refusals for reason in each.reasons))

@@ -52,7 +52,7 @@ class Bargaining:
             try:
                 agreed = await self._negotiated(session)
             except PeerError as error:
-                await self._tell(session, "problem", {"party": error.peer, "text": str(error)})
+                await self._tell(session, "problem", {"party": error.peer, "text": "; ".join(error.reasons)})
                 await self._end(session, Status.FAILED, error.lines, failed_by=error.peer)
                 return
             if agreed is None:
@@ -80,7 +80,7 @@ class Bargaining:
             if absent and not any(isinstance(each, Refusal) for each in answers):
                 raise absent[0]
             if absent:  # somebody refuses as well: every reason counts
-                answers += [Refusal(error.peer, _own_words(error)) for error in absent]
+                answers += [Refusal(error.peer, error.reasons) for error in absent]
             outcome = negotiate(request, answers, earlier)
             if isinstance(outcome, Refused):
                 await self._refuse(session, outcome.lines)
@@ -115,7 +115,7 @@ class Bargaining:
         for each in answers:
             await self._note(session, number, each, records)
         for error in absent:
-            await self._tell(session, "problem", {"party": error.peer, "text": str(error)})
+            await self._tell(session, "problem", {"party": error.peer, "text": "; ".join(error.reasons)})
         return answers, absent
 
     async def _answer(self, party: str, asked: AskOffer) -> Offer | Refusal | PeerUnreachable:
@@ -167,7 +167,7 @@ class Bargaining:
                 tries += 1
                 if tries >= _TRIES and not told:
                     raise
-                await self._tell(session, "problem", {"party": error.peer, "text": str(error)})
+                await self._tell(session, "problem", {"party": error.peer, "text": "; ".join(error.reasons)})
                 found = None
             if isinstance(found, SignedContract):
                 return await self._agreed(session, found)
@@ -265,7 +265,3 @@ def _texts(offer: Offer) -> list[str]:
         return [*map(str, offer.parts), *against(offer.m)]
     except ParameterError:  # what cannot be read is told by the negotiation
         return []
-
-
-def _own_words(error: PeerError) -> tuple[str, ...]:
-    return tuple(line.removeprefix(f"party {error.peer}: ") for line in error.lines)

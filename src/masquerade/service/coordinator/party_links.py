@@ -163,8 +163,7 @@ class PartyLinks:
         except NotNoted:  # ours
             raise
         except (AnswerIsNo, BadInput) as error:  # the node's own words
-            told = "; ".join(line.removeprefix(f"party {party}: ") for line in error.lines)
-            raise PeerRefused(party, told) from None
+            raise PeerRefused(party, "; ".join(error.reasons)) from None
         except PeerError as error:
             metrics.failures.labels(party, type(error).__name__).inc()
             if isinstance(error, PeerUnreachable):

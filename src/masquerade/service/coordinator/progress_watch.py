@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from masquerade.errors import PeerError
+from masquerade.errors import MasqueradeError, PeerError, PeerUnreachable, restored
 from masquerade.service.control import Progress
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.store import Store, is_outage
@@ -105,6 +105,21 @@ class ProgressWatch:
                 raise
             return False
         return True
+
+
+def endings(told: Mapping[str, Progress | PeerError]) -> dict[str, MasqueradeError | None]:
+    """The error that each party ended with; None for one that did not fail."""
+    return {party: _ending(party, each) for party, each in told.items()}
+
+
+def _ending(party: str, told: Progress | PeerError) -> MasqueradeError | None:
+    if isinstance(told, PeerUnreachable):
+        return told
+    if isinstance(told, PeerError):
+        return PeerUnreachable(party, "does not know the session any more; was it restarted?")
+    if told.state == "cancelled":  # whatever it says, nothing was wrong at its side
+        return PeerError(party, *told.problems)
+    return restored(told.kind, told.problems, told.culprit) if told.state == "failed" else None
 
 
 def _has_failed(told: Progress | PeerError) -> bool:

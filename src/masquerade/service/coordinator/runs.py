@@ -157,7 +157,7 @@ class Runs:
         log.info("put back", session=session.id, party=busy.party)
 
     async def _retry(self, session: Session, error: PeerError) -> None:
-        told = {"party": error.peer, "text": str(error)}
+        told = {"party": error.peer, "text": "; ".join(error.reasons)}
         await asyncio.to_thread(self._store.events.append, session.id, "problem", told)
         self._backoff.failed(session.providers, error.peer, session.attempts)
         moved = await asyncio.to_thread(

@@ -25,6 +25,7 @@ from masquerade.errors import (
     NotAllowed,
     ParameterError,
     PeerError,
+    Problem,
     RequirementUnreachable,
     one_line,
 )
@@ -129,7 +130,7 @@ class Session:
             messages=sent[1],
             seconds=round(until - self._begun, 3) if self._begun is not None else 0.0,
             steps=tuple(self._steps),
-            problems=tuple(map(one_line, self._told(error))) if error is not None else (),
+            problems=self._told(error) if error is not None else (),
             kind=type(error).__name__ if error is not None else None,
             culprit=self._culprit(error),
         )
@@ -253,16 +254,18 @@ class Session:
         if self._state != "running" or self._task.cancelling():  # nobody waits for what comes any more
             raise NotAllowed("the session was cancelled")
 
-    def _told(self, error: MasqueradeError) -> tuple[str, ...]:
+    def _told(self, error: MasqueradeError) -> tuple[Problem, ...]:
         """What the coordinator is told: nothing of the table, not even a figure of it."""
         if isinstance(error, RequirementUnreachable) and not error.public:
             terms = self.contract.deal.terms
             required = " & ".join(error.violated or (*map(str, terms.parts), *against(terms.m)))
             whole = "all common records" if terms.kind == "vertical" else "all providers' records"
-            return (f"{required} cannot be reached: even the group of {whole} violates it",)
+            return (
+                Problem(f"{required} cannot be reached: even the group of {whole} violates it").rendered(),
+            )
         if isinstance(error, BadInput):
-            return (f"its own input stands against it ({type(error).__name__}); its log says more",)
-        return error.lines
+            return (Problem(f"its own input stands against it ({type(error).__name__}); its log says more"),)
+        return tuple(problem.rendered() for problem in error.problems)
 
     def _culprit(self, error: MasqueradeError | None) -> str | None:
         if not isinstance(error, PeerError):

@@ -1,4 +1,4 @@
-"""The cause of a failed attempt, told from what each party says of it."""
+"""The cause of a failed attempt, from what the coordinator hears of each party."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from masquerade.errors import (
     PeerError,
     PeerRefused,
     PeerUnreachable,
+    Problem,
 )
+from masquerade.net.first_cause import first_cause
 from masquerade.service.control import Progress
-from masquerade.service.coordinator.blame import first_cause
+from masquerade.service.coordinator.progress_watch import endings
 
 
-def failed(kind: str, *lines: str, culprit: str | None = None) -> Progress:
-    return Progress("failed", problems=lines, kind=kind, culprit=culprit)
+def failed(kind: str, *problems: Problem | str, culprit: str | None = None) -> Progress:
+    return Progress("failed", problems=MasqueradeError(*problems).problems, kind=kind, culprit=culprit)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,7 @@ def failed(kind: str, *lines: str, culprit: str | None = None) -> Progress:
             "nobody",
         ),
         (
-            {"a": failed("DataError", "row 3"), "b": failed("PeerError", "party a: gave up", culprit="a")},
+            {"a": failed("DataError", "row 3"), "b": failed("PeerError", "gave up", culprit="a")},
             PeerError("a", "gave up"),
             BadInput,
             "party a: row 3",
@@ -46,7 +48,7 @@ def failed(kind: str, *lines: str, culprit: str | None = None) -> Progress:
             "party a: nobody answers",
         ),
         (
-            {"a": Progress("running"), "b": failed("PeerUnreachable", "party a: silent", culprit="a")},
+            {"a": Progress("running"), "b": failed("PeerUnreachable", "silent", culprit="a")},
             PeerError("b", "gave up"),
             PeerError,
             "party a: silent",
@@ -62,11 +64,11 @@ def failed(kind: str, *lines: str, culprit: str | None = None) -> Progress:
         ({"a": failed("os.system", "x", culprit="zoe")}, None, PeerError, "party a: x"),
         (  # nobody can tell which party it was: the one that noticed is heard, and no messenger blamed
             {
-                "a": failed("PeerBrokeProtocol", "one of the parties: broke it (party c reports it)"),
-                "b": failed("PeerBrokeProtocol", "one of the parties: broke it (party c reports it)"),
-                "c": failed("PeerBrokeProtocol", "one of the parties: a or b cheated"),
+                "a": failed("PeerBrokeProtocol", Problem("broke it", reported_by="c")),
+                "b": failed("PeerBrokeProtocol", Problem("broke it", reported_by="c")),
+                "c": failed("PeerBrokeProtocol", "a or b cheated"),
             },
-            PeerBrokeProtocol("", "broke it (party c reports it)"),
+            PeerBrokeProtocol("", "broke it", reported_by="c"),
             PeerBrokeProtocol,
             "one of the parties: a or b cheated",
         ),
@@ -75,6 +77,6 @@ def failed(kind: str, *lines: str, culprit: str | None = None) -> Progress:
 def test_the_first_cause_is_named(
     told: dict[str, Any], ours: MasqueradeError | None, kind: type[MasqueradeError], text: str
 ) -> None:
-    error = first_cause(told, ours)
+    error = first_cause(endings(told), ours)
     assert isinstance(error, kind)
     assert str(error).startswith(text)
