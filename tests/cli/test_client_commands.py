@@ -228,13 +228,10 @@ def test_a_recipient_is_not_told_to_decide(
 
 def test_a_problem_names_its_party_once() -> None:
     shown = Lines()
-    data = {"party": "bank", "text": "party bank: nobody answers at 127.0.0.1:1"}
+    data = {"party": "bank", "text": "nobody answers at 127.0.0.1:1"}
     Teller(shown)(Event(session="s", number=1, time=NOW, kind="problem", data=data))
     agreed = {"requirements": ["k-anonymity (k = 60) over age"]}
     Teller(shown)(Event(session="s", number=2, time=NOW, kind="contract", data=agreed))
-    data = {"party": "bank", "text": "nobody answers at 127.0.0.1:1"}
-    Teller(shown)(Event(number=1, kind="problem", data=data))
-    Teller(shown)(Event(number=2, kind="contract", data={"requirements": ["k-anonymity (k = 60) over age"]}))
     assert shown.told == ["bank: nobody answers at 127.0.0.1:1", "agreed: k-anonymity (k = 60) over age"]
 
 
