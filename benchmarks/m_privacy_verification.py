@@ -19,10 +19,10 @@ from _adult import adult
 from _figures import Figure, Say, duration, save_chart, tell
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts
-from masquerade.privacy.coalitions.constraint import Constraint
-from masquerade.privacy.coalitions.group import Group
-from masquerade.privacy.coalitions.many_groups import STRATEGIES
-from masquerade.privacy.coalitions.strategies import Outcome, TooManyCoalitions, adaptive
+from masquerade.privacy.m_privacy.constraint import constraint_of
+from masquerade.privacy.m_privacy.group import Group
+from masquerade.privacy.m_privacy.outcome import Outcome, TooManyCoalitions
+from masquerade.privacy.m_privacy.strategies import STRATEGIES, adaptive
 from masquerade.report.charts import Series, line_chart
 
 K, L, M, PROVIDERS, GROUPS, SEED = 50, 4, 5, 15, 10, 7
@@ -46,8 +46,8 @@ class Records:
         providers = np.concatenate([np.arange(n), random.choice(n, size - n, p=weights / weights.sum())])
         counts: Counts = np.zeros((n, len(self.labels)), np.int64)
         np.add.at(counts, (providers, random.choice(self.codes, size)), 1)
-        sizes = Constraint(mq.KAnonymity("q", k), self.whole.sum(axis=1, keepdims=True), ())
-        values = Constraint(mq.LDiversity("q", L, "occupation"), self.whole, self.labels)
+        sizes = constraint_of(mq.KAnonymity("q", k), self.whole.sum(axis=1, keepdims=True), ())
+        values = constraint_of(mq.LDiversity("q", L, "occupation"), self.whole, self.labels)
         return Group([sizes, values], [counts.sum(axis=1, keepdims=True), counts])
 
 

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
     from masquerade.privacy.k_anonymity import KAnonymity
     from masquerade.privacy.l_diversity import LDiversity
-    from masquerade.privacy.m_privacy import MPrivacy
-    from masquerade.privacy.m_privacy_groups import GroupVerdict, verify_m_privacy
+    from masquerade.privacy.m_privacy.group_verdicts import GroupVerdict, verify_m_privacy
+    from masquerade.privacy.m_privacy.requirement import MPrivacy
     from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
     from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
     from masquerade.privacy.requirement import Requirement
@@ -106,8 +106,8 @@ _HOME = {
     "privacy.entropy_l_diversity": ["EntropyLDiversity"],
     "privacy.k_anonymity": ["KAnonymity"],
     "privacy.l_diversity": ["LDiversity"],
-    "privacy.m_privacy": ["MPrivacy"],
-    "privacy.m_privacy_groups": ["GroupVerdict", "verify_m_privacy"],
+    "privacy.m_privacy.requirement": ["MPrivacy"],
+    "privacy.m_privacy.group_verdicts": ["GroupVerdict", "verify_m_privacy"],
     "privacy.p_sensitive_k_anonymity": ["PSensitiveKAnonymity"],
     "privacy.recursive_l_diversity": ["RecursiveLDiversity"],
     "privacy.requirement": ["Requirement"],

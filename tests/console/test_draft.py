@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from masquerade.console.draft import Column, Draft, Wish, as_json, as_toml, needs_sensitive, parameters_of
-from masquerade.console.wording import MODELS as WORDS
 from masquerade.errors import ParameterError
-from masquerade.privacy.models import MODELS
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.service.horizontal import unsuitable
 from masquerade.service.request import read_request
 
@@ -85,14 +84,14 @@ def test_what_is_no_number_is_told_by_the_coordinator(key: str, text: str) -> No
         read_request(draft.content())
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", REQUIREMENTS.plain)
 def test_every_model_can_be_wished_for_as_it_stands(model: str) -> None:
     draft = filled(JOB, AGE, DISEASE)
     draft.wishes = [Wish(model, ["age"], sensitive="disease" if needs_sensitive(model) else "")]
     (part,) = read_request(draft.content()).privacy
     assert part.model == model
     assert set(parameters_of(model)) <= set(part.parameters())
-    assert model in WORDS
+    assert REQUIREMENTS[model].promise
 
 
 def test_an_error_of_nothing_is_a_wish_and_not_an_empty_field() -> None:
@@ -185,7 +184,7 @@ def test_what_the_other_kind_has_no_use_for_comes_back() -> None:
 
 
 @pytest.mark.parametrize("third_party", ["secure", "trusted"])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", REQUIREMENTS.plain)
 def test_models_are_offered_where_the_providers_can_test_them(model: str, third_party: str) -> None:
     draft = pooled("age", "disease", third_party=third_party)
     draft.wishes = [Wish(model, ["age"], sensitive="disease" if needs_sensitive(model) else "")]

@@ -14,7 +14,7 @@ from job.job_files import JOB, changed, write_job
 from masquerade.cli.main import app
 from masquerade.errors import DataError, JobError
 from masquerade.job.plan import Plan
-from masquerade.privacy.m_privacy import MPrivateGroups
+from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 
 PROVIDED = changed('class = "income"', 'class = "income"\nprovider = "hospital"')
 M_ENTRY = '[[privacy]]\nmodel = "m-privacy"\nm = 1\n'

@@ -17,23 +17,24 @@ import masquerade as mq
 from masquerade.data.product import Product
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError
-from masquerade.privacy.coalitions import bounded as bounded_module
-from masquerade.privacy.coalitions import boxes, strategies
-from masquerade.privacy.coalitions import exact as exact_module
-from masquerade.privacy.coalitions.constraint import Constraint, largest_ratios
-from masquerade.privacy.coalitions.exact import exact
-from masquerade.privacy.coalitions.few_values import worst_coalition
-from masquerade.privacy.coalitions.fitness import fitness, score
-from masquerade.privacy.coalitions.group import Group
-from masquerade.privacy.coalitions.many_groups import STRATEGIES, GroupCheck, strategy_named
-from masquerade.privacy.coalitions.masks import bits, joined, members, of_size, single, within
+from masquerade.privacy import recursive_l_diversity, t_closeness
+from masquerade.privacy.m_privacy import branch_and_bound as branch_and_bound_module
+from masquerade.privacy.m_privacy import corners, strategies
+from masquerade.privacy.m_privacy.coalition_masks import bits, joined, members, of_size, single, within
+from masquerade.privacy.m_privacy.constraint import constraint_of
+from masquerade.privacy.m_privacy.fitness import score
+from masquerade.privacy.m_privacy.group import Group
+from masquerade.privacy.m_privacy.group_check import GroupCheck
+from masquerade.privacy.m_privacy.strategies import STRATEGIES, exact, strategy_named
+from masquerade.privacy.m_privacy.surviving_values import worst_coalition
+from masquerade.privacy.recursive_l_diversity import largest_ratios
 from privacy.definitions import EXAMPLES, QID, SENSITIVE
 
 
 def group_of(matrix: np.ndarray, k: int = 1, l: int = 1) -> Group:  # noqa: E741 # the papers' name
     whole = matrix.sum(axis=0, keepdims=True)
-    sizes = Constraint(mq.KAnonymity("q", k), whole.sum(axis=1, keepdims=True), ())
-    values = Constraint(mq.LDiversity("q", l, "d"), whole, tuple(map(str, range(matrix.shape[1]))))
+    sizes = constraint_of(mq.KAnonymity("q", k), whole.sum(axis=1, keepdims=True), ())
+    values = constraint_of(mq.LDiversity("q", l, "d"), whole, tuple(map(str, range(matrix.shape[1]))))
     return Group([sizes, values], [matrix.sum(axis=1, keepdims=True), matrix])
 
 
@@ -128,7 +129,7 @@ def test_exact_agrees_with_every_search_on_larger_groups(matrix: np.ndarray, mak
     matrix = np.pad(matrix[:7], ((0, 0), (0, max(4 - matrix.shape[1], 0))))[:, :4] * 3
     matrix[:, 0] += matrix.sum(axis=1) == 0
     whole = matrix.sum(axis=0, keepdims=True) + 2
-    constraints = [Constraint(make(QID), whole, tuple("abcd")) for make in makes]
+    constraints = [constraint_of(make(QID), whole, tuple("abcd")) for make in makes]
     group = Group(constraints, [matrix] * len(constraints))
     expected = exact(group, m).private
     for name in ("direct", "top-down", "bottom-up", "binary", "adaptive"):
@@ -218,7 +219,7 @@ def large_group(part: mq.Requirement, n: int, n_values: int, records: int) -> Gr
         matrix, (random.permutation(np.arange(records) % n), random.choice(n_values, records, p=shares)), 1
     )
     whole = 3 * matrix.sum(axis=0, keepdims=True) + 1
-    return Group([Constraint(part, whole, tuple(map(str, range(n_values))))], [matrix])
+    return Group([constraint_of(part, whole, tuple(map(str, range(n_values))))], [matrix])
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,8 @@ def large_group(part: mq.Requirement, n: int, n_values: int, records: int) -> Gr
 def test_without_an_exact_form_few_branches_do_for_many_coalitions(
     parts: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exact_module, "_MOST_SETS", 0)
+    for module in (recursive_l_diversity, t_closeness):
+        monkeypatch.setattr(module, "_MOST_SETS", 0)
     verdicts = set()
     for part in parts:
         group = large_group(part, 12, 12, 240)
@@ -267,7 +269,7 @@ def test_patience_fits_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
         ParameterError, match=r'40 providers has too many coalitions .*verification = "exact"'
     ):
         strategies.direct(entropy, 8)
-    monkeypatch.setattr(bounded_module, "PATIENCE", -1)
+    monkeypatch.setattr(branch_and_bound_module, "PATIENCE", -1)
     with pytest.raises(ParameterError) as caught:
         exact(entropy, 8)
     assert caught.value.lines == (
@@ -286,12 +288,12 @@ def test_strategies_by_name() -> None:
 
 
 def test_a_box_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boxes, "_CELLS", 40)
+    monkeypatch.setattr(corners, "_CELLS", 40)
     random = np.random.default_rng(1)
     matrix, whole = random.integers(1, 10, (4, 12)), random.integers(1, 60, (1, 12))
 
     def tried(t: float) -> str:
-        constraint = Constraint(mq.TCloseness("q", t, "d"), whole, tuple("abcdefghijkl"))
+        constraint = constraint_of(mq.TCloseness("q", t, "d"), whole, tuple("abcdefghijkl"))
         try:
             return str(strategies.direct(Group([constraint], [matrix]), 2).private)
         except ParameterError as error:
@@ -319,12 +321,12 @@ def test_a_search_in_little_room_finds_the_same(rest: np.ndarray, more: np.ndarr
         mq.TCloseness("q", 0.45, "d"),
         mq.TCloseness("q", 0.3, "d", "ordered"),
     ):
-        constraint = Constraint(part, whole, tuple("abcde"))
-        found = constraint.holds(rest, total)
+        constraint = constraint_of(part, whole, tuple("abcde"))
+        found = constraint.holds_between(rest, total)
         for row, holds in zip(rest, found, strict=True):
             ranges = [np.arange(a, b + 1) for a, b in zip(row, total[0], strict=True)]
             points = np.stack(np.meshgrid(*ranges, indexing="ij"), -1).reshape(-1, 5)
-            assert holds == constraint.plainly_holds(points).all()
+            assert holds == constraint.holds_as_is(points).all()
 
 
 # --- fitness ---
@@ -348,14 +350,14 @@ def test_equation_1() -> None:
 def test_a_score_of_1_means_that_all_hold(histogram: np.ndarray, makes: list) -> None:
     histogram = histogram + (histogram.sum(axis=1, keepdims=True) == 0)
     whole = histogram.sum(axis=0, keepdims=True) + 1
-    constraints = [Constraint(make(QID), whole, tuple("abcd")) for make in makes]
+    constraints = [constraint_of(make(QID), whole, tuple("abcd")) for make in makes]
     scores = score(constraints, [histogram] * len(constraints))
-    good = np.logical_and.reduce([each.plainly_holds(histogram) for each in constraints])
+    good = np.logical_and.reduce([each.holds_as_is(histogram) for each in constraints])
     assert np.isfinite(scores).all()
     assert (good | (scores < 1)).all()
     for constraint in constraints:
-        fit = fitness(constraint, histogram)
-        assert (fit[constraint.plainly_holds(histogram)] >= 1 - 1e-6).all()
+        fit = constraint.fitness(histogram)
+        assert (fit[constraint.holds_as_is(histogram)] >= 1 - 1e-6).all()
 
 
 # --- many groups, several attributes ---
@@ -368,7 +370,7 @@ def test_counts_over_several_attributes() -> None:
     labels = [("a", "b"), ("x", "y"), ("ax", "ay", "bx", "by")]
     whole = [np.array([[9, 9]]), np.array([[9, 9]]), np.array([[5, 5, 5, 5]])]
     verdicts = [
-        GroupCheck(1, [Constraint(mq.LDiversity("q", 2, "d"), each, names)], [at]).holds(counts).tolist()
+        GroupCheck(1, [constraint_of(mq.LDiversity("q", 2, "d"), each, names)], [at]).holds(counts).tolist()
         for at, names, each in zip(places, labels, whole, strict=True)
     ]
     assert verdicts == [[True, False], [False, True], [True, True]]
@@ -379,8 +381,8 @@ def test_fitness_of_groups_for_a_split() -> None:
     check = GroupCheck(
         1,
         [
-            Constraint(mq.KAnonymity("q", 4), np.array([[18]]), ()),
-            Constraint(mq.LDiversity("q", 2, "d"), whole, ("a", "b")),
+            constraint_of(mq.KAnonymity("q", 4), np.array([[18]]), ()),
+            constraint_of(mq.LDiversity("q", 2, "d"), whole, ("a", "b")),
         ],
         [None, None],
     )

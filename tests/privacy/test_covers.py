@@ -15,9 +15,9 @@ from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.models import MODELS
 from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from privacy.definitions import QID, SENSITIVE
@@ -75,7 +75,7 @@ def parameters(draw: st.DrawFn) -> tuple[GroupRequirement, GroupRequirement]:
     fraction = st.sampled_from([0.3, 0.5, 0.6, 0.8, 1])
     whole = st.integers(1, 3)
     listed = st.sampled_from([None, ("a",), ("a", "b")])
-    name = draw(st.sampled_from(sorted(MODELS)))
+    name = draw(st.sampled_from(sorted(REQUIREMENTS.plain)))
     pools: dict[str, Any] = {
         "k-anonymity": (whole,),
         "l-diversity": (whole,),
@@ -92,7 +92,7 @@ def parameters(draw: st.DrawFn) -> tuple[GroupRequirement, GroupRequirement]:
         if name == "k-anonymity":
             return KAnonymity(qid, *values)
         at = {"t-closeness": 1, "alpha-k-anonymity": 2, "confidence-bounding": 1}.get(name, len(values))
-        return MODELS[name](qid, *values[:at], SENSITIVE, *values[at:])  # type: ignore[call-arg]
+        return REQUIREMENTS[name](qid, *values[:at], SENSITIVE, *values[at:])  # type: ignore[call-arg]
 
     return make(QID), make(QID[:1])
 

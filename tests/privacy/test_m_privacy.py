@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 import masquerade as mq
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError
-from masquerade.privacy.coalitions.constraint import Constraint
-from masquerade.privacy.coalitions.group import Group
-from masquerade.privacy.coalitions.many_groups import STRATEGIES, GroupCheck
-from masquerade.privacy.m_privacy import MPrivacy
+from masquerade.privacy.m_privacy.constraint import Constraint, constraint_of
+from masquerade.privacy.m_privacy.group import Group
+from masquerade.privacy.m_privacy.group_check import GroupCheck
+from masquerade.privacy.m_privacy.requirement import MPrivacy
+from masquerade.privacy.m_privacy.strategies import STRATEGIES
 from masquerade.privacy.requirement import GroupRequirement
 from privacy.definitions import EXAMPLES, QID, SENSITIVE, satisfied
 
@@ -54,9 +55,9 @@ def counted(records: Records) -> np.ndarray:
 def constraints_of(parts: Sequence[GroupRequirement], table: list[str]) -> list[Constraint]:
     whole = np.array([[table.count(value) for value in VALUES]])
     return [
-        Constraint(part, whole, tuple(VALUES))
+        constraint_of(part, whole, tuple(VALUES))
         if part.sensitive is not None
-        else Constraint(part, whole.sum(axis=1, keepdims=True), ())
+        else constraint_of(part, whole.sum(axis=1, keepdims=True), ())
         for part in parts
     ]
 
@@ -323,7 +324,7 @@ def test_specialization_makes_m_private_releases() -> None:
 
 
 def test_groups_without_a_provider_are_left_out() -> None:
-    constraint = Constraint(mq.KAnonymity(QID, 2), np.array([[9]]), ())
+    constraint = constraint_of(mq.KAnonymity(QID, 2), np.array([[9]]), ())
     group = Group([constraint], [np.array([[0], [3], [0], [2]])])
     assert group.providers.tolist() == [1, 3]
     assert (group.n, group.power(5), group.power(0)) == (2, 1, 0)

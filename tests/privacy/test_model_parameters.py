@@ -16,9 +16,9 @@ from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.models import MODELS
 from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from privacy.definitions import EXAMPLES, QID
@@ -160,10 +160,10 @@ def test_numpy_numbers_become_plain() -> None:
 
 
 def test_parameters_make_the_same_requirement_again() -> None:
-    assert set(MODELS) == {make(QID).model for make in EXAMPLES}
+    assert set(REQUIREMENTS.plain) == {make(QID).model for make in EXAMPLES}
     for make in EXAMPLES:
         requirement = make(QID)
-        again = MODELS[requirement.model](qid=requirement.qid, **requirement.parameters())
+        again = REQUIREMENTS[requirement.model](qid=requirement.qid, **requirement.parameters())
         assert again == requirement
         assert hash(again) == hash(requirement)
 

@@ -15,9 +15,9 @@ from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.models import MODELS
 from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from privacy.definitions import EXAMPLES, QID, SENSITIVE, figure, satisfied
@@ -73,7 +73,7 @@ def test_every_part_of_a_violating_group_violates(
 
 def test_which_requirements_are_hereditary() -> None:
     """The others have a counterexample: of a group that violates, one part may satisfy."""
-    assert {model for model, kind in MODELS.items() if kind.hereditary} == {
+    assert {model for model, kind in REQUIREMENTS.items() if kind.hereditary} == {
         "k-anonymity", "l-diversity", "p-sensitive-k-anonymity",
     }  # fmt: skip
     bound = ConfidenceBounding(QID, confidence=0.5, sensitive=SENSITIVE)

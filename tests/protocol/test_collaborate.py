@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import masquerade as mq
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.net.memory import Wire, run_together
-from masquerade.privacy.m_privacy import MPrivacy
+from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.protocol.collaborate import criterion
 from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.collaborate.terms import criterion_of

@@ -13,9 +13,9 @@ from masquerade.protocol.contract import (
     Contract,
     Contribution,
     read_requirement,
-    refuse_distant_sensitive,
     written_requirement,
 )
+from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
 
 REQUIREMENTS = [
     mq.KAnonymity(["a", "b"], k=5),
@@ -87,10 +87,10 @@ def test_broken_requirements_are_refused(written: dict[str, object]) -> None:
 
 def test_sensitive_values_of_another_party_are_refused_with_the_reason() -> None:
     part = mq.TCloseness(["a", "b"], t=0.2, sensitive="s")
-    [(refused, reason)] = refuse_distant_sensitive([part], {"a": "bank", "b": "loans", "s": "bank"})
+    [(refused, reason)] = refuse_remote_sensitive([part], {"a": "bank", "b": "loans", "s": "bank"})
     assert refused is part
     assert "over b of other parties needs a secure check" in reason
-    assert refuse_distant_sensitive([part], {"a": "bank", "b": "bank", "s": "bank"}) == []
+    assert refuse_remote_sensitive([part], {"a": "bank", "b": "bank", "s": "bank"}) == []
 
 
 def test_what_a_party_needs_and_hands_in() -> None:

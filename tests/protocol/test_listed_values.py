@@ -17,8 +17,8 @@ from protocol.test_collaborate import HOUSES, table_of
 from protocol.test_collaborate import QID as HOUSE_QID
 from protocol.test_collaborate import collaborate as publish_together
 from protocol.test_collaborate import contract_of as contract_of_houses
-from protocol.test_distant_checks import QID, sick_loans
 from protocol.test_mashup import contract_of, run_mashup
+from protocol.test_remote_checks import QID, sick_loans
 
 AT_LOANS = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
 

@@ -27,7 +27,6 @@ from masquerade.privacy.requirement import (
     Requirement,
     without_redundant,
 )
-from masquerade.privacy.t_closeness import TCloseness
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class _Judge:
         self, parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded], n_rows: int
     ) -> None:
         self._parts, self._sensitive, self._n_rows = parts, sensitive, n_rows
-        self.least = max((int(getattr(part, "k", 1)) for part in parts), default=1)  # fewer never satisfy
+        self.least = max((part.required_size or 1 for part in parts), default=1)  # fewer never satisfy
 
     def __call__(self, rows: Rows, labels: Counts, n_groups: int) -> NDArray[np.bool_]:
         good = np.ones(n_groups, bool)
@@ -127,7 +126,7 @@ def refuse_requirements(parts: Sequence[GroupRequirement]) -> None:
         f"datafly: not possible with {part.model}, which compares with the whole release, and that changes with "
         "every record that is left out"
         for part in parts
-        if any(isinstance(each, TCloseness) for each in getattr(part, "members", (part,)))
+        if part.compares_with_whole
     ]
     if problems:
         raise ParameterError(*dict.fromkeys(problems))

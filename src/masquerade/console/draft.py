@@ -8,29 +8,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from masquerade.privacy.models import MODELS
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.service.request import Kind, Request
 from masquerade.service.resources import Dataset, DatasetColumn, Provider
 
 WHOLE = ("k", "p")  # parameters that are whole numbers whatever the model
-BLIND = (
-    "k-anonymity",
-    "l-diversity",
-    "p-sensitive-k-anonymity",
-)  # can be tested where nobody sees all counts
 _DEFAULTS = {key: Request.model_fields[key].default for key in ("adversary", "argmax", "third_party")}
 _USUAL = {"k": "5", "l": "2", "c": "3", "t": "0.3", "alpha": "0.5", "confidence": "0.5", "p": "2"}
 
 
 def parameters_of(model: str) -> tuple[str, ...]:
     """The numbers that a model needs."""
-    takes = inspect.signature(MODELS[model]).parameters
+    takes = inspect.signature(REQUIREMENTS[model]).parameters
     return tuple(name for name in takes if name in _USUAL)
 
 
 def needs_sensitive(model: str) -> bool:
     """Whether a model protects a sensitive attribute."""
-    return "sensitive" in inspect.signature(MODELS[model]).parameters
+    return "sensitive" in inspect.signature(REQUIREMENTS[model]).parameters
 
 
 @dataclass
@@ -192,7 +187,7 @@ class Draft:
     def models(self) -> list[str]:
         """The models that can be wished for."""
         blind = self.is_horizontal and self.third_party == "secure"
-        return [name for name in MODELS if name in BLIND or not blind]
+        return list(REQUIREMENTS.declaring("thresholds") if blind else REQUIREMENTS.plain)
 
     def holders(self, name: str) -> list[str]:
         """The parties that hold a column."""

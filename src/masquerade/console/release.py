@@ -10,7 +10,8 @@ from masquerade.console.elements import facts, link, table, tag
 from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
 from masquerade.console.wording import moment, money, number, share, short
-from masquerade.report.wording import FIGURES, METRICS
+from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.report.wording import METRICS
 from masquerade.service.store import StoredRelease
 
 
@@ -92,12 +93,13 @@ def _worst(entry: Mapping[str, Any]) -> None:
     """The worst group's figure, and what it counts: records, values, providers, …"""
     with tag("div"):
         tag("div", number(entry.get("value")))
-        tag("div", FIGURES.get(str(entry.get("model")), ""), "quiet small")
+        model = REQUIREMENTS.get(str(entry.get("model")))
+        tag("div", model.figure_meaning if model is not None else "", "quiet small")
 
 
 def _parameters(entry: Mapping[str, Any]) -> str:
-    if entry.get("model") == "m-privacy":
-        wrapped = "; ".join(f"{each.get('model')} ({_parameters(each)})" for each in entry.get("of") or ())
+    if "of" in entry:  # m-privacy, of these
+        wrapped = "; ".join(f"{each.get('model')} ({_parameters(each)})" for each in entry["of"])
         return f"m = {entry.get('m')}, of {wrapped}"
     told = ("model", "qid", "holds", "value", "groups")
     return ", ".join(

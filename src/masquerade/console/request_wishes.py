@@ -8,7 +8,7 @@ from nicegui.element import Element
 
 from masquerade.console.draft import Draft, Wish, needs_sensitive, parameters_of
 from masquerade.console.elements import Place, Ticks, button, choice, field_of, focus, tag, text_field
-from masquerade.console.wording import MODELS
+from masquerade.privacy.registry import REQUIREMENTS
 
 _NUMBERS = {"k": "k", "l": "ℓ", "c": "c", "t": "t", "alpha": "α", "confidence": "Confidence", "p": "p"}
 
@@ -78,7 +78,7 @@ class _Part:
         draft, model = self._draft, self.wish.model
         models = draft.models
         self._model.show(models, lambda: self._draw_model(models))
-        self._explained.text = MODELS[model]
+        self._explained.text = REQUIREMENTS[model].promise
         for name, field in self._numbers.items():
             field.set_visibility(name in parameters_of(model))
         protectable = draft.sensitive if needs_sensitive(model) else None
@@ -88,7 +88,8 @@ class _Part:
         self._qid.show(names, self.wish.qid, self._ticker)
 
     def _draw_model(self, models: list[str]) -> None:
-        names = [name for name in MODELS if name in (*models, self.wish.model)]  # what is chosen is not lost
+        offered = (*models, self.wish.model)  # what is chosen is not lost
+        names = [name for name in REQUIREMENTS.plain if name in offered]
         self.model = choice("Model", {name: name for name in names}, self.wish.model, self._choose_model)
         with field_of(self.model):
             self._explained = tag("p", "", "hint")

@@ -49,17 +49,6 @@ THIRD_PARTIES: Mapping[str, tuple[str, str]] = {
     ),
 }
 
-MODELS: Mapping[str, str] = {
-    "k-anonymity": "at least k records in each group",
-    "l-diversity": "at least ℓ different sensitive values in each group",
-    "entropy-l-diversity": "sensitive values as mixed as ℓ equally frequent ones",
-    "recursive-l-diversity": "the most frequent value is rarer than c times all from the ℓ-th on",
-    "t-closeness": "sensitive values distributed as in the whole table, up to t",
-    "alpha-k-anonymity": "at least k records, and no sensitive value has a share above α",
-    "confidence-bounding": "no sensitive value can be inferred with more confidence",
-    "p-sensitive-k-anonymity": "at least k records and p different sensitive values",
-}
-
 
 def kind_of(request: Mapping[str, Any]) -> str:
     """The kind of a request; of one that says none, as before there were two."""

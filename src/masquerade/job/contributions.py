@@ -13,11 +13,11 @@ from masquerade.net.identity import check_name
 from masquerade.protocol.contract import (
     Contract,
     Contribution,
-    refuse_distant_sensitive,
     written_requirement,
 )
 from masquerade.protocol.dka.party import DKA_DATAFLY, refuse_dka
 from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
 from masquerade.utility.scores import SCORES
 
 _OF_PROVIDERS = ("choose", "strict", "verification", "provider_aware")
@@ -110,7 +110,7 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
     ]
     class_from = _class_from(plan, headers)
     holder = {column.name: column.holder for column in columns}
-    for part, reason in refuse_distant_sensitive(plan.requirement.parts, holder):
+    for part, reason in refuse_remote_sensitive(plan.requirement.parts, holder):
         problems.add(entry_of(job, part), reason)
     is_dka = job.algorithm.name == DKA_DATAFLY
     score = "" if is_dka else str(plan.algorithm().settings()["score"])

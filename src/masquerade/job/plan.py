@@ -28,7 +28,6 @@ from masquerade.job.model import DataSection, Job
 from masquerade.job.outputs import Outputs, outputs_of
 from masquerade.job.requirements import requirement_of
 from masquerade.job.roles import check_roles
-from masquerade.privacy.m_privacy import MPrivateGroups
 from masquerade.privacy.requirement import Requirement, without_redundant
 
 ALGORITHMS = (TopDownSpecialization.name, Datafly.name, Mondrian.name)
@@ -148,7 +147,7 @@ class Plan:
     def is_provider_aware(self) -> bool:
         """Whether Mondrian cuts between providers: where there are some and, unless written down, where it may."""
         section, parts = self.job.algorithm, self.requirement.parts
-        private = [part for part in parts if isinstance(part, MPrivateGroups)]
+        private = [part for part in parts if part.provider_column is not None]
         if not private or not section.provider_aware:
             return False
         may = all(part.monotone_in_records for part in private)

@@ -11,7 +11,6 @@ from masquerade.data.product import Product
 from masquerade.errors import hint
 from masquerade.job.plan import Plan
 from masquerade.job.requirements import entry_of
-from masquerade.privacy.m_privacy import MPrivateGroups
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.contract import (
@@ -117,15 +116,12 @@ def contract_of_providers(plan: Plan, headers: Headers) -> Contract | None:
 
 def _wrapped(plan: Plan) -> list[GroupRequirement]:
     """The requirements that m-privacy wraps."""
-    wrapped: list[GroupRequirement] = []
-    for part in plan.requirement.parts:
-        wrapped += part.members if isinstance(part, MPrivateGroups) else [part]
-    return wrapped
+    return [each for part in plan.requirement.parts for each in part.wrapped or (part,)]
 
 
 def _m(plan: Plan) -> int:
     """How many providers may collude; none without m-privacy."""
-    return max((part.m for part in plan.requirement.parts if isinstance(part, MPrivateGroups)), default=0)
+    return max((part.colluding for part in plan.requirement.parts), default=0)
 
 
 def _written(part: GroupRequirement) -> dict[str, Any]:

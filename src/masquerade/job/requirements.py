@@ -7,21 +7,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from masquerade.data.product import Product, columns_of
-from masquerade.errors import Key, ParameterError, hint
+from masquerade.errors import Key, ParameterError
 from masquerade.forms.problems import Problems
 from masquerade.job.kind import is_kind_known
 from masquerade.job.model import Job, PrivacyEntry
-from masquerade.privacy.m_privacy import MPrivacy, MPrivateGroups
-from masquerade.privacy.models import MODELS
+from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
+from masquerade.privacy.registry import requirement_named
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
 
-LATER_MODELS = ("constrained-k-anonymity",)
 M_PRIVACY = MPrivateGroups.model
 FOR_PROVIDERS = (
     f"{M_PRIVACY} is for providers of the same columns, not for parties that hold different ones; "
     'they publish together with name = "mondrian"'
 )
-_AVAILABLE = f"available: {', '.join([*MODELS, M_PRIVACY])}"
 
 
 def requirement_of(job: Job, problems: Problems) -> Requirement:
@@ -97,10 +95,11 @@ def _parts(
     key: Key, entry: PrivacyEntry, sensitive: list[str], problems: Problems
 ) -> Iterator[GroupRequirement]:
     """One requirement for each sensitive attribute that the entry speaks of."""
-    if entry.model not in MODELS:
-        problems.add((*key, "model"), _no_model(entry.model))
+    try:
+        model: type[Any] = requirement_named(entry.model)
+    except ParameterError as error:
+        problems.collect(error, (*key, "model"))
         return
-    model: type[Any] = MODELS[entry.model]
     takes = inspect.signature(model).parameters
     given = entry.given()
     if "confidence" in takes:
@@ -137,11 +136,3 @@ def _one_name(key: Key, given: dict[str, Any], problems: Problems) -> None:
         problems.add((*key, names[1]), f"the same as {names[0]}; give one of them")
     for name in names:
         given["confidence"] = given.pop(name)
-
-
-def _no_model(name: str) -> str:
-    if not name:
-        return f"missing; {_AVAILABLE}"
-    if name in LATER_MODELS:
-        return f'"{name}" is not available in this version; {_AVAILABLE}'
-    return f'no model "{name}"{hint(name, [*MODELS, M_PRIVACY, *LATER_MODELS])}; {_AVAILABLE}'

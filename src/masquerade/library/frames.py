@@ -23,7 +23,7 @@ from masquerade.data.taxonomy_files import find_taxonomies, read_taxonomy
 from masquerade.errors import ParameterError, RequirementViolated, hint
 from masquerade.privacy import check
 from masquerade.privacy.check import Verdict
-from masquerade.privacy.m_privacy_groups import with_coalitions
+from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
 from masquerade.privacy.requirement import Requirement
 
 

@@ -12,22 +12,26 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto.circuit import Circuit
 from masquerade.engine.counts import Counts
+from masquerade.privacy.confidence_bounding import (
+    ConfidenceBounding,
+    at_least_values,
+    checked_values,
+    largest_shares,
+    share_complaint,
+    within,
+)
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.m_privacy.constraint import AllOf
 from masquerade.privacy.requirement import (
     GroupRequirement,
+    SharedRow,
     checked_number,
     checked_qid,
     checked_sensitive,
     checked_whole,
     plural,
-)
-from masquerade.privacy.shares import (
-    at_least_values,
-    checked_values,
-    largest_shares,
-    refuse_unknown,
-    share_complaint,
-    within,
 )
 
 
@@ -36,7 +40,10 @@ class AlphaKAnonymity(GroupRequirement):
     """Groups of at least k records; each listed (or every) sensitive value has at most the share alpha."""
 
     model: ClassVar[str] = "alpha-k-anonymity"
+    promise = "at least k records, and no sensitive value has a share above α"
+    figure_meaning = "largest share of a sensitive value in a group"
     worst = "largest"
+    constraint = AllOf
 
     qid: tuple[str, ...]
     alpha: int | float
@@ -53,9 +60,25 @@ class AlphaKAnonymity(GroupRequirement):
         object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
         object.__setattr__(self, "values", checked_values(self, values))
 
-    def bind(self, labels: Sequence[str]) -> None:
-        """Refuse listed values that the table does not have."""
-        refuse_unknown(self, self.values, labels)
+    @property
+    def conjuncts(self) -> tuple[KAnonymity, ConfidenceBounding]:
+        """k-anonymity, and a confidence of at most α."""
+        bounded = ConfidenceBounding(self.qid, self.alpha, self.sensitive, self.values)
+        return KAnonymity(self.qid, self.k), bounded
+
+    @property
+    def required_size(self) -> int:
+        """k."""
+        return self.k
+
+    @property
+    def implied_size(self) -> int:
+        """k, or more where α asks for it."""
+        return max(each.implied_size for each in self.conjuncts)
+
+    def circuit(self, row: SharedRow) -> Circuit:
+        """No bounded count above its share of their sum."""
+        return self.conjuncts[1].circuit(row)
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.float64]:
         """Each group's largest share of a sensitive value."""

@@ -1,29 +1,77 @@
 """Confidence bounding: the quasi-identifier gives nobody's sensitive value away with much confidence.
 
-The confidence of qid → s in a group is the share of its records that have the sensitive value s.
+The confidence of qid → s in a group is the share of its records that have the sensitive value s. It may be bounded for
+some listed values only, which a table must have: a value that is nowhere satisfies every bound, so a typing error
+would go unseen.
 
 Monotone under specialization: a union's shares are weighted means of its parts' shares.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from masquerade.crypto.circuit import Circuit
+from masquerade.crypto.count_circuits import row_bounded
+from masquerade.data.encode import texts
 from masquerade.engine.counts import Counts
-from masquerade.privacy.requirement import GroupRequirement, checked_number, checked_qid, checked_sensitive
-from masquerade.privacy.shares import (
-    at_least_values,
-    checked_values,
-    largest_shares,
-    refuse_unknown,
-    share_complaint,
-    within,
+from masquerade.forms.declared import parameter_error
+from masquerade.privacy.m_privacy.constraint import (
+    Constraint,
+    largest_contributors,
+    least_left,
+    least_left_of_groups,
 )
+from masquerade.privacy.m_privacy.outcome import Outcome
+from masquerade.privacy.requirement import (
+    TOLERANCE,
+    GroupRequirement,
+    SharedRow,
+    beside,
+    checked_number,
+    checked_qid,
+    checked_sensitive,
+)
+
+
+class MostShare(Constraint):
+    """A bound on shares, against coalitions: all records of the value, and the fewest of the others'."""
+
+    part: ConfidenceBounding
+
+    @property
+    def _listed(self) -> NDArray[np.intp]:
+        """The columns of the values that are bounded."""
+        wanted = self.labels if self.part.values is None else set(self.part.values)
+        return np.array([at for at, label in enumerate(self.labels) if label in wanted], np.intp)
+
+    def holds_between(self, rest: Counts, total: Counts) -> NDArray[np.bool_]:
+        """Where even a listed value with all of its records, and the others' at their least, is within the bound."""
+        listed = self._listed
+        others = rest.sum(axis=1, keepdims=True) - rest[:, listed]
+        return self._within(total[:, listed], others)
+
+    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+        """One candidate for each listed value."""
+        return worst_share(matrix, self._listed, self.part.confidence + TOLERANCE, power)
+
+    def withstands(self, counts: Counts, power: Counts) -> NDArray[np.bool_]:
+        """Which groups cannot be brought to show a larger share of a listed value."""
+        listed = self._listed
+        outside = counts.sum(axis=2, keepdims=True) - counts[:, :, listed]
+        return self._within(counts[:, :, listed].sum(axis=1), least_left_of_groups(outside, power))
+
+    def _within(self, most: Counts, others: Counts) -> NDArray[np.bool_]:
+        shares: NDArray[np.float64] = (most / np.maximum(most + others, 1)).max(axis=1, initial=0.0)
+        return within(shares, self.part.confidence)
 
 
 @dataclass(frozen=True)
@@ -31,7 +79,10 @@ class ConfidenceBounding(GroupRequirement):
     """Groups that give each listed (or every) sensitive value away with at most this confidence."""
 
     model: ClassVar[str] = "confidence-bounding"
+    promise = "no sensitive value can be inferred with more confidence"
+    figure_meaning = "largest confidence in a sensitive value in a group"
     worst = "largest"
+    constraint = MostShare
 
     qid: tuple[str, ...]
     confidence: int | float
@@ -48,9 +99,21 @@ class ConfidenceBounding(GroupRequirement):
         object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
         object.__setattr__(self, "values", checked_values(self, values))
 
-    def bind(self, labels: Sequence[str]) -> None:
-        """Refuse listed values that the table does not have."""
-        refuse_unknown(self, self.values, labels)
+    @property
+    def limit(self) -> float:
+        """The confidence."""
+        return self.confidence
+
+    @property
+    def implied_size(self) -> int:
+        """Where no value at all may have a larger share, there are several values, and as many records."""
+        return 1 if self.values is not None else math.ceil(1 / (self.confidence + TOLERANCE))
+
+    def circuit(self, row: SharedRow) -> Circuit:
+        """No bounded count above its share of their sum."""
+        most = largest_share(self.confidence, row.n_records)
+        bounded = tuple(range(row.n_bounded))
+        return row_bounded(row.n_values, row.width, most, bounded, together=row.together)
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.float64]:
         """The largest confidence with which each group gives a sensitive value away."""
@@ -76,3 +139,88 @@ class ConfidenceBounding(GroupRequirement):
             and self.confidence <= other.confidence
             and at_least_values(self.values, other.values)
         )
+
+
+def checked_values(owner: object, values: Iterable[Any] | None) -> tuple[str, ...] | None:
+    """The listed values as cells are read: text without surrounding space, numbers as they are written."""
+    if values is None:
+        return None
+    given = [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
+    must_be = "a list of one or more different values"
+    try:
+        names = [texts(pa.array([value]))[0].as_py() for value in given]
+    except (pa.ArrowException, TypeError, ValueError):
+        raise parameter_error(owner, "values", must_be, given) from None
+    if not given or None in given or len(set(names)) < len(names):
+        raise parameter_error(owner, "values", must_be, given)
+    return tuple(names)
+
+
+def largest_shares(
+    histogram: Counts, values: Sequence[str] | None, labels: Sequence[str]
+) -> NDArray[np.float64]:
+    """Each group's largest share of a listed value (of any value when none are listed)."""
+    listed = histogram
+    if values is not None:
+        wanted = set(values)
+        listed = histogram[:, [column for column, label in enumerate(labels) if label in wanted]]
+    shares: NDArray[np.float64] = listed.max(axis=1, initial=0) / histogram.sum(axis=1)
+    return shares
+
+
+def within(shares: NDArray[np.float64], bound: float) -> NDArray[np.bool_]:
+    """Which shares are at most the bound; 29 of 100 are at most 0.29, whatever 0.29 is in binary."""
+    return shares <= bound + TOLERANCE
+
+
+def at_least_values(stricter: Sequence[str] | None, other: Sequence[str] | None) -> bool:
+    """Whether one list bounds every value that the other does."""
+    return stricter is None or (other is not None and set(other) <= set(stricter))
+
+
+def share_complaint(sensitive: str, values: Sequence[str] | None, share: float, bound: float) -> str:
+    """`a share of 0.8 of disease = HIV; at most 0.5 is allowed`."""
+    if values is None:
+        of = f"a value of {sensitive}"
+    elif len(values) == 1:
+        of = f"{sensitive} = {values[0]}"
+    else:
+        of = f"a listed value of {sensitive}"
+    return f"a share of {beside(share, bound)} of {of}; at most {bound} is allowed"
+
+
+def largest_share(bound: float, n_records: int) -> tuple[int, int]:
+    """The largest fraction of at most so many records that counts as within the bound.
+
+    Shares of groups are such fractions, so to compare them with it is to compare them with the bound.
+    """
+    exact = Fraction(bound) + Fraction(TOLERANCE)
+    if exact >= 1:
+        return 1, 1
+    below, above = (0, 1), (1, 1)
+    while below[1] + above[1] <= n_records:
+        # As many steps at once as one side allows: the fractions between two neighbours are their sums.
+        (a, b), (c, d) = below, above
+        middle = Fraction(a + c, b + d)
+        if middle <= exact:
+            gap = exact.denominator * c - exact.numerator * d
+            steps = (exact.numerator * b - exact.denominator * a) // gap if gap else n_records
+            steps = max(1, min(steps, (n_records - b) // d))
+            below = a + steps * c, b + steps * d
+        else:
+            gap = exact.numerator * b - exact.denominator * a
+            steps = (exact.denominator * c - exact.numerator * d - 1) // gap if gap else n_records
+            steps = max(1, min(steps, (n_records - d) // b))
+            above = c + steps * a, d + steps * b
+    return below
+
+
+def worst_share(matrix: Counts, listed: NDArray[np.intp], bound: float, power: int) -> Outcome:
+    """A coalition that brings a listed value above the bound: those with the most records of other values."""
+    most = matrix[:, listed].sum(axis=0)
+    outside = matrix.sum(axis=1, keepdims=True) - matrix[:, listed]
+    shares = most / np.maximum(most + least_left(outside, power), 1)
+    bad = np.flatnonzero(shares > bound)
+    if not bad.size:
+        return Outcome(True, None, listed.size)
+    return Outcome(False, largest_contributors(outside[:, bad[0]], power), listed.size)

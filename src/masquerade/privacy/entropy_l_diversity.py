@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
+from masquerade.privacy.m_privacy.corners import CornerConstraint
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -22,12 +23,31 @@ from masquerade.privacy.requirement import (
     checked_sensitive,
 )
 
+_SCALES = 6  # group sizes at which the bound on entropy is tried
+
+
+class LeastEntropy(CornerConstraint):
+    """An entropy of at least log ℓ, against coalitions: no form for the worst one, so providers are searched."""
+
+    part: EntropyLDiversity
+
+    def corner_order(self, rest: Counts, total: Counts) -> NDArray[np.intp]:
+        """The values first that gain the most from all of their records."""
+        return np.argsort(-_slopes(rest, np.broadcast_to(total, rest.shape)), axis=1)
+
+    def bound_holds(self, low: Counts, high: Counts) -> NDArray[np.bool_]:
+        """Where a lower bound of the entropy is large enough."""
+        return _entropy_bound(low, high, self.part.l * (1 - TOLERANCE)) >= 0
+
 
 @dataclass(frozen=True)
 class EntropyLDiversity(GroupRequirement):
     """Groups whose sensitive values are as mixed as l equally frequent ones; l need not be whole."""
 
     model: ClassVar[str] = "entropy-l-diversity"
+    promise = "sensitive values as mixed as ℓ equally frequent ones"
+    figure_meaning = "effective sensitive values in the least diverse group"
+    constraint = LeastEntropy
 
     qid: tuple[str, ...]
     l: int | float  # noqa: E741 # the papers' name
@@ -37,6 +57,11 @@ class EntropyLDiversity(GroupRequirement):
         object.__setattr__(self, "qid", checked_qid(self, qid))
         object.__setattr__(self, "l", checked_number(self, "l", l, 1))
         object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
+
+    @property
+    def limit(self) -> float:
+        """ℓ."""
+        return self.l
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
         """Each group's effective number of values, 2^H: so many equally frequent ones have its entropy."""
@@ -66,3 +91,33 @@ class EntropyLDiversity(GroupRequirement):
     def as_strict_as(self, other: GroupRequirement) -> bool:
         """A larger l implies a smaller one."""
         return isinstance(other, EntropyLDiversity) and self.l >= other.l
+
+
+def _weighed(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """x · log x, and 0 at 0."""
+    weighed: NDArray[np.float64] = counts * np.log(np.maximum(counts, 1))
+    return weighed
+
+
+def _slopes(low: Counts, high: Counts) -> NDArray[np.float64]:
+    """How fast x · log x grows from one count to the other."""
+    gap = np.maximum(high - low, 1)
+    slopes: NDArray[np.float64] = (_weighed(high.astype(float)) - _weighed(low.astype(float))) / gap
+    return slopes
+
+
+def _entropy_bound(low: Counts, high: Counts, l: float) -> NDArray[np.float64]:  # noqa: E741 # the papers' name
+    """A lower bound of N·(log N − log l) − Σ h·log h, which is below 0 exactly where the entropy is below log l.
+
+    N log N lies above each of its tangents, N·(log s + 1) − s. With a tangent instead, every value of the histogram
+    can be chosen by itself: its least or its most. The best of a few tangents is the bound.
+    """
+    least, most = low.sum(axis=1, dtype=float), high.sum(axis=1, dtype=float)
+    at_low, at_high = _weighed(low.astype(float)), _weighed(high.astype(float))
+    bound = np.full(len(low), -np.inf)
+    for step in range(_SCALES):
+        scale = np.maximum(least + (most - least) * step / (_SCALES - 1), 1.0)
+        tangent = (np.log(scale) + 1 - np.log(l))[:, None]
+        each = np.minimum(low * tangent - at_low, high * tangent - at_high)
+        np.maximum(bound, each.sum(axis=1) - scale, out=bound)
+    return bound

@@ -13,7 +13,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
-from masquerade.privacy.requirement import GroupRequirement, checked_qid, checked_whole, plural
+from masquerade.privacy.m_privacy.coalition_masks import Masks, Sums
+from masquerade.privacy.m_privacy.constraint import (
+    BreachTest,
+    Constraint,
+    least_left_of_groups,
+    sizes_of,
+)
+from masquerade.privacy.m_privacy.outcome import Outcome
+from masquerade.privacy.requirement import (
+    GroupRequirement,
+    Thresholds,
+    checked_qid,
+    checked_whole,
+    plural,
+)
+
+
+class LeastRecords(Constraint):
+    """At least k records, against coalitions: the largest contributors are the worst."""
+
+    part: KAnonymity
+
+    @property
+    def nanoseconds(self) -> int:
+        """A few look-ups for each coalition."""
+        return 25
+
+    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+        """As few of the largest contributors as breach."""
+        sizes = sizes_of(matrix)
+        order = np.argsort(-sizes, kind="stable")[:power]
+        left = sizes.sum() - np.concatenate([[0], np.cumsum(sizes[order])])  # without nobody, the largest, …
+        if left[-1] >= self.part.k:
+            return Outcome(True, None, 1)
+        enough = int(np.argmax(left < self.part.k))
+        return Outcome(False, tuple(sorted(order[:enough].tolist())), 1)
+
+    def withstands(self, counts: Counts, power: Counts) -> NDArray[np.bool_]:
+        """Which groups have k records left."""
+        return least_left_of_groups(sizes_of(counts), power) >= self.part.k
+
+    def breach_test(self, matrix: Counts) -> BreachTest:
+        """Sums of sizes alone."""
+        sizes = sizes_of(matrix)
+        k, total, removed = self.part.k, int(sizes.sum()), Sums(sizes)
+
+        def breached(coalitions: Masks) -> NDArray[np.bool_]:
+            few: NDArray[np.bool_] = total - removed.of(coalitions) < k
+            return few
+
+        return breached
 
 
 @dataclass(frozen=True)
@@ -21,7 +71,11 @@ class KAnonymity(GroupRequirement):
     """Groups of at least k records."""
 
     model: ClassVar[str] = "k-anonymity"
+    promise = "at least k records in each group"
+    figure_meaning = "records in the smallest group"
+    monotone_in_records = True
     hereditary = True  # a part has no more records, and no more values
+    constraint = LeastRecords
 
     qid: tuple[str, ...]
     k: int
@@ -29,6 +83,21 @@ class KAnonymity(GroupRequirement):
     def __init__(self, qid: Iterable[str], k: int) -> None:
         object.__setattr__(self, "qid", checked_qid(self, qid))
         object.__setattr__(self, "k", checked_whole(self, "k", k))
+
+    @property
+    def limit(self) -> int:
+        """k."""
+        return self.k
+
+    @property
+    def required_size(self) -> int:
+        """k."""
+        return self.k
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """k records."""
+        return Thresholds(records=self.k)
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> Counts:
         """Each group's size."""

@@ -12,14 +12,70 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto.circuit import Circuit
+from masquerade.crypto.count_circuits import row_distinct
 from masquerade.engine.counts import Counts
+from masquerade.privacy.m_privacy.coalition_masks import Masks, Unions, everybody, popcount
+from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint
+from masquerade.privacy.m_privacy.outcome import Outcome
+from masquerade.privacy.m_privacy.surviving_values import worst_coalition
 from masquerade.privacy.requirement import (
     GroupRequirement,
+    SharedRow,
+    Thresholds,
     checked_qid,
     checked_sensitive,
     checked_whole,
     plural,
 )
+
+_WORD = 64  # values that fit into one word of bits
+
+
+class LeastValues(Constraint):
+    """At least ℓ different values, against coalitions."""
+
+    part: LDiversity
+
+    @property
+    def nanoseconds(self) -> int:
+        """A few look-ups for each coalition."""
+        return 25
+
+    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+        """A coalition that leaves fewer than ℓ values."""
+        coalition, nodes = worst_coalition(matrix, self.part.l, power)
+        return Outcome(coalition is None, coalition, nodes)
+
+    def withstands(self, counts: Counts, power: Counts) -> NDArray[np.bool_]:
+        """Which groups keep ℓ values.
+
+        Those with fewer values do not; those where too few providers have so few values that they can be left alone
+        do. The others are searched one by one.
+        """
+        least, present = self.part.l, counts > 0
+        different = np.count_nonzero(present, axis=2)
+        providers = np.count_nonzero(different, axis=1)
+        few = np.count_nonzero((different > 0) & (different < least), axis=1)
+        good: NDArray[np.bool_] = np.count_nonzero(present.any(axis=1), axis=1) >= least
+        for each in np.flatnonzero(good & (few >= providers - power)):
+            held = counts[each][different[each] > 0]
+            good[each] = worst_coalition(held, least, int(power[each]))[0] is None
+        return good
+
+    def breach_test(self, matrix: Counts) -> BreachTest:
+        """Unions of sets of values, where these fit into a word."""
+        present = matrix > 0
+        used = present.any(axis=0)
+        if np.count_nonzero(used) > _WORD:
+            return super().breach_test(matrix)
+        least, values, everyone = self.part.l, Unions(present[:, used]), everybody(len(matrix))
+
+        def breached(coalitions: Masks) -> NDArray[np.bool_]:
+            few: NDArray[np.bool_] = popcount(values.of(coalitions ^ everyone)) < least
+            return few
+
+        return breached
 
 
 @dataclass(frozen=True)
@@ -27,7 +83,11 @@ class LDiversity(GroupRequirement):
     """Groups of at least l different sensitive values."""
 
     model: ClassVar[str] = "l-diversity"
+    promise = "at least ℓ different sensitive values in each group"
+    figure_meaning = "distinct sensitive values in the least diverse group"
+    monotone_in_records = True
     hereditary = True  # a part has no more records, and no more values
+    constraint = LeastValues
 
     qid: tuple[str, ...]
     l: int  # noqa: E741 # the papers' name
@@ -37,6 +97,20 @@ class LDiversity(GroupRequirement):
         object.__setattr__(self, "qid", checked_qid(self, qid))
         object.__setattr__(self, "l", checked_whole(self, "l", l))
         object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
+
+    @property
+    def limit(self) -> int:
+        """ℓ."""
+        return self.l
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """ℓ different values."""
+        return Thresholds(values=self.l)
+
+    def circuit(self, row: SharedRow) -> Circuit:
+        """At least ℓ counts above 0."""
+        return row_distinct(row.n_values, row.width, self.l, row.together)
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> Counts:
         """How many different sensitive values each group has."""

@@ -12,9 +12,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto.circuit import Circuit
 from masquerade.engine.counts import Counts
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy.m_privacy.constraint import AllOf
 from masquerade.privacy.requirement import (
     GroupRequirement,
+    SharedRow,
+    Thresholds,
     checked_qid,
     checked_sensitive,
     checked_whole,
@@ -27,7 +33,11 @@ class PSensitiveKAnonymity(GroupRequirement):
     """Groups of at least k records and at least p different sensitive values."""
 
     model: ClassVar[str] = "p-sensitive-k-anonymity"
+    promise = "at least k records and p different sensitive values"
+    figure_meaning = "distinct sensitive values in the least diverse group"
+    monotone_in_records = True
     hereditary = True  # a part has no more records, and no more values
+    constraint = AllOf
 
     qid: tuple[str, ...]
     p: int
@@ -39,6 +49,25 @@ class PSensitiveKAnonymity(GroupRequirement):
         object.__setattr__(self, "p", checked_whole(self, "p", p))
         object.__setattr__(self, "k", checked_whole(self, "k", k))
         object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
+
+    @property
+    def conjuncts(self) -> tuple[KAnonymity, LDiversity]:
+        """k-anonymity and distinct p-diversity."""
+        return KAnonymity(self.qid, self.k), LDiversity(self.qid, self.p, self.sensitive)
+
+    @property
+    def required_size(self) -> int:
+        """k."""
+        return self.k
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """k records and p different values."""
+        return Thresholds(self.k, self.p)
+
+    def circuit(self, row: SharedRow) -> Circuit:
+        """At least p counts above 0."""
+        return self.conjuncts[1].circuit(row)
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> Counts:
         """How many different sensitive values each group has."""

@@ -9,14 +9,19 @@ that remains without ℓ − 1 values, is at least the sum of its parts'.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
+from masquerade.privacy.confidence_bounding import worst_share
+from masquerade.privacy.m_privacy.constraint import Constraint, largest_contributors, least_left
+from masquerade.privacy.m_privacy.outcome import Outcome
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -26,13 +31,48 @@ from masquerade.privacy.requirement import (
     checked_whole,
 )
 
+_MOST_SETS = 1 << 16  # of values; beyond, providers are searched
+_AT_A_TIME = 1 << 12  # sets
+
+
+class MostRatio(Constraint):
+    """r₁ < c · (r_ℓ + … + r_m), against coalitions."""
+
+    part: RecursiveLDiversity
+
+    @property
+    def _bound(self) -> float:
+        return self.part.c * (1 - TOLERANCE)
+
+    def holds_between(self, rest: Counts, total: Counts) -> NDArray[np.bool_]:
+        """Where the largest ratio between the two is below c."""
+        return largest_ratios(rest, total, self.part.l) < self._bound
+
+    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+        """Whichever ℓ − 1 values are to be the frequent ones: those with the most records of other values collude.
+
+        So there is one candidate for each set of ℓ − 1 values; where these are too many, providers are searched.
+        """
+        least = self.part.l
+        if least == 1:  # its bound must be kept below, not just met
+            return worst_share(matrix, np.arange(matrix.shape[1]), np.nextafter(self._bound, 0), power)
+        present = np.flatnonzero(matrix.any(axis=0))
+        if present.size < least:
+            return Outcome(False, (), 1)
+        if math.comb(present.size, least - 1) > _MOST_SETS:
+            return super().worst_coalition(matrix, power)
+        return _worst_set(matrix[:, present], self._bound, least, power)
+
 
 @dataclass(frozen=True)
 class RecursiveLDiversity(GroupRequirement):
     """Groups whose most frequent sensitive value is rarer than c times all from the l-th most frequent on."""
 
     model: ClassVar[str] = "recursive-l-diversity"
+    promise = "the most frequent value is rarer than c times all from the ℓ-th on"
+    figure_meaning = "largest ratio of the most frequent value to the rarer ones in a group"
     worst = "largest"
+    constraint = MostRatio
 
     qid: tuple[str, ...]
     c: int | float
@@ -44,6 +84,11 @@ class RecursiveLDiversity(GroupRequirement):
         object.__setattr__(self, "c", checked_number(self, "c", c, 0, open_low=True))
         object.__setattr__(self, "l", checked_whole(self, "l", l))
         object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
+
+    @property
+    def limit(self) -> float:
+        """c."""
+        return self.c
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
         """Each group's r₁ / (r_l + … + r_m); infinite with fewer than l values."""
@@ -81,3 +126,39 @@ class RecursiveLDiversity(GroupRequirement):
     def as_strict_as(self, other: GroupRequirement) -> bool:
         """A smaller c and a larger l imply the others."""
         return isinstance(other, RecursiveLDiversity) and self.c <= other.c and self.l >= other.l
+
+
+def largest_ratios(rest: Counts, total: Counts, l: int) -> NDArray[np.float64]:  # noqa: E741 # the papers' name
+    """The largest r₁ / (r_l + … + r_m) between `rest` and `total`; infinite where fewer than l values can remain.
+
+    r₁ is one value with all of its records. The l − 1 values that the tail leaves out are that one and the l − 2
+    others that have the most records anyway; all that is in the tail is as small as can be.
+    """
+    sums = rest.sum(axis=1, keepdims=True)
+    if l == 1:
+        tails = sums - rest + total
+    else:
+        padded = np.pad(-np.sort(-rest, axis=1), ((0, 0), (1, max(l - 1 - rest.shape[1], 0))))
+        top = np.cumsum(padded, axis=1)  # top[:, j]: the sum of the j largest
+        shorter, longer = top[:, l - 2, None], top[:, l - 1, None]
+        among = rest >= (padded[:, l - 2, None] if l > 2 else np.iinfo(np.int64).max)
+        tails = sums - rest - np.where(among, longer - rest, shorter)
+    ratios = np.full(tails.shape, np.inf)
+    np.divide(np.broadcast_to(total, tails.shape), tails, out=ratios, where=tails > 0)
+    largest: NDArray[np.float64] = ratios.max(axis=1)
+    return largest
+
+
+def _worst_set(matrix: Counts, c: float, least: int, power: int) -> Outcome:
+    """Sets S of ℓ − 1 values: the most frequent value is in S with all its records, the tail is outside."""
+    total, sizes, checks = matrix.sum(axis=0), matrix.sum(axis=1, keepdims=True), 0
+    sets = combinations(range(matrix.shape[1]), least - 1)
+    while chosen := [list(each) for _, each in zip(range(_AT_A_TIME), sets, strict=False)]:
+        picked = np.array(chosen)
+        outside = sizes - matrix[:, picked].sum(axis=2)
+        tails = least_left(outside, power)
+        bad = np.flatnonzero(total[picked].max(axis=1) >= c * tails)
+        checks += len(chosen)
+        if bad.size:
+            return Outcome(False, largest_contributors(outside[:, bad[0]], power), checks)
+    return Outcome(True, None, checks)

@@ -2,7 +2,7 @@
 
 A requirement sees a table only as a histogram: one row a group, one column a sensitive value (a single column
 for requirements that look at sizes alone). So the same test serves an algorithm that tries a split, the
-independent check of a release, and parties that hold shares of the counts.
+independent check of a release, and parties that hold shares of the counts. `registry.py` finds them by name.
 
 Requirements are **monotone under specialization**: when a group violates, so does at least one part of every way to
 split it (m-privacy of some models is not, and says so). Hence a union of satisfying groups satisfies, a specialization
@@ -16,20 +16,48 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.product import Product, columns_of
 from masquerade.engine.counts import Counts
+from masquerade.errors import ParameterError, hint, one_line
 from masquerade.forms.declared import parameter_error
+
+if TYPE_CHECKING:
+    from masquerade.crypto.circuit import Circuit
+    from masquerade.privacy.m_privacy.constraint import Constraint
 
 # No table has so many records, values or providers; twice as many still fit where counts are held, and a JSON number.
 MOST_WHOLE = 2**53 - 1
 
 # Fractions, entropies and distances are equal when they differ by less than rounding can make them differ.
 TOLERANCE = 1e-9
+
+_LISTED = 10  # known values that an error lists: a sensitive attribute may have thousands
+
+
+class Thresholds(NamedTuple):
+    """At least so many records, and so many different sensitive values."""
+
+    records: int = 1
+    values: int = 1
+
+
+class SharedRow(NamedTuple):
+    """The counts of one group as two parties share them: `n_values` numbers of `width` binary digits.
+
+    The first `n_bounded` are the sensitive values that the requirement is about. `together` neighbours are shared as
+    one number. No group has more than `n_records` records.
+    """
+
+    n_values: int
+    n_bounded: int
+    n_records: int
+    width: int
+    together: int = 1
 
 
 class Requirement(ABC):
@@ -88,38 +116,101 @@ class Conjunction(Requirement):
 class GroupRequirement(Requirement):
     """A requirement on each group of records that share their values on one quasi-identifier.
 
-    Subclasses are frozen dataclasses, validated when constructed.
+    Subclasses are frozen dataclasses, validated when constructed. A model must declare its name, its parameters,
+    `figures`, `holds` and `complaint`; with that it works on one table. The rest has defaults that say "not known":
+    what needs it (m-privacy, parties that share counts) refuses the model, and says why.
     """
 
+    # --- what it is ---
     model: ClassVar[str]  # its name in a job file
-    hereditary: ClassVar[bool] = False  # when a group violates, so does every part of it, and not just one
+    promise: ClassVar[str] = ""  # in a line for people: "at least k records in each group"
+    figure_meaning: ClassVar[str] = "the worst group’s figure"  # "records in the smallest group"
     worst: ClassVar[Literal["smallest", "largest"]] = "smallest"  # which figure is the worst group's
+    wraps: ClassVar[bool] = False  # made of other requirements, to which it adds something
 
     qid: tuple[str, ...]
     sensitive: str | None = None  # the sensitive attribute it looks at, if any
+    values: tuple[str, ...] | None = None  # the sensitive values it is about; None: all
+
+    # --- how it behaves ---
+    monotone: bool = True  # under specialization; see above
+    monotone_in_records: bool = (
+        False  # more records never break it (EG-monotone, Definition 2.3 of m-privacy)
+    )
+    hereditary: ClassVar[bool] = False  # when a group violates, so does every part of it, and not just one
+    compares_with_whole: bool = False  # a group's verdict depends on the records of other groups
+
+    # --- against colluding providers ---
+    constraint: ClassVar[type[Constraint] | None] = (
+        None  # what they can make of its counts, where that is known
+    )
+    colluding: int = 0  # how many of them it withstands
+    provider_column: str | None = None  # the column that names each record's provider, where that matters
 
     @property
-    def monotone(self) -> bool:
-        """Whether it is so under specialization; see above."""
-        return True
+    def limit(self) -> float | None:
+        """What the figure is compared with: k, ℓ, t, …; None where it is no single number."""
+        return None
+
+    @property
+    def required_size(self) -> int | None:
+        """The least size of a group, where the model itself has a parameter for it (k)."""
+        return None
+
+    @property
+    def implied_size(self) -> int:
+        """A size that every satisfying group has at least, whatever its values: k, or for ℓ values ℓ records."""
+        return max(self.required_size or 1, *(self.thresholds or (1,)))
+
+    @property
+    def conjuncts(self) -> tuple[GroupRequirement, ...]:
+        """Simpler requirements that together ask for exactly the same."""
+        return (self,)
 
     @property
     def wrapped(self) -> tuple[GroupRequirement, ...]:
         """The requirements that it asks for even more of, and that hold wherever it does."""
         return ()
 
+    # --- for parties that see no counts but their own ---
+
+    @property
+    def thresholds(self) -> Thresholds | None:
+        """What it asks for, where that is enough records and enough different sensitive values, and nothing else."""
+        return None
+
+    @property
+    def only_sizes(self) -> bool:
+        """Whether it asks for groups of a least size, and for nothing else."""
+        return self.thresholds is not None and self.sensitive is None
+
+    def circuit(self, row: SharedRow) -> Circuit:
+        """The circuit that judges one group from shared counts. Its size need not be judged: everybody sees that."""
+        raise NotImplementedError(f"{self.model} has no circuit")
+
+    @classmethod
+    def declares(cls, name: str) -> bool:
+        """Whether the model has an answer of its own to this question, and not the default, which is "not known"."""
+        return getattr(cls, name) is not getattr(GroupRequirement, name)
+
+    # --- what it does ---
+
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
         """Just this one."""
         return (self,)
 
-    @property
-    def provider_column(self) -> str | None:
-        """The column that names each record's provider, where that matters."""
-        return None
-
     def bind(self, labels: Sequence[str]) -> None:
-        """Refuse sensitive values that the table does not have; `labels` are those it has, in order."""
+        """Refuse listed values that the table does not have; `labels` are those it has. An empty table has no say."""
+        unknown = [value for value in self.values or () if value not in set(labels)] if labels else []
+        if not unknown:
+            return
+        more = f" and {len(labels) - _LISTED} more" if len(labels) > _LISTED else ""
+        known = ", ".join(f'"{label}"' for label in labels[:_LISTED]) + more
+        rule = f"The values parameter of {type(self).__name__} must list values of {self.sensitive}: {known}."
+        raise ParameterError(
+            *(one_line(f'{rule} Got "{value}" instead{hint(value, labels)}.') for value in unknown)
+        )
 
     @abstractmethod
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[Any]:

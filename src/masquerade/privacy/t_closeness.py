@@ -6,7 +6,7 @@ convex.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
 from masquerade.forms.declared import parameter_error
+from masquerade.privacy.m_privacy.constraint import largest_contributors, least_left
+from masquerade.privacy.m_privacy.corners import CornerConstraint
+from masquerade.privacy.m_privacy.outcome import Outcome
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -25,6 +28,45 @@ from masquerade.privacy.requirement import (
 )
 
 Distance = Literal["equal", "ordered"]
+
+_MOST_SETS = 1 << 16  # of values; beyond, providers are searched
+_AT_A_TIME = 1 << 12  # sets
+
+
+class MostDistance(CornerConstraint):
+    """A distance of at most t, against coalitions.
+
+    The distance is the largest of many linear functions, one for each set of values or pattern of signs. For each, the
+    coalition that leaves the fewest of the records that speak against it is worst. Where these are too many, providers
+    are searched.
+    """
+
+    part: TCloseness
+    both_ends = True
+
+    def corner_order(self, rest: Counts, total: Counts) -> NDArray[np.intp]:
+        """The values in their order, or the ones first that can be the most frequent beside the whole table."""
+        if self.part.distance == "ordered":
+            return np.broadcast_to(np.arange(total.size), rest.shape)
+        return np.argsort(-(total / np.maximum(self.whole, 1e-9) + 0 * rest), axis=1)
+
+    def bound_holds(self, low: Counts, high: Counts) -> NDArray[np.bool_]:
+        """Where an upper bound of the distance is small enough."""
+        return _distance_bound(low, high, self.whole, self.part.distance == "ordered") <= self.part.t
+
+    def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
+        """One candidate for each linear function."""
+        t, whole = self.part.t + TOLERANCE, self.whole[0]
+        if self.part.distance == "ordered":
+            occurring = whole > 0
+            if 1 << (np.count_nonzero(occurring) - 1) <= _MOST_SETS:
+                shares = whole[occurring] / whole[occurring].sum()
+                return _worst_signs(matrix[:, occurring], shares, t, power)
+        else:
+            present = np.flatnonzero(matrix.any(axis=0))
+            if 1 << present.size <= _MOST_SETS:
+                return _worst_set(matrix[:, present], whole[present] / whole.sum(), t, power)
+        return super().worst_coalition(matrix, power)
 
 
 @dataclass(frozen=True)
@@ -37,7 +79,11 @@ class TCloseness(GroupRequirement):
     """
 
     model: ClassVar[str] = "t-closeness"
+    promise = "sensitive values distributed as in the whole table, up to t"
+    figure_meaning = "largest distance of a group from the whole table"
     worst = "largest"
+    compares_with_whole = True
+    constraint = MostDistance
 
     qid: tuple[str, ...]
     t: int | float
@@ -51,6 +97,11 @@ class TCloseness(GroupRequirement):
         if distance not in get_args(Distance):
             raise parameter_error(self, "distance", '"equal" or "ordered"', distance)
         object.__setattr__(self, "distance", distance)
+
+    @property
+    def limit(self) -> float:
+        """t."""
+        return self.t
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
         """Each group's distance from the whole table."""
@@ -87,3 +138,66 @@ class TCloseness(GroupRequirement):
         return (
             isinstance(other, TCloseness) and self.t <= other.t and self.distance in ("equal", other.distance)
         )
+
+
+def _distance_bound(low: Counts, high: Counts, whole: Counts, ordered: bool) -> NDArray[np.float64]:
+    """An upper bound of the distance from the whole table: every share by itself as far from its own as it can be."""
+    there = whole / whole.sum()
+    if ordered:
+        low, high = np.cumsum(low, axis=1), np.cumsum(high, axis=1)
+        least, most, there = low, high, np.cumsum(there, axis=1)
+        sum_low, sum_high = low[:, -1:], high[:, -1:]
+    else:
+        least, most = low, high
+        sum_low, sum_high = low.sum(axis=1, keepdims=True), high.sum(axis=1, keepdims=True)
+    smallest = least / np.maximum(least + sum_high - high, 1)
+    largest = most / np.maximum(most + sum_low - low, 1)
+    if ordered:
+        further: NDArray[np.float64] = np.maximum(largest - there, there - smallest).sum(axis=1)
+        return further / max(int(np.count_nonzero(whole)) - 1, 1)
+    above = np.maximum(largest - there, 0).sum(axis=1)
+    below = np.maximum(there - smallest, 0).sum(axis=1)
+    bound: NDArray[np.float64] = np.minimum(above, below)
+    return bound
+
+
+def _worst_set(matrix: Counts, shares: NDArray[np.float64], t: float, power: int) -> Outcome:
+    """Sets A of values: the distance is the largest p(A) − q(A)."""
+    total, sizes, checks = matrix.sum(axis=0), matrix.sum(axis=1, keepdims=True), 0
+    for chosen in _subsets(matrix.shape[1]):
+        inside = (total @ chosen).astype(float)
+        outside = sizes - matrix @ chosen
+        surplus = inside / np.maximum(inside + least_left(outside, power), 1) - shares @ chosen
+        bad = np.flatnonzero(surplus > t)
+        checks += chosen.shape[1]
+        if bad.size:
+            return Outcome(False, largest_contributors(outside[:, bad[0]], power), checks)
+    return Outcome(True, None, checks)
+
+
+def _worst_signs(matrix: Counts, shares: NDArray[np.float64], t: float, power: int) -> Outcome:
+    """Patterns of signs: the distance is the largest Σ σᵢ (Pᵢ − Qᵢ), and (Σ wᵥ hᵥ) / (Σ hᵥ) is one with σ's weights.
+
+    It exceeds a bound λ where Σ (wᵥ − λ) hᵥ > 0: values above have all of their records, those below the fewest.
+    """
+    n_values = matrix.shape[1]
+    there = np.cumsum(shares)[:-1]
+    total, checks = matrix.sum(axis=0), 0
+    for chosen in _subsets(n_values - 1):
+        signs = 2.0 * chosen - 1
+        weights = np.vstack([np.cumsum(signs[::-1], axis=0)[::-1], np.zeros((1, signs.shape[1]))])
+        limit = t * max(n_values - 1, 1) + there @ signs
+        above = weights - limit
+        pull = matrix @ np.maximum(-above, 0)
+        bad = np.flatnonzero(total @ np.maximum(above, 0) > least_left(pull, power))
+        checks += signs.shape[1]
+        if bad.size:
+            return Outcome(False, largest_contributors(pull[:, bad[0]], power), checks)
+    return Outcome(True, None, checks)
+
+
+def _subsets(n: int) -> Iterator[NDArray[np.int64]]:
+    """All subsets of n things, as columns of 0 and 1, some at a time."""
+    for first in range(0, 1 << n, _AT_A_TIME):
+        numbers = np.arange(first, min(first + _AT_A_TIME, 1 << n))
+        yield (numbers >> np.arange(n)[:, None]) & 1

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from masquerade.errors import ParameterError
 from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.privacy.models import MODELS
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
-from masquerade.protocol.distant_parts import CHECKED, distant_from, least_size
 
 EVERYBODY = "*"  # holds a column that all parties hold, each of its own people
 _DECIMALS = ("l", "c", "t", "alpha", "confidence")  # parameters that may be decimals
@@ -123,7 +122,7 @@ def written_requirement(part: GroupRequirement) -> dict[str, Any]:
 def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
     """The inverse of `written_requirement`."""
     parameters = dict(written)
-    model = MODELS.get(str(parameters.pop("model", None)))
+    model = REQUIREMENTS.plain.get(str(parameters.pop("model", None)))
     if model is None:
         raise ParameterError(f"contract: no requirement model {written.get('model')!r}")
     try:
@@ -134,39 +133,6 @@ def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
     except (TypeError, ValueError):
         raise ParameterError(f"contract: {written['model']} does not take {sorted(parameters)}") from None
     return made
-
-
-def refuse_distant_sensitive(
-    parts: Sequence[GroupRequirement], holder: Mapping[str, str]
-) -> list[tuple[GroupRequirement, str]]:
-    """The requirements that need another party's sensitive values, and have no secure check, each with the reason.
-
-    Judging it openly would show a party a finer partition than the release has whenever the answer is no.
-    """
-    refused = []
-    for part in parts:
-        distant = distant_from(part, holder)
-        if not distant or part.sensitive is None:
-            continue
-        where = holder[part.sensitive]
-        over = f"{part.model} on {part.sensitive}, which {where} holds, over {', '.join(distant)} of other parties"
-        if not isinstance(part, CHECKED):
-            models = ", ".join(each.model for each in CHECKED)
-            refused.append(
-                (
-                    part,
-                    f"{over} needs a secure check that this version does not have; "
-                    f"use a QID of {where}'s own attributes, or one of {models}",
-                )
-            )
-        elif least_size(part, parts) < 2:
-            refused.append(
-                (
-                    part,
-                    f"{over} needs groups of at least two records; add k-anonymity over {', '.join(part.qid)}",
-                )
-            )
-    return refused
 
 
 def _without_floats(parameters: Mapping[str, object]) -> dict[str, Any]:

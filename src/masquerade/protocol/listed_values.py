@@ -10,7 +10,7 @@ and to refuse it would tell the others about people whom they do not have in com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, Problem
@@ -27,7 +27,7 @@ def refuse_unknown_values(
     """
     problems = []
     for part in parts:
-        listed: Sequence[str] = getattr(part, "values", None) or ()
+        listed = part.values or ()
         known = set(table.coded(part.sensitive).labels) if listed and part.sensitive is not None else set()
         if unknown := [f'"{value}"' for value in listed if value not in known]:
             lacking = f"{who} with {part.sensitive} = {' or '.join(unknown)}"

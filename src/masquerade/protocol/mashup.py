@@ -9,7 +9,7 @@ algorithm, so the sequence of specializations is the one that a trusted party wi
                the generalised value of its own identified people, as the release will have it or more general
     everyone   what the way of comparing scores shows (protocol/argmax.py)
     everyone   where requirements look at sensitive attributes of other parties, whether the winner's candidate is
-               withdrawn because one of them would not hold (protocol/distant_checks.py)
+               withdrawn because one of them would not hold (protocol/remote_checks.py)
 
 Cost of a round: the comparison, and one instruction of about carriers · entropy bits to n − 1 peers.
 
@@ -35,9 +35,9 @@ from masquerade.engine.counts import pair_counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.argmax import ArgMax, Bid, Winner, plain
-from masquerade.protocol.distant_checks import DistantChecks, Settled
 from masquerade.protocol.instruction_code import pack, unpack
 from masquerade.protocol.participation import AlwaysTakePart, Participation
+from masquerade.protocol.remote_checks import RemoteChecks, Settled
 
 _MOST_CHILDREN = 1 << 20
 
@@ -87,7 +87,7 @@ def mashup(
     classes: Coded | None,
     *,
     argmax: ArgMax = plain,
-    checks: DistantChecks | None = None,
+    checks: RemoteChecks | None = None,
     participation: Participation | None = None,
     on_round: OnRound | None = None,
 ) -> Script[tuple[Round, ...]]:

@@ -19,17 +19,18 @@ from masquerade.data.column import Coded, Generalised
 from masquerade.data.table import Origin, Table
 from masquerade.errors import Bug, NoCommonRecords
 from masquerade.net.script import Receive, Script, Send
+from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol.align import align
 from masquerade.protocol.argmax import ArgMax, plain
 from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.classes import share_class
 from masquerade.protocol.columns import Columns, Received, Told, write_columns
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.distant_checks import prepare_checks
-from masquerade.protocol.distant_parts import distant_from, implied_size
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.mashup import JointSchema, Round, mashup
 from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
+from masquerade.protocol.remote_checks import prepare_checks
+from masquerade.protocol.remote_sensitive import remote_qid
 from masquerade.protocol.secure_argmax import prepare
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
@@ -179,7 +180,7 @@ def _prepared(
     refuse_unreachable(common, judged, sensitive)
     # What requirements of other parties' sensitive values say of sizes alone is checked here, before anybody is asked.
     holder = {column.name: column.holder for column in contract.columns}
-    sizes = [implied_size(part) for part in parts if distant_from(part, holder)]
+    sizes = [KAnonymity(part.qid, part.implied_size) for part in parts if remote_qid(part, holder)]
     state = PublicState(schema.attributes, [*parts, *sizes], sensitive, len(own))
     columns = {
         position: own.column(column.name) for position, column in enumerate(joint) if column.holder == name

@@ -21,7 +21,6 @@ from masquerade.privacy.check import Verdict
 from masquerade.report.charts import SizeLine, share_bar, size_histogram, tree_chart
 from masquerade.report.cuts import cut_tree, is_flat, value_records
 from masquerade.report.wording import (
-    FIGURES,
     METRICS,
     bare_name,
     count,
@@ -124,7 +123,7 @@ def _requirement(verdict: Verdict) -> Section:
             if name not in wraps
         ],
         "value": figure(verdict.value),
-        "meaning": FIGURES.get(verdict.requirement.model, "the worst group’s figure"),
+        "meaning": verdict.requirement.figure_meaning,
         "groups": count(verdict.groups),
         "holds": verdict.holds,
         "first_violating": [(name, value) for name, value in (verdict.group or {}).items()],
@@ -138,12 +137,12 @@ def _groups(release: Release) -> Section:
     required: dict[int, bool] = {}
     looser = []
     for verdict in release.verdicts:
-        k = verdict.requirement.parameters().get("k")
-        if not isinstance(k, int):
+        k = verdict.requirement.required_size
+        if k is None:
             continue
         exact = set(verdict.requirement.qid) == together
         required[k] = required.get(k, False) or exact
-        if not exact and verdict.requirement.model == "k-anonymity":
+        if not exact and verdict.requirement.only_sizes:
             looser.append({"qid": list(verdict.requirement.qid), "k": k, "smallest": figure(verdict.value)})
     lines = [SizeLine(k, f"k = {count(k)}", exact) for k, exact in sorted(required.items())]
     facts = [("groups", "Groups", count(int(sizes.size)))]

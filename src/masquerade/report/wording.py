@@ -21,18 +21,6 @@ METRICS = {
     "information_loss": "IL: how high in their taxonomies the cells stand, summed. Lower keeps more.",
 }
 
-FIGURES = {
-    "k-anonymity": "records in the smallest group",
-    "l-diversity": "distinct sensitive values in the least diverse group",
-    "entropy-l-diversity": "effective sensitive values in the least diverse group",
-    "recursive-l-diversity": "largest ratio of the most frequent value to the rarer ones in a group",
-    "t-closeness": "largest distance of a group from the whole table",
-    "alpha-k-anonymity": "largest share of a sensitive value in a group",
-    "confidence-bounding": "largest confidence in a sensitive value in a group",
-    "p-sensitive-k-anonymity": "distinct sensitive values in the least diverse group",
-    "m-privacy": "colluding providers that every group withstands, in all that follows",
-}
-
 _ABSOLUTE = re.compile(r"(/|~|\.{1,2}[\\/]|[A-Za-z]:[\\/]|\\\\)")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 

@@ -19,9 +19,9 @@ from masquerade.protocol.contract import (
     EVERYBODY,
     Collaboration,
     Contribution,
-    refuse_distant_sensitive,
     written_requirement,
 )
+from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
 from masquerade.service.card import SchemaCard
 from masquerade.service.horizontal import collaboration_of
 from masquerade.service.ledger import Ledger, Released, objections
@@ -189,7 +189,7 @@ def accepts(
     if _is_unlike(deal, request) or terms.collaboration != _carried_out(request, terms.m, asked):
         reasons.append("the deal is carried out in another way than a horizontal request is")
     holders = {column.name: column.holder for column in terms.columns}
-    reasons += [reason for _, reason in refuse_distant_sensitive(asked, holders)]
+    reasons += [reason for _, reason in refuse_remote_sensitive(asked, holders)]
     if not policy.allow_rerelease:
         others = [each for each in _released(card, ledger) if each.terms != terms.hash.hex()]
         reasons += objections(

@@ -12,7 +12,7 @@ from masquerade.data.continuum import write_number
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError
-from masquerade.privacy.m_privacy import MPrivacy, MPrivateGroups
+from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.privacy.requirement import Conjunction, GroupRequirement
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.contract import Collaboration
@@ -85,9 +85,5 @@ def _way(axis: Axis | None) -> str:
     return f"as {axis.kind} {' and '.join(bounds) or 'without bounds'}"
 
 
-def _private(m: int, parts: Sequence[GroupRequirement]) -> list[MPrivateGroups]:
-    return [
-        part
-        for part in MPrivacy(m, Conjunction(tuple(parts)), PROVIDER).parts
-        if isinstance(part, MPrivateGroups)
-    ]
+def _private(m: int, parts: Sequence[GroupRequirement]) -> tuple[GroupRequirement, ...]:
+    return MPrivacy(m, Conjunction(tuple(parts)), PROVIDER).parts

@@ -18,10 +18,10 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import (
     EVERYBODY,
     Contribution,
-    refuse_distant_sensitive,
     written_requirement,
 )
 from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
 from masquerade.service.answering import Offer, Refusal
 from masquerade.service.horizontal import collaboration_of, different, unsuitable
 from masquerade.service.request import Request
@@ -183,7 +183,7 @@ def _about_roles(
             if name in raw:
                 for who in _asking(part, request, offers):
                     yield who, f'{part}: "{name}" is sensitive and released as it is; it cannot be in a QID'
-    for part, reason in refuse_distant_sensitive(joint, {column.name: column.holder for column in columns}):
+    for part, reason in refuse_remote_sensitive(joint, {column.name: column.holder for column in columns}):
         for who in _asking(part, request, offers):
             yield who, reason
 
@@ -196,8 +196,7 @@ def _about_size(
     have = f"{fewest} has at most {records} records, and no more can be common"
     have = f"the parties have at most {records} records together" if request.is_horizontal else have
     for part in joint:
-        k = part.parameters().get("k")
-        if isinstance(k, int) and k > records:
+        if (part.required_size or 1) > records:
             for who in _asking(part, request, offers):
                 yield who, f"{part} cannot be reached: {have}"
 

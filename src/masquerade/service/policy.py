@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from masquerade.errors import Key, ParameterError
 from masquerade.forms.form import Form, key, read_form
 from masquerade.forms.problems import Problems
-from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.card import SchemaCard, unknown_column
@@ -101,7 +100,7 @@ class Policy(Form):
                 "needs publish_records = true: it tells what a release costs at most",
             )
         for position, part in enumerate(self.privacy):
-            if isinstance(part, KAnonymity) and ANY in part.qid:
+            if part.only_sizes and ANY in part.qid:
                 yield ("privacy", position, "qid"), "missing; for a k over all attributes write least_k"
             elif ANY in part.qid and len(part.qid) > 1:
                 yield ("privacy", position, "qid"), '"*" stands for all attributes, alone'
@@ -116,17 +115,18 @@ class Policy(Form):
 
     def least(self, qid: Sequence[str]) -> int:
         """The least k over a QID: that of every pattern whose attributes are all in it."""
-        return max(self.least_k or 1, *(part.k for part in self.patterns if set(part.qid) <= set(qid)), 1)
+        asked = (part.implied_size for part in self.patterns if set(part.qid) <= set(qid))
+        return max(self.least_k or 1, *asked, 1)
 
     @property
-    def patterns(self) -> tuple[KAnonymity, ...]:
+    def patterns(self) -> tuple[GroupRequirement, ...]:
         """The QIDs for which the policy names a k."""
-        return tuple(part for part in self.privacy if isinstance(part, KAnonymity))
+        return tuple(part for part in self.privacy if part.only_sizes)
 
     @property
     def models(self) -> tuple[GroupRequirement, ...]:
         """The requirements that hold whenever their sensitive attribute is released."""
-        return tuple(part for part in self.privacy if not isinstance(part, KAnonymity))
+        return tuple(part for part in self.privacy if not part.only_sizes)
 
 
 def read_policy(content: Mapping[str, Any], source: str = "policy") -> Policy:

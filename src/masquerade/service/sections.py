@@ -13,11 +13,13 @@ from masquerade.forms.problems import Problems
 from masquerade.job.model import Job
 from masquerade.job.requirements import requirement_of
 from masquerade.net.channel import is_host
-from masquerade.privacy.models import MODELS
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.service.canonical import MOST_WHOLE
 
-_ABOUT_SENSITIVE = {name for name, model in MODELS.items() if "sensitive" in signature(model).parameters}
+_ABOUT_SENSITIVE = {
+    name for name, model in REQUIREMENTS.plain.items() if "sensitive" in signature(model).parameters
+}
 _DECIMALS = ("l", "c", "h", "t", "alpha", "confidence")  # parameters that may be decimals
 
 

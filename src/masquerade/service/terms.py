@@ -15,7 +15,7 @@ from masquerade.data.schema import AttributeKind
 from masquerade.errors import ParameterError
 from masquerade.forms.problems import Problems
 from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.privacy.m_privacy import covers_against_insiders
+from masquerade.privacy.m_privacy.requirement import covers_against_insiders
 from masquerade.privacy.requirement import Covers, GroupRequirement, covers, without_redundant
 from masquerade.protocol.contract import (
     Collaboration,

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.mondrian.axes import Rows
 from masquerade.data.column import Coded
 from masquerade.engine.counts import Counts, Ints, pair_counts
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.m_privacy import MPrivateGroups
+from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import GroupRequirement
 
 Histograms = tuple[Counts, ...]  # of one set of parts: their sizes, then one for each sensitive attribute
@@ -37,15 +36,15 @@ class Judge:
             *(np.bincount(each.codes, minlength=len(each.labels)).reshape(1, -1) for each in self._coded),
         )
         self._labels = ((), *(each.labels for each in self._coded))
-        # Looked up once: a requirement against colluding providers sorts its counts out first.
+        # Made once: a requirement against colluding providers sorts its counts out first.
         self._m_private = {
             part: part.check(self._whole[at], self._labels[at])
             for part, at in ((part, self._place[part.sensitive]) for part in parts)
             if isinstance(part, MPrivateGroups)
         }
-        plain = [each for part in parts for each in getattr(part, "members", (part,))]
-        self.least = max((int(getattr(part, "k", 1)) for part in plain), default=1)  # fewer never satisfy
-        self._parts = tuple(part for part in parts if not isinstance(part, KAnonymity))  # that is `least`
+        plain = [each for part in parts for each in part.wrapped or (part,)]
+        self.least = max((each.implied_size for each in plain), default=1)  # fewer never satisfy
+        self._parts = tuple(part for part in parts if not part.only_sizes)  # that is `least`
         self.only_sizes = not self._parts and not self._coded
 
     @property

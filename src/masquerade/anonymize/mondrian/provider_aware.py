@@ -30,8 +30,7 @@ from masquerade.data.continuum import Continuum
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError
 from masquerade.forms.declared import parameter_error
-from masquerade.privacy.coalitions.fitness import ANONYMIZATION_WEIGHT
-from masquerade.privacy.m_privacy import MPrivateGroups
+from masquerade.privacy.m_privacy.fitness import ANONYMIZATION_WEIGHT
 from masquerade.privacy.requirement import GroupRequirement, Requirement, checked_number
 from masquerade.utility.scores import FIXED_ONE
 
@@ -102,16 +101,15 @@ class ProviderAxis(ContinuousAxis):
 
 def refuse_provider_cuts(parts: Sequence[GroupRequirement]) -> None:
     """Groups from a cut between providers may be one group in the release: that must not break what each satisfies."""
-    private = [part for part in parts if isinstance(part, MPrivateGroups)]
+    private = [part for part in parts if part.provider_column is not None]
     if not private:
         raise ParameterError("provider_aware: there is no m-privacy to reach; use provider_aware = false")
     problems = [
         f"provider_aware: not possible with m-privacy of {member.model}, which a union of groups may violate; "
         "use provider_aware = false"
         for part in private
-        if not part.monotone_in_records
-        for member in part.members
-        if not MPrivateGroups(part.m, part.provider, (member,)).monotone_in_records
+        for member in part.wrapped
+        if not member.monotone_in_records
     ]
     if problems:
         raise ParameterError(*dict.fromkeys(problems))

@@ -30,17 +30,13 @@ from numpy.typing import NDArray
 from masquerade.data.product import columns_of
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError, RequirementUnreachable
-from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.m_privacy import MPrivateGroups
-from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement, plural
 
 Flags = NDArray[np.bool_]
 
 MOST_LOOK_UPS = 1_000  # coalitions × values, or sets of values × providers, of a part
 MOST_OF_WHOLE = 50_000  # the same of the group of all records: some 120,000 gates
-_KNOWN = (KAnonymity, LDiversity, PSensitiveKAnonymity)
 
 
 class OneByOne(NamedTuple):
@@ -80,17 +76,19 @@ class Criterion:
 
         That depends on who the third party is, and on whether cuts between providers are insisted on.
         """
-        refused = [part for part in parts if not isinstance(part, _KNOWN)]
-        if refused:
-            problems = (_refusal(part, m, third_party == "trusted", provider_aware) for part in refused)
-            raise ParameterError(*dict.fromkeys(problems))
-        least = [int(getattr(part, "k", 1)) for part in parts]
-        diversities: dict[str, int] = {}
+        k, diversities = 1, dict[str, int]()
+        refused: list[str] = []
         for part in parts:
+            asked = part.thresholds
+            if asked is None:
+                refused.append(_refusal(part, third_party == "trusted", provider_aware))
+                continue
+            k = max(k, asked.records)
             if part.sensitive is not None:
-                asked = int(getattr(part, "l", 0) or getattr(part, "p", 0))
-                diversities[part.sensitive] = max(asked, diversities.get(part.sensitive, 1))
-        return cls(n_providers, m, max(least, default=1), tuple(diversities.items()))
+                diversities[part.sensitive] = max(asked.values, diversities.get(part.sensitive, 1))
+        if refused:
+            raise ParameterError(*dict.fromkeys(refused))
+        return cls(n_providers, m, k, tuple(diversities.items()))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -192,13 +190,13 @@ class Criterion:
         return good
 
 
-def _refusal(part: GroupRequirement, m: int, is_trusted: bool, provider_aware: bool) -> str:
+def _refusal(part: GroupRequirement, is_trusted: bool, provider_aware: bool) -> str:
     why = "where nobody sees all counts"
     instead = 'third_party = "trusted" with choose = "certainty"'
     if is_trusted:
         why = 'by the cuts at public places that third_party = "trusted" makes without choose'
         instead = 'choose = "certainty"'
-    if provider_aware and not MPrivateGroups(m, "provider", (part,)).monotone_in_records:
+    if provider_aware and not part.monotone_in_records:
         instead += " and provider_aware = false"
-    allowed = ", ".join(model.model for model in _KNOWN)
+    allowed = ", ".join(REQUIREMENTS.declaring("thresholds"))
     return f"collaborate: {part.model} cannot be tested {why}; use one of {allowed}, or {instead}"

@@ -8,7 +8,7 @@ from masquerade.data.product import columns_of
 from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Bug, ParameterError
-from masquerade.privacy.m_privacy import MPrivacy
+from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.privacy.requirement import without_redundant
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.contract import Collaboration, Contract

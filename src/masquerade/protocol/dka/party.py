@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from masquerade.data.table import Table
 from masquerade.errors import NoCommonRecords, ParameterError
 from masquerade.net.script import Receive, Script, Send
-from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol.align import align
 from masquerade.protocol.columns import Columns, Received, write_columns
 from masquerade.protocol.contract import Contract
@@ -33,7 +32,7 @@ def refuse_dka(contract: Contract) -> None:
     if len(contract.parties) != 2:
         problems.append(f"{DKA_DATAFLY}: takes exactly two parties; got {len(contract.parties)}")
     parts = contract.parts
-    if len(parts) != 1 or not isinstance(parts[0], KAnonymity):
+    if len(parts) != 1 or not parts[0].only_sizes:
         problems.append(
             f"{DKA_DATAFLY}: takes one k-anonymity requirement over one QID; "
             f"got {', '.join(part.model for part in parts) or 'none'}"
@@ -66,8 +65,7 @@ def dka_party(
     refuse_dka(contract)
     tell = on_stage if on_stage is not None else _silent
     me = contract.parties.index(name)
-    k = contract.parts[0].parameters()["k"]
-    assert isinstance(k, int)
+    k = contract.parts[0].implied_size
     mine = [column.name for column in contract.qid_columns if column.holder == name]
     notebook = notebook if notebook is not None else Notebook()
     started = time.perf_counter()

@@ -13,7 +13,7 @@ from fastapi import Body
 from pydantic import AfterValidator, WithJsonSchema
 
 from masquerade.job.model import PrivacyEntry
-from masquerade.privacy.models import MODELS
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, OF_HORIZONTAL, OF_VERTICAL, Request
 from masquerade.utility.scores import SCORES
@@ -47,7 +47,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 _COUNT = {"type": "integer", "minimum": 1}
 _SHARE = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 _PRIVACY_TYPES: dict[str, dict[str, Any]] = {
-    "model": {"enum": list(MODELS)},
+    "model": {"enum": list(REQUIREMENTS.plain)},
     "qid": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
     "k": _COUNT,
     "l": {"type": "number", "minimum": 1},

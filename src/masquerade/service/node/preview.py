@@ -17,7 +17,7 @@ from masquerade.net.identity import Identity
 from masquerade.net.trust import TrustStore
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.distant_parts import distant_from
+from masquerade.protocol.remote_sensitive import remote_qid
 from masquerade.service.horizontal import against
 from masquerade.service.node import preview_horizontal
 from masquerade.service.node.approvals import deal_id
@@ -236,7 +236,7 @@ def _checks(contract: Contract, party: str) -> Iterator[str]:
     """What requirements on a sensitive attribute of another party tell."""
     holder = {column.name: column.holder for column in contract.columns}
     for part in contract.parts:
-        if part.sensitive is None or not distant_from(part, holder):
+        if part.sensitive is None or not remote_qid(part, holder):
             continue
         where = holder[part.sensitive]
         asking = sorted({holder[name] for name in part.qid} - {where})

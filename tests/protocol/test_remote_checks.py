@@ -17,10 +17,11 @@ from masquerade.anonymize.local_view import LocalView
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import kind_of
+from masquerade.privacy.confidence_bounding import largest_share
 from masquerade.privacy.requirement import TOLERANCE
-from masquerade.protocol.contract import refuse_distant_sensitive
-from masquerade.protocol.distant_checks import DistantChecks, SensitiveValues, largest_share
 from masquerade.protocol.party import party
+from masquerade.protocol.remote_checks import RemoteChecks, SensitiveValues
+from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
 from papers.paper_tables import loan_table
 from protocol.tampering import changing
 from protocol.test_mashup import SCHEMA, bag, contract_of, people, run_mashup
@@ -102,7 +103,7 @@ def test_the_way_to_the_histogram_is_told_and_changes_nothing(
     )
 
 
-def test_without_distant_values_no_histogram_is_told() -> None:
+def test_without_remote_values_no_histogram_is_told() -> None:
     contract = contract_of(mq.KAnonymity(["Job"], k=4), {"Job": "bank", "Sex": "loans"}, argmax="plain")
     assert "joint_histogram" not in run_mashup(sick_loans(), contract).settings
 
@@ -175,13 +176,13 @@ def test_who_instructs_otherwise_than_it_asked_is_named(monkeypatch: pytest.Monk
     contract = contract_of(
         requirement, {"Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}, argmax="plain"
     )
-    honest = DistantChecks.ask
+    honest = RemoteChecks.ask
 
-    def lying(self: DistantChecks, instruction: Any, state: Any) -> Any:
+    def lying(self: RemoteChecks, instruction: Any, state: Any) -> Any:
         yield from honest(self, instruction, state)
         return True
 
-    monkeypatch.setattr(DistantChecks, "ask", lying)
+    monkeypatch.setattr(RemoteChecks, "ask", lying)
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: party(name, contract, sick_loans(), ids) for name in contract.parties}
     with pytest.raises(PeerBrokeProtocol, match="against the requirement") as caught:
@@ -215,13 +216,13 @@ def test_the_largest_share_is_found(bound: float, n: int) -> None:
 def test_what_has_no_secure_check_is_refused() -> None:
     holder = {"a": "bank", "b": "loans", "s": "bank"}
     t_closeness = mq.TCloseness(["a", "b"], t=0.3, sensitive="s")
-    [(refused, reason)] = refuse_distant_sensitive([t_closeness], holder)
+    [(refused, reason)] = refuse_remote_sensitive([t_closeness], holder)
     assert refused is t_closeness
     assert "over b of other parties needs a secure check" in reason
     bounding = mq.ConfidenceBounding(["a", "b"], confidence=0.5, sensitive="s", values=["x"])
-    [(_, reason)] = refuse_distant_sensitive([bounding], holder)
+    [(_, reason)] = refuse_remote_sensitive([bounding], holder)
     assert "add k-anonymity over a, b" in reason
-    assert refuse_distant_sensitive([bounding, mq.KAnonymity(["a", "b", "c"], k=2)], holder) == []
+    assert refuse_remote_sensitive([bounding, mq.KAnonymity(["a", "b", "c"], k=2)], holder) == []
 
 
 def test_who_withdraws_for_ever_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,9 +233,9 @@ def test_who_withdraws_for_ever_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         sensitive={"Disease": "clinic"},
         argmax="plain",
     )
-    ask, best = DistantChecks.ask, LocalView.best
+    ask, best = RemoteChecks.ask, LocalView.best
 
-    def never(self: DistantChecks, instruction: Any, state: Any) -> Any:
+    def never(self: RemoteChecks, instruction: Any, state: Any) -> Any:
         yield from ask(self, instruction, state)
         return False
 
@@ -244,7 +245,7 @@ def test_who_withdraws_for_ever_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
             self.candidates.append(found[0])  # the withdrawal takes out but one
         return found
 
-    monkeypatch.setattr(DistantChecks, "ask", never)
+    monkeypatch.setattr(RemoteChecks, "ask", never)
     monkeypatch.setattr(LocalView, "best", the_same_again)
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: party(name, contract, sick_loans(), ids) for name in contract.parties}

@@ -1,56 +1,45 @@
-"""The m-privacy paper's ways to look for a coalition that breaches: the verdict, who breaches, and the checks made.
+"""The ways to look for a coalition that breaches a group: the m-privacy paper's five, and "exact", which is ours.
 
 A check is one test of what one coalition leaves. Coalitions form a lattice: what a coalition cannot breach none of its
 sub-coalitions can (downward pruning), what it can breach all of its super-coalitions can (upward pruning). So a group
 is m-private when no coalition of exactly min(m, providers − 1) breaches. Whole layers are tested in one sweep, and
-the checks that are told are those of a search that stops at the first breach.
+the checks reported are those of a search that stops at the first breach.
+
+"exact" finds the worst coalition without trying all: a conjunction is m-private when each of its constraints is, so
+each constraint is asked for its own worst coalition (`Constraint.worst_coalition`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.errors import ParameterError
-from masquerade.privacy.coalitions.fitness import VERIFICATION_WEIGHT, score
-from masquerade.privacy.coalitions.group import Group
-from masquerade.privacy.coalitions.masks import Masks, bits, joined, members, of_size, within
+from masquerade.errors import ParameterError, hint
+from masquerade.privacy.m_privacy.coalition_masks import Masks, bits, joined, members, of_size, within
+from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT, score
+from masquerade.privacy.m_privacy.group import Group
+from masquerade.privacy.m_privacy.outcome import PATIENCE, Outcome, TooManyCoalitions, first_breach
 
 TOP_DOWN_FROM = 0.85  # providers of this average fitness (about 15 records each) are verified top-down
 _MOST_COALITIONS = 1 << 22  # that a search may hold in memory
-PATIENCE = 60.0  # seconds of one core that a search may take
 _MOST_ADAPTIVE = 1 << 16  # beyond, `exact` is faster by far
-
-
-class TooManyCoalitions(ParameterError):
-    """A search would have to look at more coalitions than there is room, or patience, for."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Whether a group is m-private; if not, a coalition that breaches (() are outsiders); how many checks it took."""
-
-    private: bool
-    coalition: tuple[int, ...] | None
-    checks: int
 
 
 Strategy = Callable[[Group, int], Outcome]
 
 
 def affordable(group: Group) -> int:
-    """How many coalitions of this group can be checked in that time, about."""
+    """About how many coalitions of this group can be checked within `PATIENCE`."""
     return int(PATIENCE * 1e9 / sum(each.nanoseconds for each in group.constraints))
 
 
 def direct(group: Group, m: int) -> Outcome:
     """Every coalition of the largest size, in the order of the providers."""
     _refuse_too_many(group, group.power(m))
-    return _first_breach(group, of_size(group.singles, group.power(m)), 0)
+    return _check_in_order(group, of_size(group.singles, group.power(m)), 0)
 
 
 def bottom_up(group: Group, m: int) -> Outcome:
@@ -59,7 +48,7 @@ def bottom_up(group: Group, m: int) -> Outcome:
     outcome = Outcome(True, None, 0)
     _refuse_too_many(group, group.power(m))
     for size in range(group.power(m) + 1):
-        outcome = _first_breach(group, of_size(strongest_first, size), outcome.checks)
+        outcome = _check_in_order(group, of_size(strongest_first, size), outcome.checks)
         if not outcome.private:
             break
     return outcome
@@ -79,7 +68,7 @@ def top_down(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
         open_ = _all_of_whose_supers(group, breaching, size, most)
         size -= 1
     power = bits(open_, group.n) @ _powers(group)
-    return _first_breach(group, [open_[np.argsort(-power, kind="stable")]], checks)
+    return _check_in_order(group, [open_[np.argsort(-power, kind="stable")]], checks)
 
 
 def binary(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
@@ -124,7 +113,7 @@ def binary(group: Group, m: int, most: int = _MOST_COALITIONS) -> Outcome:
                 low = middle
         breaching = np.concatenate([breaching, lower | joined(group.singles, between[:high])])
         open_ = open_[~within(open_, lower | joined(group.singles, between[:low]))]
-    return _first_breach(group, [open_], checks)
+    return _check_in_order(group, [open_], checks)
 
 
 def adaptive(
@@ -134,8 +123,6 @@ def adaptive(
 
     Where that would take more coalitions than there is room for, without a search (`exact`).
     """
-    from masquerade.privacy.coalitions.exact import exact
-
     fit = score(group.constraints, group.matrices, alpha).mean() >= threshold
     try:
         return (top_down if fit else binary)(group, m, _MOST_ADAPTIVE)
@@ -143,12 +130,39 @@ def adaptive(
         return exact(group, m)
 
 
+def exact(group: Group, m: int) -> Outcome:
+    """Ask each constraint for its worst coalition; the verdict is the one that every search gives."""
+    power = group.power(m)
+    asked = zip(group.constraints, group.matrices, strict=True)
+    return first_breach(constraint.worst_coalition(matrix, power) for constraint, matrix in asked)
+
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "direct": direct,
+    "top-down": top_down,
+    "bottom-up": bottom_up,
+    "binary": binary,
+    "adaptive": adaptive,
+    "exact": exact,
+}
+
+
+def strategy_named(name: str) -> Strategy:
+    """A way to verify, by the name that a job file gives it."""
+    if name not in STRATEGIES:
+        known = ", ".join(f'"{each}"' for each in STRATEGIES)
+        raise ParameterError(
+            f"verification: must be one of {known}; got {name!r}{hint(str(name), STRATEGIES)}"
+        )
+    return STRATEGIES[name]
+
+
 def of_nobody(group: Group) -> Masks:
     """The mask of no provider at all: outsiders."""
     return np.zeros((1, group.singles.shape[1]), np.uint64)
 
 
-def _first_breach(group: Group, blocks: Iterable[Masks], checks: int) -> Outcome:
+def _check_in_order(group: Group, blocks: Iterable[Masks], checks: int) -> Outcome:
     """Check coalitions in their order; `checks` were made before."""
     for block in blocks:
         bad = group.breached(block)

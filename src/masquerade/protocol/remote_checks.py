@@ -20,9 +20,7 @@ encryptions, where that is cheaper: `joint_histogram/`), and a circuit of some 3
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -31,21 +29,16 @@ from numpy.typing import NDArray
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.public_state import PublicState
 from masquerade.crypto.circuit import Circuit
-from masquerade.crypto.count_circuits import row_bounded, row_distinct
 from masquerade.data.column import Coded
 from masquerade.engine.counts import renumber
 from masquerade.errors import Bug, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
-from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
-from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
+from masquerade.privacy.requirement import GroupRequirement, SharedRow
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.distant_parts import distant_from, least_size
 from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
 from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.pair import BackEnd, Pair, prepare_pair
+from masquerade.protocol.remote_sensitive import least_size, remote_qid
 
 Labels = NDArray[np.uint64]
 
@@ -75,33 +68,23 @@ class Check:
     n_bounded: int
 
     def circuit(self, n_records: int, width: int, together: int = 1) -> Circuit:
-        """Judges one group, whose counts have `width` binary digits and are shared so many together."""
-        part = self.part
-        if isinstance(part, LDiversity):
-            return row_distinct(self.n_values, width, part.l, together)
-        if isinstance(part, PSensitiveKAnonymity):  # its k is everybody's to check
-            return row_distinct(self.n_values, width, part.p, together)
-        if isinstance(part, AlphaKAnonymity | ConfidenceBounding):
-            share = part.alpha if isinstance(part, AlphaKAnonymity) else part.confidence
-            most = largest_share(share, n_records)
-            bounded = tuple(range(self.n_bounded))
-            return row_bounded(self.n_values, width, most, bounded, together=together)
-        raise Bug(f"nobody knows how to check {part.model}")
+        """Judges one group, whose counts have `width` binary digits; `together` of them are shared as one number."""
+        return self.part.circuit(SharedRow(self.n_values, self.n_bounded, n_records, width, together))
 
 
 def prepare_checks(
     me: int, contract: Contract, sensitive: dict[str, Coded], n_records: int
-) -> Script[DistantChecks | None]:
+) -> Script[RemoteChecks | None]:
     """Agree on all checks of a session, and set up the pairs that make them; None when there is none to make."""
     parties = contract.parties
     holder = {column.name: column.holder for column in contract.columns}
-    distant = [part for part in contract.parts if distant_from(part, holder)]
-    if not distant:
+    remote = [part for part in contract.parts if remote_qid(part, holder)]
+    if not remote:
         return None
     checks: list[Check] = []
     own: list[Labels | None] = []
-    for part in distant:
-        assert part.sensitive is not None  # otherwise nothing is distant from it
+    for part in remote:
+        assert part.sensitive is not None  # otherwise nothing is remote from it
         at = parties.index(holder[part.sensitive])
         asking = frozenset(parties.index(holder[name]) for name in part.qid) - {at}
         labels: Labels | None = None
@@ -122,11 +105,11 @@ def prepare_checks(
     for peer in sorted(peers):
         names = parties[min(me, peer)], parties[max(me, peer)]
         pairs[peer] = yield from prepare_pair(int(me > peer), names, contract.hash)
-    return DistantChecks(me, tuple(checks), tuple(own), pairs, n_records)
+    return RemoteChecks(me, tuple(checks), tuple(own), pairs, n_records)
 
 
 @dataclass
-class DistantChecks:
+class RemoteChecks:
     """One party's side of all checks; `prepare_checks` makes it."""
 
     me: int
@@ -184,40 +167,13 @@ class DistantChecks:
         )
 
 
-def largest_share(bound: float, n_records: int) -> tuple[int, int]:
-    """The largest fraction of at most so many records that counts as within the bound.
-
-    Shares of groups are such fractions, so to compare them with it is to compare them with the bound.
-    """
-    exact = Fraction(bound) + Fraction(TOLERANCE)
-    if exact >= 1:
-        return 1, 1
-    below, above = (0, 1), (1, 1)
-    while below[1] + above[1] <= n_records:
-        # As many steps at once as one side allows: the fractions between two neighbours are their sums.
-        (a, b), (c, d) = below, above
-        middle = Fraction(a + c, b + d)
-        if middle <= exact:
-            gap = exact.denominator * c - exact.numerator * d
-            steps = (exact.numerator * b - exact.denominator * a) // gap if gap else n_records
-            steps = max(1, min(steps, (n_records - b) // d))
-            below = a + steps * c, b + steps * d
-        else:
-            gap = exact.numerator * b - exact.denominator * a
-            steps = (exact.denominator * c - exact.numerator * d - 1) // gap if gap else n_records
-            steps = max(1, min(steps, (n_records - d) // b))
-            above = c + steps * a, d + steps * b
-    return below
-
-
 def _labelled(part: GroupRequirement, coded: Coded) -> tuple[Labels, SensitiveValues]:
     """The holder's values as labels, those that the requirement bounds first; all that it does not are one."""
     present, codes = np.unique(coded.codes, return_inverse=True)
     names = [coded.labels[code] for code in present]
-    listed: Sequence[str] | None = getattr(part, "values", None)
-    if listed is None:
+    if part.values is None:
         return codes.astype(np.uint64), SensitiveValues(len(names), len(names))
-    bounded = [number for number, name in enumerate(names) if name in listed]
+    bounded = [number for number, name in enumerate(names) if name in part.values]
     label = np.full(len(names), len(bounded), np.uint64)
     label[bounded] = np.arange(len(bounded), dtype=np.uint64)
     rest = len(names) > len(bounded)

@@ -14,9 +14,9 @@ from masquerade.data.table import Table
 from masquerade.engine.counts import pair_counts
 from masquerade.forms.declared import parameter_error
 from masquerade.privacy.check import Reading, Verdict
-from masquerade.privacy.coalitions.fitness import VERIFICATION_WEIGHT
-from masquerade.privacy.coalitions.strategies import TOP_DOWN_FROM, Strategy, adaptive
-from masquerade.privacy.m_privacy import MPrivacy, MPrivateGroups
+from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT
+from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
+from masquerade.privacy.m_privacy.strategies import TOP_DOWN_FROM, Strategy, adaptive
 from masquerade.privacy.requirement import checked_number
 
 
@@ -72,14 +72,14 @@ def with_coalitions(table: Table, verdicts: Sequence[Verdict]) -> tuple[Verdict,
         return tuple(verdicts)
     reading = Reading(table, [name for part in parts for name in (*part.qid, *columns_of(part.sensitive))])
 
-    def told(verdict: Verdict) -> Verdict:
+    def completed(verdict: Verdict) -> Verdict:
         if not isinstance(verdict.requirement, MPrivateGroups):
             return verdict
         groups = _verdicts(reading, verdict.requirement)
         coalition = next((group.coalition for group in groups if not group.private), None)
         return replace(verdict, coalition=coalition, checks=sum(group.checks for group in groups))
 
-    return tuple(map(told, verdicts))
+    return tuple(map(completed, verdicts))
 
 
 def _verdicts(reading: Reading, part: MPrivateGroups, strategy: Strategy | None = None) -> list[GroupVerdict]:

@@ -15,19 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.product import Combination, Product, columns_of
+from masquerade.data.product import Product, columns_of
 from masquerade.engine.counts import Counts
-from masquerade.errors import ParameterError
 from masquerade.forms.declared import parameter_error
-from masquerade.privacy.coalitions.constraint import EG_MONOTONE, KNOWN, Constraint
-from masquerade.privacy.coalitions.many_groups import GroupCheck, strategy_named
-from masquerade.privacy.coalitions.strategies import Strategy
+from masquerade.privacy.m_privacy.constraint import can_wrap, constraint_of
+from masquerade.privacy.m_privacy.group_check import GroupCheck
+from masquerade.privacy.m_privacy.provider_counts import ProviderCounts, provider_counts
+from masquerade.privacy.m_privacy.strategies import Strategy, strategy_named
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
@@ -55,9 +54,8 @@ class MPrivacy(Requirement):
             must_be = 'a requirement such as KAnonymity(["age", "job"], k=30)'
             raise parameter_error(self, "requirement", must_be, self.requirement)
         for part in self.requirement.parts:
-            if not isinstance(part, KNOWN):
-                known = ", ".join(model.model for model in KNOWN)
-                raise parameter_error(self, "requirement", f"made of {known}", part.model)
+            if not can_wrap(part):
+                raise parameter_error(self, "requirement", f"made of {_wrappable()}", part.model)
         named = isinstance(self.provider, str) and self.provider
         taken = {*self.requirement.qid_attributes, *self.requirement.special_columns}
         if not named or self.provider in taken:
@@ -89,6 +87,9 @@ class MPrivateGroups(GroupRequirement):
     """
 
     model: ClassVar[str] = "m-privacy"
+    promise = "the other requirements still hold when up to m providers take their records out"
+    figure_meaning = "colluding providers that every group withstands, in all that follows"
+    wraps = True
 
     m: int
     provider: str
@@ -96,44 +97,44 @@ class MPrivateGroups(GroupRequirement):
     verification: str = field(default="exact", compare=False)
     qid: tuple[str, ...] = field(init=False)
     sensitive: Product = field(init=False)
+    colluding: int = field(init=False, compare=False, repr=False)
+    provider_column: str = field(init=False, compare=False, repr=False)
+    # Not where a coalition can break a union of groups of which each has one provider, and is safe from all.
+    monotone: bool = field(init=False, compare=False, repr=False)
+    monotone_in_records: bool = field(init=False, compare=False, repr=False)
+    compares_with_whole: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "qid", self.members[0].qid)
+        gain = all(member.monotone_in_records for member in self.members)
+        derived = {
+            "qid": self.members[0].qid,
+            "colluding": self.m,
+            "provider_column": self.provider,
+            "monotone": gain,
+            "monotone_in_records": gain,
+            "compares_with_whole": any(member.compares_with_whole for member in self.members),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
         looked_at = [member.sensitive for member in self.members if member.sensitive is not None]
         columns = dict.fromkeys(column for name in looked_at for column in columns_of(name))
         object.__setattr__(self, "sensitive", Product((self.provider, *columns)))
-
-    @property
-    def provider_column(self) -> str:
-        """The column that names each record's provider."""
-        return self.provider
 
     @property
     def wrapped(self) -> tuple[GroupRequirement, ...]:
         """What holds against outsiders."""
         return self.members
 
-    @property
-    def monotone(self) -> bool:
-        """Not where a coalition can break a union of groups of which each has one provider, and is safe from all."""
-        return self.monotone_in_records
-
-    @property
-    def monotone_in_records(self) -> bool:
-        """Whether more records never break it (EG-monotone, Definition 2.3)."""
-        return all(isinstance(member, EG_MONOTONE) for member in self.members)
-
     def bind(self, labels: Sequence[str]) -> None:
         """Refuse sensitive values that the table does not have."""
-        layout = layout_of(tuple(labels), self)
-        for member, (names, _) in zip(self.members, layout.values, strict=True):
+        for member, (names, _) in zip(self.members, self._layout(labels).values, strict=True):
             member.bind(names)
 
     def check(
         self, whole: Counts, labels: Sequence[str], strategy: Strategy | None = None
-    ) -> tuple[Layout, GroupCheck]:
+    ) -> tuple[ProviderCounts, GroupCheck]:
         """How the counts are laid out, and the check of groups that are counted so; by another strategy if given."""
-        layout = layout_of(tuple(labels), self)
+        layout = self._layout(labels)
         everything = layout.counts(whole).sum(axis=1)
         constraints, places = [], []
         for member, (names, of_value) in zip(self.members, layout.values, strict=True):
@@ -141,7 +142,7 @@ class MPrivateGroups(GroupRequirement):
                 mine = everything.sum(axis=1, keepdims=True)
             else:
                 mine = np.bincount(of_value, everything[0], len(names)).astype(np.int64)[None]
-            constraints.append(Constraint(member, mine, names))
+            constraints.append(constraint_of(member, mine, names))
             places.append(None if np.array_equal(of_value, np.arange(layout.n_values)) else of_value)
         return layout, GroupCheck(self.m, constraints, places, strategy or self.verification)
 
@@ -181,7 +182,7 @@ class MPrivateGroups(GroupRequirement):
         left = np.delete(counts, list(coalition), axis=0)
         for constraint, matrix in zip(check.constraints, check.group(left).matrices, strict=True):
             rest = matrix.sum(axis=0, keepdims=True)
-            if not constraint.plainly_holds(rest)[0]:
+            if not constraint.holds_as_is(rest)[0]:
                 value = constraint.part.figures(rest, constraint.whole, constraint.labels)[0]
                 what = constraint.part.complaint(float(value), int(rest.sum()))
                 break
@@ -209,6 +210,9 @@ class MPrivateGroups(GroupRequirement):
         same_groups = set(self.qid) == set(other.qid)
         return (same_groups or self.monotone_in_records) and self.as_strict_as(other)
 
+    def _layout(self, labels: Sequence[str]) -> ProviderCounts:
+        return provider_counts(tuple(labels), self.sensitive, tuple(each.sensitive for each in self.members))
+
     def _wrapped(self) -> str:
         def shown(member: GroupRequirement) -> str:
             return str(member).removesuffix(f" over {', '.join(member.qid)}")
@@ -220,56 +224,16 @@ class MPrivateGroups(GroupRequirement):
         return f"m-privacy (m = {self.m}, provider = {self.provider}) of {self._wrapped()} over {over}"
 
 
+def _wrappable() -> str:
+    from masquerade.privacy.registry import REQUIREMENTS  # which knows this module, too
+
+    return ", ".join(name for name, model in REQUIREMENTS.items() if can_wrap(model))
+
+
 def covers_against_insiders(one: GroupRequirement, other: GroupRequirement) -> bool:
     """Whether the other follows from the one also where m-privacy wraps both.
 
     What holds for all groups over more attributes need not hold over fewer, where a coalition can break their union.
     """
     same_groups = set(one.qid) == set(other.qid)
-    return (same_groups or isinstance(one, EG_MONOTONE)) and one.covers(other)
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Where a histogram's columns stand in an array of providers × values."""
-
-    providers: tuple[str, ...]
-    n_values: int
-    _places: NDArray[np.intp]
-    # For each wrapped requirement: its own values by name, and which of them each value of the counts belongs to.
-    values: tuple[tuple[tuple[str, ...], NDArray[np.intp]], ...]
-
-    def counts(self, histogram: Counts) -> Counts:
-        """The counts of each row as groups × providers × values."""
-        n_providers = len(self.providers)
-        dense = np.zeros((len(histogram), n_providers * self.n_values), np.int64)
-        dense[:, self._places] = histogram
-        return dense.reshape(len(histogram), n_providers, self.n_values)
-
-
-@lru_cache(maxsize=16)
-def layout_of(labels: tuple[Any, ...], requirement: MPrivateGroups) -> Layout:
-    """The layout of a histogram whose columns are combinations of a provider and sensitive values."""
-    if not all(isinstance(label, Combination) for label in labels):
-        raise ParameterError(
-            "m-privacy: the counts must be of combinations of a provider and sensitive values"
-        )
-    providers = sorted({(label.places[0], label.values[0]) for label in labels})
-    rows = {place: row for row, (place, _) in enumerate(providers)}
-    combined = sorted({label.places[1:] for label in labels})
-    columns = {places: column for column, places in enumerate(combined)}
-    n_values = max(len(combined), 1)
-    places = [rows[label.places[0]] * n_values + columns[label.places[1:]] for label in labels]
-    names = {label.places[1:]: label.values[1:] for label in labels}
-    values: list[tuple[tuple[str, ...], NDArray[np.intp]]] = []
-    for member in requirement.members:
-        if member.sensitive is None:
-            values.append(((), np.zeros(n_values, np.intp)))
-            continue
-        at = [requirement.sensitive.names[1:].index(name) for name in columns_of(member.sensitive)]
-        known = {tuple(each[i] for i in at): tuple(names[each][i] for i in at) for each in combined}
-        order = {each: number for number, each in enumerate(sorted(known))}
-        several = isinstance(member.sensitive, Product)
-        texts = tuple(Combination(known[each], each) if several else known[each][0] for each in sorted(known))
-        values.append((texts, np.array([order[tuple(each[i] for i in at)] for each in combined], np.intp)))
-    return Layout(tuple(name for _, name in providers), n_values, np.array(places, np.intp), tuple(values))
+    return (same_groups or one.monotone_in_records) and one.covers(other)

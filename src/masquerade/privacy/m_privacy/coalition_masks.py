@@ -1,4 +1,9 @@
-"""Coalitions as bits: bit i of a mask stands for provider i. Masks are rows of 64-bit words, as many as needed."""
+"""Coalitions as bits: bit i of a mask stands for provider i. Masks are rows of 64-bit words, as many as needed.
+
+What a coalition takes away is a sum of the members' rows of counts. Eight providers have 256 coalitions: their sums are
+made once, and then a coalition of any size costs one look-up for each eight providers, some nanoseconds among many. For
+sets of values the rows are bits too, and the sums are unions.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from masquerade.engine.counts import Counts
 
 Masks = NDArray[np.uint64]  # one row a coalition, one column for each 64 providers
 
@@ -20,6 +27,11 @@ def single(n: int) -> Masks:
     providers = np.arange(n)
     masks[providers, providers // 64] = np.uint64(1) << (providers % 64).astype(np.uint64)
     return masks
+
+
+def everybody(n: int) -> Masks:
+    """The mask of all n providers, one row."""
+    return np.bitwise_or.reduce(single(n), axis=0, keepdims=True)
 
 
 def of_size(singles: Masks, size: int, at_a_time: int = _AT_A_TIME) -> Iterator[Masks]:
@@ -75,3 +87,55 @@ def joined(singles: Masks, providers: Sequence[int]) -> Masks:
     for provider in providers:
         mask |= singles[provider]
     return mask
+
+
+class Sums:
+    """The sum of the members' rows (numbers, or arrays of them), for many coalitions at once."""
+
+    def __init__(self, rows: Counts) -> None:
+        n = len(rows)
+        self._tables = []
+        for first in range(0, n, 8):
+            table = np.zeros((256, *rows.shape[1:]), np.int64)
+            for bit, row in enumerate(rows[first : first + 8]):
+                table[1 << bit : 2 << bit] = table[: 1 << bit] + row
+            self._tables.append(table)
+
+    def of(self, coalitions: Masks) -> Counts:
+        """One row a coalition."""
+        columns = octets(coalitions).T
+        total: Counts = self._tables[0].take(columns[0], axis=0)
+        for table, column in zip(self._tables[1:], columns[1:], strict=False):
+            total += table.take(column, axis=0)
+        return total
+
+
+class Unions:
+    """The union of the members' sets of values (at most 64), for many coalitions at once."""
+
+    def __init__(self, present: NDArray[np.bool_]) -> None:
+        self._tables = []
+        weights = np.uint64(1) << np.arange(present.shape[1], dtype=np.uint64)
+        sets = np.where(present, weights, np.uint64(0)).sum(axis=1, dtype=np.uint64)
+        for first in range(0, len(sets), 8):
+            table = np.zeros(256, np.uint64)
+            for bit, each in enumerate(sets[first : first + 8]):
+                table[1 << bit : 2 << bit] = table[: 1 << bit] | each
+            self._tables.append(table)
+
+    def of(self, coalitions: Masks) -> NDArray[np.uint64]:
+        """One set, as bits, a coalition."""
+        columns = octets(coalitions).T
+        union: NDArray[np.uint64] = self._tables[0].take(columns[0])
+        for table, column in zip(self._tables[1:], columns[1:], strict=False):
+            union |= table.take(column)
+        return union
+
+
+def popcount(sets: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """The number of bits that are set."""
+    if hasattr(np, "bitwise_count"):  # from numpy 2 on
+        counted: NDArray[np.uint8] = np.bitwise_count(sets)
+        return counted
+    ones: NDArray[np.uint8] = np.unpackbits(sets[:, None].view(np.uint8), axis=1).sum(axis=1, dtype=np.uint8)
+    return ones

@@ -1,4 +1,4 @@
-"""The worst coalition by branch and bound over providers: for constraints that have no exact form.
+"""The worst coalition by branch and bound over providers: for constraints without a way of their own to find it.
 
 Provider by provider, the largest first: it colludes, or it stays. What any coalition of a branch leaves is at least
 the records of those who stay and, of each value by itself, the fewest that the undecided can leave. More records left
@@ -11,19 +11,22 @@ How long a branch takes depends on how near it is to the limit, so patience is m
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
-from masquerade.privacy.coalitions.constraint import Constraint
-from masquerade.privacy.coalitions.strategies import PATIENCE, Outcome, TooManyCoalitions
+from masquerade.privacy.m_privacy.outcome import PATIENCE, Outcome, TooManyCoalitions
 from masquerade.privacy.requirement import plural
+
+if TYPE_CHECKING:
+    from masquerade.privacy.m_privacy.constraint import Constraint
 
 _AT_A_TIME = 1 << 10  # branches of one length
 
 
-def bounded(constraint: Constraint, matrix: Counts, power: int) -> Outcome:
+def branch_and_bound(constraint: Constraint, matrix: Counts, power: int) -> Outcome:
     """Whether some `power` of the providers (rows, fewer than all) breach; smaller coalitions do less."""
     order = np.argsort(-matrix.sum(axis=1), kind="stable")
     rows = matrix[order]
@@ -45,11 +48,11 @@ def bounded(constraint: Constraint, matrix: Counts, power: int) -> Outcome:
         checks += len(kept)
         rest = kept + fewest[depth, left]
         sure = rest.any(axis=1)  # nothing is left by no coalition: the bound is too low
-        sure[sure] = constraint.surely_holds(rest[sure], total)
+        sure[sure] = constraint.surely_holds_between(rest[sure], total)
         decided = (left == 0) | (left == n - depth)
         for end in np.flatnonzero(decided & ~sure):
             insist_on_time()
-            if not constraint.holds(rest[end : end + 1], total)[0]:
+            if not constraint.holds_between(rest[end : end + 1], total)[0]:
                 colluding[end, depth:] = left[end] > 0
                 return Outcome(False, tuple(sorted(order[colluding[end]].tolist())), checks)
         insist_on_time()

@@ -1,0 +1,101 @@
+"""Every requirement by the name that a job file, a request or a contract gives it.
+
+Other packages add theirs by the entry point `masquerade.requirements`: the entry's object is a subclass of
+`GroupRequirement`, and its name the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+
+from masquerade.errors import ParameterError, hint
+from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
+from masquerade.privacy.confidence_bounding import ConfidenceBounding
+from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy.m_privacy.requirement import MPrivateGroups
+from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
+from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.privacy.t_closeness import TCloseness
+
+Model = type[GroupRequirement]
+
+ENTRY_POINTS = "masquerade.requirements"
+
+_BUILT_IN: tuple[Model, ...] = (
+    KAnonymity,
+    LDiversity,
+    EntropyLDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+    AlphaKAnonymity,
+    ConfidenceBounding,
+    PSensitiveKAnonymity,
+    MPrivateGroups,
+)
+_PLANNED = ("constrained-k-anonymity",)
+
+
+class Registry(Mapping[str, Model]):
+    """The built-in models, then those of other packages, which are looked for once, when somebody first asks."""
+
+    @cached_property
+    def _models(self) -> dict[str, Model]:
+        models = {model.model: model for model in _BUILT_IN}
+        for entry in entry_points(group=ENTRY_POINTS):
+            models[entry.name] = _loaded(entry, models)
+        return models
+
+    def __getitem__(self, name: str) -> Model:
+        return self._models[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    @property
+    def plain(self) -> Mapping[str, Model]:
+        """The models that stand for themselves, and wrap no others."""
+        return {name: model for name, model in self.items() if not model.wraps}
+
+    def declaring(self, what: str) -> tuple[str, ...]:
+        """The names of those that declare something of their own; see `GroupRequirement.declares`."""
+        return tuple(name for name, model in self.plain.items() if model.declares(what))
+
+
+REQUIREMENTS = Registry()
+
+
+def requirement_named(name: str) -> Model:
+    """The model of this name; ParameterError with all names, and the nearest."""
+    if name in REQUIREMENTS:
+        return REQUIREMENTS[name]
+    if name in _PLANNED:
+        found = f'"{name}" is not available in this version'
+    else:
+        found = f'no model "{name}"{hint(name, [*REQUIREMENTS, *_PLANNED])}' if name else "missing"
+    raise ParameterError(f"{found}; available: {', '.join(REQUIREMENTS)}")
+
+
+def _loaded(entry: EntryPoint, taken: Mapping[str, Model]) -> Model:
+    """The model behind an entry point; ParameterError, naming the package, for one that cannot be used."""
+    package = entry.dist.name if entry.dist is not None else "a package"
+    where = f"{package}: entry point {ENTRY_POINTS}: {entry.name}"
+    if entry.name in taken:
+        raise ParameterError(f"{where} takes a name that is taken; give it another, or remove the package")
+    try:
+        model = entry.load()
+    except Exception as error:  # whatever a strange package does while it is imported
+        raise ParameterError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from None
+    if not (isinstance(model, type) and issubclass(model, GroupRequirement)):
+        raise ParameterError(f"{where} is no subclass of GroupRequirement")
+    if getattr(model, "model", None) != entry.name:
+        named = getattr(model, "model", None)
+        raise ParameterError(f"{where} must have the name of its model, which is {named!r}")
+    return model

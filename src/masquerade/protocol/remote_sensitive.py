@@ -1,0 +1,53 @@
+"""Requirements whose sensitive attribute is at another party than some attribute of their QID: which can be checked.
+
+What is checked secretly is a histogram of groups and sensitive values (protocol/remote_checks.py), by the circuit that
+the model declares. Its rows are bounded by the size that every group has anyway, so the model, or a k over the same
+attributes, must ask for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.privacy.requirement import GroupRequirement
+
+
+def remote_qid(part: GroupRequirement, holder: Mapping[str, str]) -> tuple[str, ...]:
+    """The attributes of its QID that are not where its sensitive attribute is; `holder` by column."""
+    if part.sensitive is None or part.sensitive not in holder:
+        return ()
+    where = holder[part.sensitive]
+    return tuple(sorted({name for name in part.qid if holder.get(name) != where}))
+
+
+def least_size(part: GroupRequirement, parts: Sequence[GroupRequirement]) -> int:
+    """The least size of a group of the part's QID, once all parts hold."""
+    over = (each.implied_size for each in parts if each.only_sizes and set(each.qid) >= set(part.qid))
+    return max(part.implied_size, *over, 1)
+
+
+def refuse_remote_sensitive(
+    parts: Sequence[GroupRequirement], holder: Mapping[str, str]
+) -> list[tuple[GroupRequirement, str]]:
+    """The requirements that need another party's sensitive values, and have no secure check, each with the reason.
+
+    Judging it openly would show a party a finer partition than the release has whenever the answer is no.
+    """
+    refused = []
+    for part in parts:
+        remote = remote_qid(part, holder)
+        if not remote or part.sensitive is None:
+            continue
+        where = holder[part.sensitive]
+        over = f"{part.model} on {part.sensitive}, which {where} holds, over {', '.join(remote)} of other parties"
+        if not part.declares("circuit"):
+            models = ", ".join(REQUIREMENTS.declaring("circuit"))
+            reason = "needs a secure check that this version does not have; "
+            reason += f"use a QID of {where}'s own attributes, or one of {models}"
+        elif least_size(part, parts) < 2:
+            reason = f"needs groups of at least two records; add k-anonymity over {', '.join(part.qid)}"
+        else:
+            continue
+        refused.append((part, f"{over} {reason}"))
+    return refused
