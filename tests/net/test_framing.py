@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from masquerade.net.farewell import Bye, Cause
 from masquerade.net.framing import CHUNK, MOST_FRAME, Arrived, FrameError, Inbound, Outbound, Sign
+from masquerade.net.leave_message import Cause, LeaveMessage
 
 HEAD = 9
 LENGTH = 8
@@ -35,11 +35,11 @@ def test_framing_costs_a_few_bytes_a_piece() -> None:
 
 def test_frames_of_all_kinds_in_a_row() -> None:
     outbound, inbound = Outbound(), Inbound(100)
-    bye = Bye(Cause.UNREACHABLE, "bank")
+    leave = LeaveMessage(Cause.UNREACHABLE, "bank")
     assert inbound.take(outbound.pulse()) is Sign.PULSE
     (frame,) = outbound.message(b"hello")
     assert inbound.take(frame) == Arrived(b"hello", HEAD + LENGTH + 5)
-    assert inbound.take(outbound.bye(bye)) == bye
+    assert inbound.take(outbound.leave(leave)) == leave
     assert inbound.take(outbound.heard()) is Sign.HEARD
 
 
@@ -77,7 +77,7 @@ def test_more_than_agreed_is_refused_when_it_is_announced() -> None:
         pytest.param(head(b"M", 0) + (3).to_bytes(8, "big") + b"four", "wrong size", id="long"),
         pytest.param(head(b"M", 0) + (2 * CHUNK).to_bytes(8, "big") + b"x", "wrong size", id="tiny piece"),
         pytest.param(head(b"C", 0) + b"x", "a stray piece", id="piece of nothing"),
-        pytest.param(head(b"B", 0) + b"\xc1", "last word of no known form", id="broken bye"),
+        pytest.param(head(b"B", 0) + b"\xc1", "last word of no known form", id="broken leave"),
         pytest.param(head(b"B", 0) + b"\x92\xa3huh\xa0", "last word of no known form", id="unknown cause"),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_message_inside_another_is_refused() -> None:
 
 def test_nothing_may_follow_the_last_word() -> None:
     outbound, inbound = Outbound(), Inbound(100)
-    inbound.take(outbound.bye(Bye(Cause.DONE)))
+    inbound.take(outbound.leave(LeaveMessage(Cause.DONE)))
     with pytest.raises(FrameError, match="after its last word"):
         inbound.take(outbound.pulse())
 

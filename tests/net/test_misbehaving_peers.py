@@ -309,9 +309,9 @@ def test_other_methods_of_the_server_do_not_exist() -> None:
 
 def test_idle_parts_end_well_with_a_raw_peer() -> None:
     """The harness itself: an honest raw peer that says goodbye is no error."""
-    from masquerade.net.farewell import DONE
+    from masquerade.net.leave_message import DONE
 
     async def behave(stream: ClientStream) -> None:
-        await frames_then_wait("bank", Outbound().bye(DONE))(stream)
+        await frames_then_wait("bank", Outbound().leave(DONE))(stream)
 
     assert asyncio.run(against_dialler(behave, idle)) == "done"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
 from masquerade.net.channel import Agreement, Node, Timings
-from masquerade.net.farewell import Bye, Cause
 from masquerade.net.framing import CHUNK, Inbound, Outbound
+from masquerade.net.leave_message import Cause, LeaveMessage
 from masquerade.net.stream_channel import StreamChannel
 from net.streams import MemoryStream, stream_pair
 
@@ -125,33 +125,45 @@ def test_patience_with_a_living_peer_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bye", "kind", "blamed", "text"),
+    ("leave", "kind", "blamed", "text"),
     [
-        (Bye(Cause.BAD_INPUT), PeerError, "loans", "gave up: its own input is wrong"),
-        (Bye(Cause.BUG), PeerError, "loans", "gave up after a failure of its own"),
-        (Bye(Cause.STOPPED), PeerError, "loans", "was stopped"),
-        (Bye(Cause.UNREACHABLE, "shop"), PeerUnreachable, "shop", r"\(party loans reports it\)"),
-        (Bye(Cause.BROKE_PROTOCOL, "shop"), PeerBrokeProtocol, "shop", r"\(party loans reports it\)"),
-        (Bye(Cause.REFUSED, "shop"), PeerRefused, "shop", "and party loans do not accept each other"),
-        (Bye(Cause.GAVE_UP, "shop"), PeerError, "shop", "gave up"),
+        (LeaveMessage(Cause.BAD_INPUT), PeerError, "loans", "gave up: its own input is wrong"),
+        (LeaveMessage(Cause.BUG), PeerError, "loans", "gave up after a failure of its own"),
+        (LeaveMessage(Cause.STOPPED), PeerError, "loans", "was stopped"),
+        (LeaveMessage(Cause.UNREACHABLE, "shop"), PeerUnreachable, "shop", r"\(party loans reports it\)"),
+        (
+            LeaveMessage(Cause.BROKE_PROTOCOL, "shop"),
+            PeerBrokeProtocol,
+            "shop",
+            r"\(party loans reports it\)",
+        ),
+        (
+            LeaveMessage(Cause.REFUSED, "shop"),
+            PeerRefused,
+            "shop",
+            "and party loans do not accept each other",
+        ),
+        (LeaveMessage(Cause.GAVE_UP, "shop"), PeerError, "shop", "gave up"),
         # It blames us, or somebody we do not know: its word alone does not put a name into our errors.
-        (Bye(Cause.BROKE_PROTOCOL, "bank"), PeerRefused, "loans", "gave up, and blames us"),
+        (LeaveMessage(Cause.BROKE_PROTOCOL, "bank"), PeerRefused, "loans", "gave up, and blames us"),
         # Nobody can tell who it was.
         (
-            Bye(Cause.BROKE_PROTOCOL),
+            LeaveMessage(Cause.BROKE_PROTOCOL),
             PeerBrokeProtocol,
             "",
             r"^one of the parties: .*\(party loans reports it\)$",
         ),
-        (Bye(Cause.UNREACHABLE, "\x1b[31mEve"), PeerRefused, "loans", r"blames us \(unreachable\)$"),
+        (LeaveMessage(Cause.UNREACHABLE, "\x1b[31mEve"), PeerRefused, "loans", r"blames us \(unreachable\)$"),
     ],
 )
-def test_a_last_word_names_the_party_at_fault(bye: Bye, kind: type, blamed: str, text: str) -> None:
+def test_a_last_word_names_the_party_at_fault(
+    leave: LeaveMessage, kind: type, blamed: str, text: str
+) -> None:
     async def test() -> None:
         ours, theirs = stream_pair()
         a, b = channel(ours), channel(theirs)
         waiting = asyncio.create_task(a.receive())
-        await b.close(bye)
+        await b.close(leave)
         with pytest.raises(kind, match=text) as caught:
             await waiting
         assert caught.value.peer == blamed
@@ -165,7 +177,7 @@ def test_a_calm_last_word_lets_the_others_go_on() -> None:
         ours, theirs = stream_pair()
         a, b = channel(ours), channel(theirs)
         await b.send(b"the answer")
-        await b.close(Bye(Cause.ANSWER_IS_NO))
+        await b.close(LeaveMessage(Cause.ANSWER_IS_NO))
         watching = asyncio.create_task(a.failure())
         await asyncio.sleep(0.05)
         assert not watching.done()
@@ -184,7 +196,7 @@ def test_a_last_word_gets_through_in_the_middle_of_a_message() -> None:
         a, b = channel(ours), channel(theirs)
         sending = asyncio.create_task(a.send(bytes(8 * CHUNK)))
         await asyncio.sleep(0)
-        await a.close(Bye(Cause.BAD_INPUT))
+        await a.close(LeaveMessage(Cause.BAD_INPUT))
         with pytest.raises(PeerError, match="its own input is wrong"):
             await b.receive()
         await asyncio.gather(sending, return_exceptions=True)
@@ -203,7 +215,7 @@ def test_a_flood_of_messages_that_nobody_waits_for_is_refused() -> None:
         assert isinstance(error, PeerBrokeProtocol)
         assert "sent more than 1000 bytes that nobody waits for" in str(error)
         assert sum(map(len, a._inbox)) <= 1000
-        await asyncio.gather(a.close(Bye(Cause.BROKE_PROTOCOL, "loans")), b.close())
+        await asyncio.gather(a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans")), b.close())
 
     run(test)
 
@@ -215,7 +227,7 @@ def test_answering_a_last_word_that_was_not_said_breaks_the_protocol() -> None:
         await theirs.write(Outbound().heard())
         with pytest.raises(PeerBrokeProtocol, match="answered a last word"):
             await a.receive()
-        await a.close(Bye(Cause.BROKE_PROTOCOL, "loans"))
+        await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))
 
     run(test)
 
@@ -227,9 +239,9 @@ def test_a_peer_that_broke_the_protocol_is_told_so() -> None:
         await theirs.write(b"garbage")
         error = await a.failure()
         assert isinstance(error, PeerBrokeProtocol)
-        await a.close(Bye(Cause.BROKE_PROTOCOL, "loans"))
+        await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))
         inbound = Inbound(0)
-        assert inbound.take(await theirs.read() or b"") == Bye(Cause.BROKE_PROTOCOL, "loans")
+        assert inbound.take(await theirs.read() or b"") == LeaveMessage(Cause.BROKE_PROTOCOL, "loans")
 
     run(test)
 
@@ -255,6 +267,6 @@ def test_random_frames_end_the_session_and_nothing_worse(sent: list[bytes]) -> N
             while True:
                 await a.receive()
         assert caught.value.peer == "loans"
-        await a.close(Bye(Cause.BROKE_PROTOCOL, "loans"))
+        await a.close(LeaveMessage(Cause.BROKE_PROTOCOL, "loans"))
 
     run(test)

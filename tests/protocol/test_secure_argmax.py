@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from masquerade.anonymize.release import Release
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.errors import Bug, MasqueradeError, PeerBrokeProtocol
-from masquerade.net.farewell import Bye, Cause, farewell
+from masquerade.net.leave_message import Cause, LeaveMessage, leave_message
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol import party
@@ -189,7 +189,7 @@ def test_a_party_without_a_candidate_never_wins() -> None:
     with pytest.raises(PeerBrokeProtocol, match=told) as caught:
         run_together(scripts)
     # The others are told that nobody can tell who it was: no name, and so no wrong one.
-    assert farewell(caught.value) == Bye(Cause.BROKE_PROTOCOL, "")
+    assert leave_message(caught.value) == LeaveMessage(Cause.BROKE_PROTOCOL, "")
 
 
 def test_a_comparison_serves_the_parties_that_prepared_it() -> None:

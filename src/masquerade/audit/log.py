@@ -27,8 +27,8 @@ from typing import Any, Self
 from masquerade.audit.chain import Anchor
 from masquerade.audit.log_file import OWN_EVENTS, AuditFile
 from masquerade.errors import ParameterError
-from masquerade.net.farewell import farewell
 from masquerade.net.identity import Identity
+from masquerade.net.leave_message import leave_message
 from masquerade.net.transcript import Entry, Transcript
 
 CONTRACT, REFUSAL, MESSAGE, CONTROL = "contract", "refusal", "message", "control"
@@ -116,10 +116,10 @@ class AuditLog:
                 error = raised
                 raise
             finally:
-                bye = farewell(error)
+                leave = leave_message(error)
                 end = {
-                    "cause": bye.cause.value,
-                    "culprit": bye.culprit or None,
+                    "cause": leave.cause.value,
+                    "culprit": leave.culprit or None,
                     "messages": len(entered.entries),
                     "session": session,
                 }

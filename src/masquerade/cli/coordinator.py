@@ -243,9 +243,9 @@ def role(
 def _accounts(conf: Path) -> Iterator[tuple[Store, Accounts]]:
     """The store of a coordinator, which may be running meanwhile."""
     from masquerade.audit.log import AuditLog
+    from masquerade.service.account_log import AccountLog
     from masquerade.service.accounts import Accounts
     from masquerade.service.coordinator.settings import Settings, open_store
-    from masquerade.service.witness import Witness
 
     settings = Settings.load(conf)
     settings.make_state()
@@ -255,7 +255,7 @@ def _accounts(conf: Path) -> Iterator[tuple[Store, Accounts]]:
         def enter(event: str, fields: Mapping[str, Any]) -> None:
             opened.enter_context(AuditLog(settings.audit, settings.identity)).append(event, fields)
 
-        yield store, Accounts(store, witness=Witness(None, enter, "command line"))
+        yield store, Accounts(store, log=AccountLog(None, enter, "command line"))
 
 
 def _password(from_stdin: bool) -> str:

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from masquerade.service.account_log import client_address
 from masquerade.service.api.headers import SECURE
-from masquerade.service.witness import address
 
 PREFIX = "/console"
 CONSOLE = "masquerade.console"  # where a request's scope has the console
@@ -63,7 +63,7 @@ class Guard:
             await _refuse(scope, send)
         else:
             scope[CONSOLE] = self._console
-            address.set(scope["client"][0] if scope.get("client") else None)
+            client_address.set(scope["client"][0] if scope.get("client") else None)
             await self._app(scope, receive, _with_headers(scope, send) if scope["type"] == "http" else send)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from masquerade.errors import ParameterError, PeerError, shown
-from masquerade.net.farewell import Bye
+from masquerade.net.leave_message import LeaveMessage
 
 PROTOCOL_VERSION = 1
 """Counts up whenever an older node would misunderstand a newer one."""
@@ -104,5 +104,5 @@ class Channel(Protocol):
     async def failure(self) -> PeerError:
         """Wait until the channel fails, whoever uses it or not; what went wrong."""
 
-    async def close(self, bye: Bye | None = None) -> None:
+    async def close(self, leave: LeaveMessage | None = None) -> None:
         """Say why we leave (by default: done), wait until the peer has heard it, and hang up."""

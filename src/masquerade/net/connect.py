@@ -16,10 +16,10 @@ from contextlib import asynccontextmanager
 
 from masquerade.errors import ParameterError, PeerRefused
 from masquerade.net.channel import Agreement, Channel, Node, Timings
-from masquerade.net.farewell import Bye, farewell
 from masquerade.net.gathering import LOOK_EVERY, Gathering
 from masquerade.net.grpc_stream import ServerStream, serve
 from masquerade.net.identity import Identity
+from masquerade.net.leave_message import LeaveMessage, leave_message
 from masquerade.net.stream_channel import StreamBroke
 from masquerade.net.trust import TrustStore
 
@@ -50,13 +50,13 @@ class Listener:
             await gathering.gather()
             yield dict(gathering.channels)
         except BaseException as error:
-            gathering.last_word = farewell(error)
+            gathering.last_word = leave_message(error)
             await _close(gathering, gathering.last_word)
             if isinstance(error, PeerRefused) and len(gathering.channels) < len(peers):
                 await asyncio.sleep(_LINGER)
             raise
         else:
-            await _close(gathering, farewell(None))
+            await _close(gathering, leave_message(None))
         finally:
             self._invited.clear()
             self._gathering = None
@@ -113,5 +113,5 @@ async def connect(
         yield channels
 
 
-async def _close(gathering: Gathering, bye: Bye) -> None:
-    await asyncio.gather(*(channel.close(bye) for channel in gathering.channels.values()))
+async def _close(gathering: Gathering, leave: LeaveMessage) -> None:
+    await asyncio.gather(*(channel.close(leave) for channel in gathering.channels.values()))

@@ -4,8 +4,8 @@
     first      the whole message's length (8 bytes), then its first CHUNK bytes
     more       the next CHUNK bytes; the last frame of a message has what is left
     pulse      nothing: "I am alive"
-    bye        the sender's last word; afterwards it sends nothing but `heard`
-    heard      nothing: "I have read your bye and all before it"
+    leave      the sender's last word: why it leaves (leave_message.py); afterwards it sends nothing but `heard`
+    heard      nothing: "I have read your leave and all before it"
 
 Chunks have exactly the size that they must have, so that a length and many tiny pieces cannot eat memory. A frame
 that is lost, repeated, out of order or malformed is a `FrameError`.
@@ -20,7 +20,7 @@ from enum import Enum
 
 import msgspec
 
-from masquerade.net.farewell import Bye
+from masquerade.net.leave_message import LeaveMessage
 
 CHUNK = 512 * 1024
 MOST_FRAME = 1024 * 1024
@@ -28,8 +28,8 @@ MOST_FRAME = 1024 * 1024
 
 _HEAD = struct.Struct(">cQ")
 _LENGTH = struct.Struct(">Q")
-_FIRST, _MORE, _PULSE, _BYE, _HEARD = b"M", b"C", b"P", b"B", b"H"
-_MOST_BYE = 256
+_FIRST, _MORE, _PULSE, _LEAVE, _HEARD = b"M", b"C", b"P", b"B", b"H"
+_MOST_LEAVE = 256
 
 
 class FrameError(ValueError):
@@ -68,9 +68,9 @@ class Outbound:
         """A sign of life."""
         return self._frame(_PULSE)
 
-    def bye(self, bye: Bye) -> bytes:
+    def leave(self, leave: LeaveMessage) -> bytes:
         """The last word; it may come in the middle of a message."""
-        return self._frame(_BYE, msgspec.msgpack.encode(bye))
+        return self._frame(_LEAVE, msgspec.msgpack.encode(leave))
 
     def heard(self) -> bytes:
         """The answer to the peer's last word."""
@@ -94,7 +94,7 @@ class Inbound:
     _wire_bytes: int = 0
     _said_bye: bool = False
 
-    def take(self, frame: bytes) -> Arrived | Sign | Bye | None:
+    def take(self, frame: bytes) -> Arrived | Sign | LeaveMessage | None:
         """What this frame completes, or None when more of the message is to come."""
         if not _HEAD.size <= len(frame) <= MOST_FRAME:
             raise FrameError(f"sent a frame of {len(frame)} bytes")
@@ -108,9 +108,9 @@ class Inbound:
             raise FrameError("went on after its last word")
         if kind in (_FIRST, _MORE):
             return self._piece(kind, body, len(frame))
-        if kind == _BYE:
+        if kind == _LEAVE:
             self._said_bye = True
-            return _bye(body)
+            return _leave(body)
         if kind in (_PULSE, _HEARD) and not body:
             return Sign.PULSE if kind == _PULSE else Sign.HEARD
         raise FrameError("sent a frame of no known form")
@@ -140,8 +140,8 @@ class Inbound:
         return whole
 
 
-def _bye(body: bytes) -> Bye:
+def _leave(body: bytes) -> LeaveMessage:
     try:
-        return msgspec.msgpack.decode(body[:_MOST_BYE], type=Bye)
+        return msgspec.msgpack.decode(body[:_MOST_LEAVE], type=LeaveMessage)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise FrameError("sent a last word of no known form") from None

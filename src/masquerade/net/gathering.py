@@ -9,10 +9,10 @@ from typing import Any
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused
 from masquerade.net.channel import Agreement, Node, Timings
-from masquerade.net.farewell import Bye, blame
 from masquerade.net.grpc_stream import ClientStream, ServerStream
 from masquerade.net.handshake import Hello, Reason, Refusal, decode, encode, misfit, refused
 from masquerade.net.identity import Identity, out_of_date
+from masquerade.net.leave_message import LeaveMessage, blame
 from masquerade.net.probe import Diagnosis, Finding, explain, probe
 from masquerade.net.stream_channel import StreamBroke, StreamChannel
 from masquerade.net.trust import TrustStore
@@ -41,7 +41,7 @@ class Gathering:
             name: loop.create_future() for name in self.peers
         }
         self.trouble: asyncio.Future[Exception] = loop.create_future()
-        self.last_word: Bye | None = None
+        self.last_word: LeaveMessage | None = None
         self._greetings: set[asyncio.Task[None]] = set()
 
     @property
@@ -124,8 +124,8 @@ class Gathering:
             raise StreamBroke
         answer = decode(frame, peer)
         if isinstance(answer, Refusal):
-            if answer.bye is not None:
-                raise blame(peer.name, answer.bye, self.peers)
+            if answer.leave is not None:
+                raise blame(peer.name, answer.leave, self.peers)
             raise refused(peer, answer.reason, self.agreement, answer.version, by_peer=True)
         if answer.name != peer.name:
             raise PeerBrokeProtocol(peer.name, f"at {peer.address} greets with the name of another party")

@@ -12,7 +12,7 @@ import msgspec
 
 from masquerade.errors import PeerBrokeProtocol, PeerRefused
 from masquerade.net.channel import Agreement, Node
-from masquerade.net.farewell import Bye
+from masquerade.net.leave_message import LeaveMessage
 
 MOST_BYTES = 1024
 """No greeting is longer."""
@@ -44,7 +44,7 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
     reason: Reason
     version: int
-    bye: Bye | None = None
+    leave: LeaveMessage | None = None
 
 
 def encode(greeting: Hello | Refusal) -> bytes:

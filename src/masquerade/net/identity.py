@@ -40,7 +40,7 @@ _CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 def check_name(name: str) -> str:
-    """A name that a party can have: it becomes a DNS name and a file's name."""
+    """Return the name if a party can have it: it becomes a DNS name and a file's name."""
     if not _NAME.fullmatch(name):
         raise ParameterError(
             f"{shown(name)} cannot name a party: small letters a-z, digits and hyphens are allowed,"
@@ -80,7 +80,7 @@ class Identity:
         return _private_key(self.key, "the key").sign(data, ec.ECDSA(hashes.SHA256()))
 
     def check_dates(self) -> None:
-        """ParameterError when our certificate is not valid now: nobody would accept it."""
+        """Raise ParameterError when our certificate is not valid now: nobody would accept it."""
         problem = out_of_date(self.certificate)
         if problem is not None:
             raise ParameterError(f"our own certificate ({self.name}) {problem}; renew it and tell the peers")
@@ -93,7 +93,7 @@ class Identity:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """The identity in a folder."""
+        """Read the identity in a folder."""
         certificate = read_file(folder / CERTIFICATE_FILE)
         party_of(certificate, str(folder / CERTIFICATE_FILE))
         key = read_secret(folder / KEY_FILE, "this private key", by_group=True)
@@ -105,7 +105,7 @@ class Identity:
 
 
 def make_authority(name: str = "masquerade-trials", days: int = 30) -> Authority:
-    """A new authority, with a key of its own."""
+    """Make an authority with a key of its own."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(check_name(name))
     builder = _builder(subject, key, subject, days).add_extension(
@@ -116,19 +116,19 @@ def make_authority(name: str = "masquerade-trials", days: int = 30) -> Authority
 
 
 def issue(authority: Authority, name: str, days: int = 30) -> Identity:
-    """A new identity for a party, with a key of its own, signed by the authority."""
+    """Make an identity for a party, with a key of its own, signed by the authority."""
     signer = _private_key(authority.key, "the authority's key")
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     return _identity(check_name(name), days, signer, issuer)
 
 
 def self_signed(name: str, days: int = 30) -> Identity:
-    """A new identity that needs no authority: peers pin the certificate anyway."""
+    """Make an identity that needs no authority: peers pin the certificate anyway."""
     return _identity(check_name(name), days, None, None)
 
 
 def party_of(certificate: bytes, place: str) -> str:
-    """The party that a certificate (PEM) is for: its first DNS name; ParameterError naming the place when none is."""
+    """Return the party of a certificate (PEM), its first DNS name; ParameterError, naming the place, without one."""
     try:
         loaded = x509.load_pem_x509_certificate(certificate)
         names = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -141,7 +141,7 @@ def party_of(certificate: bytes, place: str) -> str:
 
 
 def fingerprint(certificate: bytes) -> str:
-    """SHA-256 over a certificate (PEM), in groups of two hexadecimal digits."""
+    """Hash a certificate (PEM) with SHA-256, in groups of two hexadecimal digits."""
     return x509.load_pem_x509_certificate(certificate).fingerprint(hashes.SHA256()).hex(":").upper()
 
 
@@ -166,7 +166,7 @@ def is_signed(certificate: bytes, signature: bytes, data: bytes) -> bool:
 
 
 def out_of_date(certificate: bytes) -> str | None:
-    """Why a certificate (PEM) is not valid now, or None when it is."""
+    """Say why a certificate (PEM) is not valid now; None when it is."""
     loaded = x509.load_pem_x509_certificate(certificate)
     now = datetime.now(UTC)
     if now > loaded.not_valid_after_utc:
@@ -177,7 +177,7 @@ def out_of_date(certificate: bytes) -> str | None:
 
 
 def ends_soon(certificate: bytes) -> datetime | None:
-    """Until when a certificate (PEM) is valid, if that is less than SOON from now."""
+    """Return until when a certificate (PEM) is valid, if that is less than SOON from now."""
     until = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
     return until if until - datetime.now(UTC) < SOON else None
 

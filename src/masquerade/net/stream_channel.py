@@ -14,8 +14,8 @@ from typing import Protocol
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerError, PeerUnreachable
 from masquerade.net.channel import Agreement, Node, Timings
-from masquerade.net.farewell import DONE, Bye, blame
 from masquerade.net.framing import Arrived, FrameError, Inbound, Outbound, Sign
+from masquerade.net.leave_message import DONE, LeaveMessage, blame
 
 _PULSES = 4  # a peer must miss so many before it counts as silent
 _SLOWEST_PULSE = 5.0
@@ -66,7 +66,7 @@ class StreamChannel:
         self._writing = asyncio.Lock()
         self._changed = asyncio.Event()  # a message, a last word or a failure came
         self._failed: asyncio.Future[PeerError] = asyncio.get_running_loop().create_future()
-        self._peer_left: Bye | None = None
+        self._peer_left: LeaveMessage | None = None
         self._over = asyncio.Event()  # nothing more will be read
         self._closing = False
         self._quiet_ticks = 0
@@ -116,19 +116,19 @@ class StreamChannel:
         """Wait until the channel fails; what went wrong."""
         return await asyncio.shield(self._failed)
 
-    async def close(self, bye: Bye | None = None) -> None:
+    async def close(self, leave: LeaveMessage | None = None) -> None:
         """Say why we leave (by default: done), wait until the peer has heard it, and hang up."""
         if self._closing:
             return
-        bye = bye if bye is not None else DONE
+        leave = leave if leave is not None else DONE
         self._closing = True
         self._changed.set()
         try:
             # A peer that lives hears everything to the end; after a failure nobody waits for long.
-            async with asyncio.timeout(self._timings.silence if bye.is_calm else self._timings.grace):
+            async with asyncio.timeout(self._timings.silence if leave.is_orderly else self._timings.grace):
                 if not self._over.is_set():
                     async with self._writing:
-                        await self._write(self._outbound.bye(bye))
+                        await self._write(self._outbound.leave(leave))
                     await self._over.wait()
         except (TimeoutError, PeerError):
             pass
@@ -193,10 +193,10 @@ class StreamChannel:
                 if not self._closing:
                     raise FrameError("answered a last word that we have not said")
                 return True
-            case Bye() as bye:
-                self._peer_left = bye  # this stops a message that we may be sending
-                if not bye.is_calm:
-                    self._fail(blame(self.peer, bye, self._known))
+            case LeaveMessage() as leave:
+                self._peer_left = leave  # this stops a message that we may be sending
+                if not leave.is_orderly:
+                    self._fail(blame(self.peer, leave, self._known))
                 self._changed.set()
                 async with self._writing:
                     await self._stream.write(self._outbound.heard())

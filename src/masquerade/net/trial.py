@@ -15,7 +15,7 @@ TRUST_FOLDER = "trust"
 
 
 def trial_identities(names: Sequence[str], days: int = 30) -> tuple[bytes, dict[str, Identity]]:
-    """The certificate (PEM) of a new authority, and an identity for each party. The authority's key is forgotten."""
+    """Make an authority, whose key is forgotten; return its certificate (PEM), and an identity for each party."""
     for name in names:
         check_name(name)
     twice = sorted({name for name in names if names.count(name) > 1})

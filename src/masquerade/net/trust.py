@@ -29,11 +29,11 @@ class TrustStore:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everybody that this node knows."""
+        """The peers that this node knows."""
         return tuple(self._pins)
 
     def pin(self, peer: str) -> bytes:
-        """The certificate that a peer must show."""
+        """Return the certificate that a peer must show; PeerRefused when it is unknown."""
         if peer not in self._pins:
             known = ", ".join(self._pins) or "nobody"
             raise PeerRefused(
@@ -44,7 +44,7 @@ class TrustStore:
         return self._pins[peer]
 
     def owner(self, certificate: bytes) -> str | None:
-        """Whose pinned certificate (PEM or DER) this is, if anybody's."""
+        """Return the peer whose pinned certificate (PEM or DER) this is, if any."""
         der = _der(certificate)
         return next((name for name, pem in self._pins.items() if _der(pem) == der), None)
 
@@ -60,7 +60,7 @@ class TrustStore:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """The store in a folder: each `<peer>.pem` is that peer's certificate."""
+        """Read the store in a folder: each `<peer>.pem` is that peer's certificate."""
         try:
             there = folder.is_dir()
         except OSError as error:  # too long a name, for one

@@ -18,10 +18,10 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from masquerade.errors import Conflict, NotAllowed, ParameterError
+from masquerade.service.account_log import AccountLog
 from masquerade.service.resources import Role, User
 from masquerade.service.store import ApiToken, Guard, Store
 from masquerade.service.store.checks import user_name
-from masquerade.service.witness import Witness
 
 TOKEN_PREFIX = "mq_"  # noqa: S105 - what a secret scanner looks for
 SHORTEST_PASSWORD = 12
@@ -68,10 +68,10 @@ class Accounts:
         *,
         lockout: Lockout | None = None,
         hasher: PasswordHasher | None = None,
-        witness: Witness | None = None,
+        log: AccountLog | None = None,
     ) -> None:
         self._store = store
-        self._witness = witness or Witness()
+        self._log = log or AccountLog()
         self._lockout = lockout or Lockout()
         self._hasher = hasher or PasswordHasher()  # Argon2id, parameters of RFC 9106
         self._nobodys_hash = self._hasher.hash(secrets.token_bytes(32))
@@ -81,7 +81,7 @@ class Accounts:
     def by(self, name: str) -> Accounts:
         """The same accounts, as this user (or "command line") changes them: so it is written down."""
         changing = copy(self)
-        changing._witness = self._witness.seeing(name)
+        changing._log = self._log.acting_as(name)
         return changing
 
     # --- users ---
@@ -89,7 +89,7 @@ class Accounts:
     def create(self, name: str, password: str, role: Role | str = Role.ANALYST) -> User:
         """A new account; Conflict when the name is taken."""
         made = self._store.users.add(user_name(name), self._hash(checked_password(password)), _role(role))
-        self._witness.changed("account made", made.name, role=made.role.value)
+        self._log.record("account made", made.name, role=made.role.value)
         return made
 
     def set_password(self, name: str, password: str, *, revoke_tokens: bool = True) -> None:
@@ -98,12 +98,12 @@ class Accounts:
         self._forget_guesses(name)
         if revoke_tokens:
             self._store.users.revoke_tokens(name)
-        self._witness.changed("password changed", name, tokens_revoked=revoke_tokens)
+        self._log.record("password changed", name, tokens_revoked=revoke_tokens)
 
     def set_role(self, name: str, role: Role | str) -> User:
         """Another role."""
         changed = self._store.users.set_role(name, _role(role))
-        self._witness.changed("role changed", name, role=changed.role.value)
+        self._log.record("role changed", name, role=changed.role.value)
         return changed
 
     def disable(self, name: str) -> User:
@@ -116,13 +116,13 @@ class Accounts:
 
     def _set_disabled(self, name: str, disabled: bool) -> User:
         changed = self._store.users.set_disabled(name, disabled)
-        self._witness.changed("account disabled" if disabled else "account enabled", name)
+        self._log.record("account disabled" if disabled else "account enabled", name)
         return changed
 
     def unlock(self, name: str) -> None:
         """Forget the guesses at a name, so that it can sign in now."""
         self._forget_guesses(name)
-        self._witness.changed("account unlocked", name)
+        self._log.record("account unlocked", name)
 
     def _forget_guesses(self, name: str) -> None:
         self._store.users.guarded(name, lambda _guard: (None, None))
@@ -164,11 +164,11 @@ class Accounts:
         opened, locked = self._store.users.guarded(name, lambda guard: self._judged(guard, right, now))
         known = found[0].name if found is not None else None
         if locked:
-            self._witness.locked(known)
+            self._log.record_lockout(known)
         if not opened or found is None:
-            self._witness.saw("sign-in refused", known)
+            self._log.note("sign-in refused", known)
             raise NotAllowed(_WRONG)
-        self._witness.saw("signed in", known)
+        self._log.note("signed in", known)
         if self._hasher.check_needs_rehash(stored):
             renewed = self._hash(password)
             self._store.users.set_hash(name, renewed, instead_of=stored)
@@ -191,7 +191,7 @@ class Accounts:
         token = _new_token()
         expires = None if lifetime is None else self._store.clock() + lifetime
         made = self._store.users.add_token(user.name, name, token, expires)
-        self._witness.changed("token made", user.name, token=made.id)
+        self._log.record("token made", user.name, token=made.id)
         return token, made
 
     def authenticate(self, token: str) -> User:
@@ -214,9 +214,9 @@ class Accounts:
         """Make one of a user's tokens worthless; NotFound when it is not theirs."""
         revoked = self._store.users.revoke_token(user.name, token_id)
         if for_sign_out:
-            self._witness.saw("signed out", user.name)
+            self._log.note("signed out", user.name)
         else:
-            self._witness.changed("token revoked", user.name, token=revoked.id)
+            self._log.record("token revoked", user.name, token=revoked.id)
         return revoked
 
     # --- hashing ---

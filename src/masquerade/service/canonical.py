@@ -19,18 +19,18 @@ MOST_WHOLE = 2**53 - 1
 
 
 def canonical(value: Any) -> bytes:
-    """The one form of nothing, a truth value, a whole number, a text, a list, a dictionary, or a Struct of these."""
+    """Encode None, a bool, an int, a str, a list, a dict, or a Struct of these, in its one form."""
     ordered = _ordered(msgspec.to_builtins(value))
     return json.dumps(ordered, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def digest(value: Any) -> bytes:
-    """SHA-256 over the canonical form."""
+    """Hash the canonical form with SHA-256."""
     return hashlib.sha256(canonical(value)).digest()
 
 
 def decimal_text(number: float | str) -> str:
-    """A decimal as canonical JSON holds it: 1, 1.0 and "1.00" are all "1"."""
+    """Write a decimal as canonical JSON holds it: 1, 1.0 and "1.00" are all "1"."""
     value = float(number)
     return str(int(value)) if value.is_integer() and abs(value) <= MOST_WHOLE else repr(value)
 

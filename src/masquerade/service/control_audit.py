@@ -1,4 +1,4 @@
-"""Control messages (control.py) in an audit log: kind, direction, peer, size and digest of each, never its content.
+"""Control messages (control.py) in the audit log: kind, direction, peer, size and digest of each, never its content.
 
 A message is entered before it leaves, and when it has come before it is acted on; one that cannot be entered does not
 go on. Sender and receiver enter the same digest, of the bytes that were sent. Left out are only health probes, and what
@@ -32,7 +32,7 @@ class NotNoted(ParameterError):
 
 
 class ControlNotes:
-    """Enters the control messages of one process."""
+    """Records the control messages of one process."""
 
     def __init__(self, audit: AuditLog) -> None:
         self._audit = audit
@@ -43,7 +43,7 @@ class ControlNotes:
     async def note(
         self, direction: Direction, peer: str, method: str, path: str, data: bytes, status: int | None = None
     ) -> None:
-        """A message, or with its HTTP status the answer to one; NotNoted when it must not go on."""
+        """Record a message, or with its HTTP status the answer to one; NotNoted when it must not go on."""
         kind, session = _kind(method, path)
         fields: dict[str, Any] = {
             "digest": hashlib.sha256(data).hexdigest(),
@@ -64,7 +64,7 @@ class ControlNotes:
             raise NotNoted(*error.problems) from None
 
     def _is_repeated(self, fields: Mapping[str, Any], data: bytes) -> bool:
-        """Whether it is said again and again, and is what was entered last."""
+        """Return whether a message of a kind that is repeated says what the last one of its kind said."""
         what = tuple(fields[key] for key in ("direction", "kind", "peer", "session"))
         if fields["kind"] == "POST /v1/contracts":  # several may wait at once
             what = (*what, fields["digest"])
@@ -81,7 +81,7 @@ class ControlNotes:
 
 
 def _kind(method: str, path: str) -> tuple[str, str | None]:
-    """What a message is, and the contract whose session it is about, which stands in its address."""
+    """Return the kind of a message, and the contract in its path, if any."""
     match = _SESSION.match(path)
     if match is None:
         return f"{method} {path}", None
@@ -91,12 +91,12 @@ def _kind(method: str, path: str) -> tuple[str, str | None]:
 
 
 def _is_push(fields: Mapping[str, Any]) -> bool:
-    """Of cards, which is tried again until it is answered."""
+    """Return whether cards are pushed, which is tried again until it is answered."""
     return fields["kind"] == "POST /v1/datasets" and fields["status"] is None
 
 
 def _without_clock(data: bytes) -> bytes:
-    """A digest of what a message says, but for the seconds that have passed."""
+    """Hash a message without the seconds that have passed."""
     try:
         content = msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError):

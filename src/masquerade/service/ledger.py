@@ -58,21 +58,21 @@ class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Ledger:
-    """All releases of a party, in the order of time."""
+    """All releases of a party, the earliest first."""
 
     records: tuple[Released, ...] = ()
 
     def of_snapshot(self, dataset: str, snapshot: str) -> tuple[Released, ...]:
-        """What was released from this snapshot."""
+        """Return the releases from this snapshot."""
         return tuple(each for each in self.records if (each.dataset, each.snapshot) == (dataset, snapshot))
 
     def last_of_others(self, dataset: str, snapshot: str) -> Released | None:
-        """The latest release from another snapshot of the dataset."""
+        """Return the latest release from another snapshot of the dataset."""
         others = [each for each in self.records if each.dataset == dataset and each.snapshot != snapshot]
         return max(others, key=lambda each: each.time, default=None)
 
     def releases(self, dataset: str) -> int:
-        """How often a dataset took part, whatever its snapshot."""
+        """Count the releases of a dataset, whatever its snapshot."""
         return sum(each.dataset == dataset for each in self.records)
 
     @classmethod
@@ -106,7 +106,7 @@ def append(path: Path, record: Released) -> None:
 
 
 def record_of(deal: Deal, party: str, time: int) -> Released:
-    """The line that a party writes before it hands its columns in."""
+    """Make the record that a party writes before it hands its columns in."""
     terms = deal.terms
     provision = terms.provision(party)
     assert provision is not None  # who is no party hands nothing in
@@ -140,7 +140,7 @@ def objections(
     parties: Sequence[str] | None = None,
     final: bool = False,
 ) -> list[str]:
-    """Why a release beside earlier ones of the same snapshot could break them, each reason once.
+    """List why a release beside earlier ones of the same snapshot could break them, each reason once.
 
     Whoever holds two releases intersects their groups. The same columns, generalised for the same QIDs at least as
     strictly, are let through; everything that makes other groups of the same people is named. Of a horizontal release

@@ -1,4 +1,4 @@
-"""Session tokens: the coordinator's word to one party about one contract, for a few minutes and one use.
+"""Session tokens: the coordinator's leave for one party to run one contract, for a few minutes and one use.
 
 Compact form `mqs1.CLAIMS.SIGNATURE`, both parts base64url without padding. CLAIMS is JSON; the signature (ECDSA on
 P-256 with SHA-256, by the key of the coordinator's identity, as r and s of 32 bytes each) covers a label, so that it
@@ -36,7 +36,7 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def system_clock() -> datetime:
-    """Now."""
+    """Return the time in UTC."""
     return datetime.now(UTC)
 
 
@@ -82,7 +82,7 @@ class TokenIssuer:
             raise ParameterError(f"a session token lives from 1 second to 1 hour; got {self.lifetime}")
 
     def issue(self, party: str, contract_hash: str) -> str:
-        """A token for one party and one contract."""
+        """Make a token for one party and one contract."""
         if not _HASH.fullmatch(contract_hash):
             raise ParameterError("a contract's hash must be 64 hexadecimal digits (small letters)")
         now = self.clock()
@@ -106,7 +106,7 @@ class TokenVerifier:
     clock: Clock = system_clock
 
     def verify(self, token: str, *, audience: str, contract_hash: str) -> Claims:
-        """What the token says; NotAllowed when it is false, late, for another party or contract, or used before."""
+        """Return the claims; NotAllowed when it is forged, late, for another party or contract, or used before."""
         claims = self._signed(token)
         now = self.clock()
         expires = datetime.fromtimestamp(claims.expires, UTC)

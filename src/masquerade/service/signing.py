@@ -1,4 +1,4 @@
-"""A contract that is signed by all of its parties, and the check that it is.
+"""Contracts with their signatures: signing one, and checking that every party has.
 
 `SignedContract.hash` names the session: it covers the deal (and with it the terms), nonce, expiry, attempt and the
 fingerprint of every party's certificate. Each party signs that hash with the key of its identity. Whoever checks takes
@@ -29,7 +29,7 @@ _NONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 class SignedContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A deal with all that makes it one session, and the signatures so far."""
+    """A deal with everything that makes it one session, and the signatures so far."""
 
     deal: Deal
     expiry: int  # seconds since 1970
@@ -40,30 +40,30 @@ class SignedContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def hash(self) -> bytes:
-        """The name of the session, which is what the parties sign."""
+        """The session's name, and what the parties sign."""
         return digest({**msgspec.to_builtins(self), "signatures": None})
 
     @property
     def contract(self) -> Contract:
-        """What the protocol runs by."""
+        """The contract that the protocol runs by."""
         return self.deal.terms.contract(self.nonce)
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """Who has to sign."""
+        """The parties that have to sign."""
         return self.deal.terms.parties
 
     def with_signature(self, party: str, signature: bytes) -> SignedContract:
-        """The contract with one more signature."""
+        """Add a signature."""
         return msgspec.structs.replace(self, signatures={**self.signatures, party: signature.hex()})
 
     def canonical(self) -> bytes:
-        """The contract with its signatures, to be sent and kept."""
+        """Encode the contract with its signatures."""
         return canonical(self)
 
     @classmethod
     def read(cls, data: bytes) -> SignedContract:
-        """A contract from its JSON."""
+        """Decode a contract from its JSON."""
         try:
             return msgspec.json.decode(data, type=cls)
         except (msgspec.MsgspecError, RecursionError) as error:
@@ -71,7 +71,7 @@ class SignedContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_contract(path: Path) -> SignedContract:
-    """The contract in a file; ParameterError names it."""
+    """Read the contract in a file."""
     data = read_file(path)
     try:
         return SignedContract.read(data)
@@ -80,7 +80,7 @@ def read_contract(path: Path) -> SignedContract:
 
 
 def draw_up(deal: Deal, keys: Mapping[str, str], expiry: int, attempt: int = 1) -> SignedContract:
-    """A new contract, which nobody has signed yet; `keys` has every party's fingerprint.
+    """Make a contract that nobody has signed yet; `keys` has every party's fingerprint.
 
     It has a nonce of its own, so every attempt is a session of its own, which has to be signed anew.
     """
@@ -91,7 +91,7 @@ def draw_up(deal: Deal, keys: Mapping[str, str], expiry: int, attempt: int = 1) 
 
 
 def sign(identity: Identity, contract_hash: bytes) -> bytes:
-    """A party's signature over a contract's hash: ECDSA on P-256 with SHA-256."""
+    """Sign a contract's hash as a party."""
     return identity.sign(_CONTEXT + contract_hash)
 
 
@@ -109,7 +109,7 @@ def verify_signatures(
 def refusals(
     signed: SignedContract, trust: TrustStore, *, own: Identity | None = None, now: int | None = None
 ) -> Iterator[PeerRefused]:
-    """All that is wrong with a contract's signatures, party by party."""
+    """Find everything that is wrong with a contract's signatures, party by party."""
     moment = int(datetime.now(UTC).timestamp()) if now is None else now
     wrong = _wrong_in_itself(signed, moment)
     for party in signed.parties:
@@ -127,7 +127,7 @@ def refusals(
 
 
 def signers(signed: SignedContract, trust: TrustStore, own: Identity | None = None) -> dict[str, str | None]:
-    """Everybody whose signature the contract has; None when it fits, by the certificate that we know, or why not."""
+    """Map everybody whose signature the contract has to what is wrong with it, by the certificates we know, or None."""
     found: dict[str, str | None] = {}
     for party in sorted(signed.signatures):
         if party not in signed.parties:

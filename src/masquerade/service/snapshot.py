@@ -1,4 +1,4 @@
-"""A commitment to a table: it shows nothing, and an auditor who is given the table and a key can hold it against it.
+"""A commitment to a table: it shows nothing of it, and an auditor who gets the table and a key can check both.
 
 Each column is cut into chunks of rows, each chunk is hashed, and the hashes are joined in a Merkle tree; the tree's
 root, keyed, is the column's commitment. The table's commitment is a hash over those of its columns. So one column can
@@ -41,7 +41,7 @@ _EXACT = 2**53  # every whole number up to it is a float
 
 
 class Commitment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is published: the root, which the contract names, and each column's commitment, which it is made of."""
+    """What a party publishes: the root, which the contract names, and the column commitments that it is made of."""
 
     root: str
     columns: dict[str, str]
@@ -49,7 +49,7 @@ class Commitment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the party keeps: the commitment, and the key that opens it."""
+    """What a party keeps: the commitment, and the key that opens it."""
 
     commitment: Commitment
     key: bytes = field(repr=False)
@@ -60,7 +60,7 @@ class Snapshot:
 
 
 def make_secret() -> bytes:
-    """A new secret for a dataset, from the system's randomness."""
+    """Make a secret for a dataset from the system's randomness."""
     return secrets.token_bytes(KEY_BYTES)
 
 
@@ -74,23 +74,23 @@ def take_snapshot(table: Table, secret: bytes) -> Snapshot:
 
 
 def commit(table: Table, key: bytes) -> Commitment:
-    """The commitment to a table under a snapshot's key."""
+    """Commit to a table under a snapshot's key."""
     _check_key(key)
     return _committed(_roots(table), key)
 
 
 def column_key(key: bytes, name: str) -> bytes:
-    """The key of one column of a snapshot."""
+    """Derive the key that opens one column of a snapshot."""
     return _keyed(key, "column", name.encode())
 
 
 def check_table(root: str, table: Table, key: bytes) -> bool:
-    """Whether this is the table that was committed to."""
+    """Return whether this is the table that was committed to."""
     return hmac.compare_digest(commit(table, key).root, root)
 
 
 def check_column(root: str, commitment: Commitment, name: str, cells: Any, key: bytes) -> bool:
-    """Whether these are the cells of a column of the table that was committed to.
+    """Return whether these are the cells of a column of the table that was committed to.
 
     `root` is the one that the contract names; `commitment` and the column's `key` are what the party shows now.
     """
@@ -126,7 +126,7 @@ def _check_key(key: bytes) -> None:
 
 
 def _roots(table: Table) -> dict[str, bytes]:
-    """Each column's root, which must stay secret: whoever guesses the cells could confirm them."""
+    """Compute each column's root, which must stay secret: whoever guesses the cells could confirm them."""
     return {name: _column_root(name, table.cells(name)) for name in table.arrow.column_names}
 
 
@@ -141,7 +141,7 @@ def _column_root(name: str, column: pa.ChunkedArray) -> bytes:
 
 
 def _merkle(nodes: Sequence[bytes]) -> bytes:
-    """The root over leaves; a node without a sibling moves up as it is, and no leaf can pass for a node."""
+    """Join leaves into a root; a node without a sibling moves up as it is, and no leaf can pass for a node."""
     if not nodes:
         return hashlib.sha256(b"\3").digest()
     while len(nodes) > 1:
@@ -154,7 +154,7 @@ Writer = Callable[[pa.Array], list[bytes]]
 
 
 def _writer(name: str, column: pa.ChunkedArray) -> tuple[str, Writer]:
-    """The kind of a column's cells, and how a chunk of them is written; the kind holds for the whole column."""
+    """Return the kind of a column's cells, and the function that encodes a chunk of them."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if is_text(kind):
         return "text", _text
@@ -181,7 +181,7 @@ def _writer(name: str, column: pa.ChunkedArray) -> tuple[str, Writer]:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    """A slice as one array without a dictionary."""
+    """Return a slice as one array without a dictionary."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
@@ -202,7 +202,7 @@ def _text(chunk: pa.Array) -> list[bytes]:
 
 
 def _fixed(chunk: pa.Array) -> list[bytes]:
-    """Whole numbers and floats of 64 bits, nulls as 0."""
+    """Encode whole numbers and floats of 64 bits, nulls as 0."""
     values: NDArray[Any] = chunk.fill_null(0).to_numpy(zero_copy_only=False)
     written = values.astype("<i8" if values.dtype.kind == "i" else "<f8", copy=False)
     return [struct.pack("<Q", len(chunk)), _valid(chunk), written.tobytes()]
@@ -219,7 +219,7 @@ def _without_nan(chunk: pa.Array) -> pa.Array:
 
 
 def _fits(column: pa.ChunkedArray) -> bool:
-    """Whether unsigned numbers of 64 bits have 63."""
+    """Return whether unsigned numbers of 64 bits fit into 63."""
     plain = column.cast(pa.uint64()) if pa.types.is_dictionary(column.type) else column
     largest = pc.max(plain).as_py()
     return largest is None or largest < 1 << 63

@@ -1,4 +1,4 @@
-"""What a party hands to an auditor, beside its table or one column of it: the key that opens that commitment.
+"""The key that a party gives an auditor beside its table, or one column of it: it opens the commitment to that.
 
     key = key_of(table, secret, party="clinic", dataset="patients", column="disease")
     fits(key, contract, "clinic", table)
@@ -18,12 +18,12 @@ from masquerade.data.table import Table
 from masquerade.errors import ParameterError, hint
 from masquerade.files import read_file
 from masquerade.service.signing import SignedContract
-from masquerade.service.snapshot import Commitment, check_column, check_table, column_key, take_snapshot
+from masquerade.service.snapshot import Commitment, check_column, check_table, take_snapshot
 from masquerade.service.terms import Provision
 
 
 class SnapshotKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key with all that is needed to use it, as it stands in its file (JSON). A secret."""
+    """A key with everything that is needed to use it, as it stands in its file (JSON). A secret."""
 
     party: str
     dataset: str
@@ -38,7 +38,7 @@ class SnapshotKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"SnapshotKey({self.party}, {self.dataset}, {self.snapshot}, {self.column})"
 
     def table(self, source: str, query: str | None = None) -> Table:
-        """The columns that this key opens, from a file or a database, read as the party reads them."""
+        """Read the columns that this key opens, from a file or a database, as the party reads them."""
         columns = list(self.columns) if self.column is None else [self.column]
         read = read_source(
             source, Path(), query=query, separator=self.separator, encoding=self.encoding, columns=columns
@@ -56,7 +56,7 @@ def key_of(
     separator: str = ",",
     encoding: str = "utf-8",
 ) -> SnapshotKey:
-    """The key of a table, or of one of its columns, made with its dataset's secret."""
+    """Make the key of a table, or of one of its columns, with its dataset's secret."""
     snapshot = take_snapshot(table, secret)
     commitment = snapshot.commitment
     if column is not None and column not in commitment.columns:
@@ -64,14 +64,14 @@ def key_of(
         raise ParameterError(
             f'{dataset}: no column "{column}" is committed to{hint(column, known)}; there are {", ".join(known)}'
         )
-    key = snapshot.key if column is None else column_key(snapshot.key, column)
+    key = snapshot.key if column is None else snapshot.column_key(column)
     return SnapshotKey(
         party, dataset, commitment.root, commitment.columns, key.hex(), column, separator, encoding
     )
 
 
 def read_key(path: Path) -> SnapshotKey:
-    """The key in a file; no error shows any of it."""
+    """Read the key in a file; no error shows any of it."""
     data = read_file(path)
     try:
         found = msgspec.json.decode(data, type=SnapshotKey)
@@ -82,7 +82,7 @@ def read_key(path: Path) -> SnapshotKey:
 
 
 def provision_of(contract: SignedContract, party: str) -> Provision:
-    """What a party has committed itself to bring."""
+    """Return what a party has committed itself to bring."""
     provision = contract.deal.terms.provision(party)
     if provision is None:
         raise ParameterError(
@@ -93,7 +93,7 @@ def provision_of(contract: SignedContract, party: str) -> Provision:
 
 
 def fits(key: SnapshotKey, contract: SignedContract, party: str, table: Table) -> bool:
-    """Whether a table, or its column where the key opens just one, is what the party committed to in a contract."""
+    """Return whether a table, or the column that the key opens, is what the party committed to in a contract."""
     root, secret = provision_of(contract, party).snapshot, bytes.fromhex(key.key)
     if key.column is None:
         return check_table(root, table, secret)

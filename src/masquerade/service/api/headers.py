@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from masquerade.service.account_log import client_address
 from masquerade.service.api.limits import Allowance
-from masquerade.service.witness import address
 
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 # A report is one file with its own style and drawings, and no script. `sandbox` keeps it so, whatever is in it.
@@ -34,7 +34,7 @@ class Headers:
             await self.app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
-        address.set(scope["client"][0] if scope.get("client") else None)
+        client_address.set(scope["client"][0] if scope.get("client") else None)
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -19,6 +19,7 @@ from masquerade.audit.log import AuditLog
 from masquerade.audit.tail import last_records
 from masquerade.errors import NotFound, ParameterError
 from masquerade.service import resources
+from masquerade.service.account_log import AccountLog
 from masquerade.service.accounts import Accounts, require
 from masquerade.service.coordinator.asking import Asking
 from masquerade.service.coordinator.decisions import Decisions
@@ -40,7 +41,6 @@ from masquerade.service.resources import (
 )
 from masquerade.service.session_states import Status
 from masquerade.service.store import Clock, Session, StoredRelease, system_clock
-from masquerade.service.witness import Witness
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -55,7 +55,7 @@ class Coordinator:
         self.store = open_store(settings, clock)
         self._audit: AuditLog | None = None
         self._entering = threading.Lock()
-        self.accounts = Accounts(self.store, witness=Witness(log, self._enter))
+        self.accounts = Accounts(self.store, log=AccountLog(log, self._enter))
         self.directory = Directory(settings, self.store)
         self.files = ReleaseFiles(settings.releases)
         self.wakeup = Wakeup()

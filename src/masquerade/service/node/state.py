@@ -36,7 +36,7 @@ class Snapshots(msgspec.Struct, frozen=True):
     replaced: tuple[str, ...] = ()
 
     def with_current(self, current: Mapping[str, str], datasets: Collection[str]) -> Snapshots:
-        """These are published now. A dataset that cannot be read keeps its last one; one that is gone does not."""
+        """Return the snapshots after a publication; a dataset that cannot be read keeps its last one."""
         now = {name: old for name, old in self.current.items() if name in datasets} | dict(current)
         gone = [*self.replaced, *(old for name, old in self.current.items() if now.get(name) != old)]
         kept = [root for root in dict.fromkeys(gone) if root not in now.values()]
@@ -57,7 +57,7 @@ class State:
         self._configuration = folder / "configuration"
 
     def make(self) -> None:
-        """The folder, where there is none yet."""
+        """Make the folder and those in it, where there are none yet."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in _FOLDERS:
@@ -67,7 +67,7 @@ class State:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One node at a time: two would each release what the other one does not know of."""
+        """Hold the folder's lock: two nodes would each release what the other one does not know of."""
         path = self.folder / "lock"
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -82,7 +82,7 @@ class State:
             os.close(file)
 
     def secret(self, dataset: str, releases: int = 0) -> bytes:
-        """A dataset's secret, which is made at the first time: as long as the ledger has no release of it."""
+        """Read a dataset's secret; make it at the first time, as long as the ledger has no release of the dataset."""
         path = self._secret(dataset)
         if (lost := self.lost_secret(dataset, releases)) is not None:
             raise FileError(lost)
@@ -92,7 +92,7 @@ class State:
         return secret
 
     def lost_secret(self, dataset: str, releases: int) -> str | None:
-        """That the secret is gone by which the ledger knows so many releases, and how to go on; None: it is there."""
+        """Say that the secret behind releases of the ledger is gone, and how to go on; None when it is there."""
         path = self._secret(dataset)
         if not releases or path.exists():
             return None
@@ -104,7 +104,7 @@ class State:
         )
 
     def lost_audit(self, releases: int) -> str | None:
-        """That the audit log is gone, and its head as well, though there were so many releases; None: it is there."""
+        """Say that the audit log is gone with its head, though there were releases; None when it is there."""
         if not releases or (self.audit.exists() and self.audit.stat().st_size):
             return None
         return (
@@ -114,14 +114,14 @@ class State:
         )
 
     def renew_secret(self, dataset: str) -> None:
-        """Begin anew with a dataset whose secret is lost, because a person says so."""
+        """Make a new secret for a dataset whose own is lost, because a person says so."""
         write_new(self._secret(dataset), make_secret(), PRIVATE)
 
     def _secret(self, dataset: str) -> Path:
         return self.folder / "secrets" / f"{dataset}.key"
 
     def runs_now(self, contract: str, expiry: int) -> bool:
-        """Note that a contract's session begins; False when it has begun before."""
+        """Record that a contract's session begins; return False when it has begun before."""
         path = self.folder / "ran" / contract
         try:
             write_new(path, str(expiry).encode(), PRIVATE)
@@ -130,7 +130,7 @@ class State:
         return True
 
     def has_run(self, contract: str) -> bool:
-        """Whether a contract's session has begun."""
+        """Return whether a contract's session has begun."""
         return (self.folder / "ran" / contract).exists()
 
     def tidy(self, now: int, keep: int) -> None:
@@ -142,7 +142,7 @@ class State:
 
     @property
     def snapshots(self) -> Snapshots:
-        """What was published last."""
+        """The snapshots that were published last."""
         try:
             return msgspec.json.decode(self._snapshots.read_bytes(), type=Snapshots)
         except (FileNotFoundError, NotADirectoryError):
@@ -156,7 +156,7 @@ class State:
             ) from None
 
     def note_snapshots(self, snapshots: Snapshots) -> None:
-        """What is published now."""
+        """Record the snapshots that are published now."""
         write_whole(self._snapshots, canonical(snapshots), PRIVATE)
 
     @property
@@ -168,7 +168,7 @@ class State:
             return None
 
     def note_configuration(self, digest: str | None) -> None:
-        """The node runs by this configuration; None: it has ended."""
+        """Record the configuration that the node runs by; None when it has ended."""
         if digest is None:
             self._configuration.unlink(missing_ok=True)
         else:

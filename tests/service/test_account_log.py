@@ -10,9 +10,9 @@ import pytest
 from structlog.testing import CapturingLogger
 
 from masquerade.errors import NotAllowed, ParameterError
+from masquerade.service.account_log import AccountLog, client_address
 from masquerade.service.accounts import Accounts, Lockout
 from masquerade.service.store import Store
-from masquerade.service.witness import Witness, address
 from service.credentials import CHEAP, RIGHT, WRONG
 
 
@@ -43,12 +43,12 @@ def book() -> Book:
 @pytest.fixture
 def watched(store: Store, book: Book) -> Accounts:
     lockout = Lockout(failures=2)
-    return Accounts(store, lockout=lockout, hasher=CHEAP, witness=Witness(book.log, book.enter))
+    return Accounts(store, lockout=lockout, hasher=CHEAP, log=AccountLog(book.log, book.enter))
 
 
 def test_sign_ins_and_guesses_are_logged_and_a_lock_out_is_audited(watched: Accounts, book: Book) -> None:
     watched.create("ann", RIGHT)
-    address.set("192.0.2.7")
+    client_address.set("192.0.2.7")
     watched.sign_in("ann", RIGHT)
     for _ in range(2):
         with pytest.raises(NotAllowed):

@@ -1,4 +1,4 @@
-"""Why a party leaves: the last word it says to its peers, and what they make of it.
+"""The message with which a party leaves a session: why it does, and what its peers make of it.
 
 A cause is a kind, never a content. It names the party at fault, so that those who hear of a failure second-hand
 blame that party and not the messenger. Where several could have broken the protocol, and nobody can tell which, it
@@ -46,65 +46,65 @@ OWN_REASONS = {
 }
 
 
-class Bye(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """A party's last word."""
+class LeaveMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """Tells the peers why a party leaves, and which party is at fault where it is another."""
 
     cause: Cause
     culprit: str = ""
 
     @property
-    def is_calm(self) -> bool:
-        """Whether the others may go on as long as they need nothing more from this party.
+    def is_orderly(self) -> bool:
+        """Return whether the others may go on as long as they need nothing more from this party.
 
         They may when it is done, and when its answer is no: they come to the same answer by themselves.
         """
         return self.cause in (Cause.DONE, Cause.ANSWER_IS_NO)
 
 
-DONE = Bye(Cause.DONE)
+DONE = LeaveMessage(Cause.DONE)
 
 
-def farewell(error: BaseException | None) -> Bye:
-    """The last word of a party whose session ended with this error."""
+def leave_message(error: BaseException | None) -> LeaveMessage:
+    """Make the message of a party whose session ended with this error."""
     match error:
         case None:
             return DONE
         case PeerUnreachable():
-            return Bye(Cause.UNREACHABLE, error.peer)
+            return LeaveMessage(Cause.UNREACHABLE, error.peer)
         case PeerRefused():
-            return Bye(Cause.REFUSED, error.peer)
+            return LeaveMessage(Cause.REFUSED, error.peer)
         case PeerBrokeProtocol():
-            return Bye(Cause.BROKE_PROTOCOL, error.peer)
+            return LeaveMessage(Cause.BROKE_PROTOCOL, error.peer)
         case PeerError():
-            return Bye(Cause.GAVE_UP, error.peer)
+            return LeaveMessage(Cause.GAVE_UP, error.peer)
         case AnswerIsNo():
-            return Bye(Cause.ANSWER_IS_NO)
+            return LeaveMessage(Cause.ANSWER_IS_NO)
         case BadInput():
-            return Bye(Cause.BAD_INPUT)
+            return LeaveMessage(Cause.BAD_INPUT)
         case Exception():
-            return Bye(Cause.BUG)
+            return LeaveMessage(Cause.BUG)
         case _:  # an interrupt, or a task that was cancelled
-            return Bye(Cause.STOPPED)
+            return LeaveMessage(Cause.STOPPED)
 
 
-def blame(messenger: str, bye: Bye, peers: Collection[str]) -> PeerError:
-    """What a peer's last word means for us; `peers` are the names that we know, without our own."""
-    if bye.cause in OWN_REASONS:
-        return PeerError(messenger, OWN_REASONS[bye.cause])
-    if bye.cause is Cause.BROKE_PROTOCOL and not bye.culprit:
+def blame(messenger: str, leave: LeaveMessage, peers: Collection[str]) -> PeerError:
+    """Turn a peer's message into an error of ours; `peers` are the names that we know, without our own."""
+    if leave.cause in OWN_REASONS:
+        return PeerError(messenger, OWN_REASONS[leave.cause])
+    if leave.cause is Cause.BROKE_PROTOCOL and not leave.culprit:
         return PeerBrokeProtocol("", "broke the protocol, and nobody can tell which", reported_by=messenger)
-    if bye.culprit not in peers or bye.culprit == messenger:
-        return PeerRefused(messenger, f"gave up, and blames us ({bye.cause})")
-    match bye.cause:
+    if leave.culprit not in peers or leave.culprit == messenger:
+        return PeerRefused(messenger, f"gave up, and blames us ({leave.cause})")
+    match leave.cause:
         case Cause.UNREACHABLE:
-            return PeerUnreachable(bye.culprit, "cannot be reached any more", reported_by=messenger)
+            return PeerUnreachable(leave.culprit, "cannot be reached any more", reported_by=messenger)
         case Cause.REFUSED:
             return PeerRefused(
-                bye.culprit, f"and party {messenger} do not accept each other", reported_by=messenger
+                leave.culprit, f"and party {messenger} do not accept each other", reported_by=messenger
             )
         case Cause.BROKE_PROTOCOL:
             return PeerBrokeProtocol(
-                bye.culprit, "sent what the protocol does not allow", reported_by=messenger
+                leave.culprit, "sent what the protocol does not allow", reported_by=messenger
             )
         case _:
-            return PeerError(bye.culprit, "gave up", reported_by=messenger)
+            return PeerError(leave.culprit, "gave up", reported_by=messenger)
