@@ -22,7 +22,7 @@ def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     content: dict[str, Any] = answer.json()
-    assert set(content) == {"type", "title", "status", "detail", "problems"}
+    assert set(content) == {"type", "title", "status", "detail", "problems", "errors"}
     assert content["status"] == status
     assert content["problems"][0] == content["detail"]
     assert all("\n" not in line for line in content["problems"])

@@ -20,9 +20,10 @@ from masquerade.net.identity import Identity
 from masquerade.net.running import run_async
 from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
-from masquerade.service.control import Health, ProblemDocument, Published
+from masquerade.service.control import Health, Published
 from masquerade.service.mutual_tls import MOST_BYTES, caller, serve, tls_context
 from masquerade.service.peer_http import PeerHttp
+from masquerade.service.problem_document import rendered
 from net.nodes import expired
 
 _, IDENTITIES = trial_identities(["bank", "clinic", "stranger"])
@@ -37,7 +38,7 @@ async def answering(scope: Any, receive: Any, send: Any) -> None:
     """Says who called; `/missing`, `/long` and `/silent` are what they say."""
     status, body = 200, msgspec.json.encode(Health(caller(scope), "1", 0.0, 1))
     if scope["path"] == "/missing":
-        status, body = 404, msgspec.json.encode(ProblemDocument("Not found", 404, problems=("no session 7",)))
+        status, body = 404, rendered(404, ["no session 7"])
     if scope["path"] == "/long":
         body = b" " * (MOST_BYTES + 1)
     if scope["path"] == "/silent":

@@ -269,9 +269,9 @@ def test_addresses_that_there_are_not(folder: Folder) -> None:
             for who in ("coordinator", "clinic"):
                 async with http(who, "bank", here.nodes["bank"].address) as peer:
                     for method, path, status, title, allowed in (
-                        ("GET", "/v1/nothing", 404, "not found", None),
-                        ("GET", "/", 404, "not found", None),
-                        ("DELETE", "/v1/offers", 405, "method not allowed", "POST"),
+                        ("GET", "/v1/nothing", 404, "Not Found", None),
+                        ("GET", "/", 404, "Not Found", None),
+                        ("DELETE", "/v1/offers", 405, "Method Not Allowed", "POST"),
                     ):
                         answer = await peer._http.request(method, path, extensions={"sni_hostname": "bank"})
                         assert answer.status_code == status

@@ -135,16 +135,6 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     culprit: str | None = None
 
 
-class ProblemDocument(msgspec.Struct, frozen=True):
-    """An error as HTTP tells it (RFC 9457)."""
-
-    title: str
-    status: int
-    detail: str = ""
-    type: str = "about:blank"
-    problems: tuple[str, ...] = ()
-
-
 def read_said(data: bytes, kind: Any, source: str) -> Any:
     """What somebody said, of one of the kinds above, in plain text; ParameterError that names the source."""
     try:

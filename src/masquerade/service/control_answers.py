@@ -1,4 +1,4 @@
-"""How the servers of `control.py` answer: JSON, and problems as RFC 9457 has them, whatever went wrong."""
+"""How the servers of `control.py` answer: JSON, and problem documents (RFC 9457) whatever went wrong."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from masquerade.errors import one_line
-from masquerade.service.control import ProblemDocument
+from masquerade.errors import Problem
+from masquerade.service.problem_document import MEDIA_TYPE, rendered
 
 
 def said(content: Any) -> Response:
@@ -18,18 +18,16 @@ def said(content: Any) -> Response:
     return Response(msgspec.json.encode(content), media_type="application/json")
 
 
-def problem(status: int, title: str, problems: tuple[str, ...]) -> Response:
-    """Why there is none, one line a problem."""
-    lines = tuple(map(one_line, problems))
-    told = ProblemDocument(title, status, lines[0] if lines else title, problems=lines)
-    return Response(msgspec.json.encode(told), status, media_type="application/problem+json")
+def problem(status: int, *problems: Problem | str) -> Response:
+    """Why there is none."""
+    return Response(rendered(status, problems), status, media_type=MEDIA_TYPE)
 
 
 async def no_route(request: Request, error: Exception) -> Response:
-    """An address or a method that there is not, told as everything else is."""
+    """Answer unknown routes and methods with the usual problem document."""
     assert isinstance(error, HTTPException)
     what = f"{request.method} {request.scope['path']}"
     told = f"{what}: there is no such address" if error.status_code == 404 else f"{what}: not a method of it"
-    answer = problem(error.status_code, str(error.detail).lower(), (told,))
+    answer = problem(error.status_code, told)
     answer.headers.update(error.headers or {})  # which methods there are
     return answer

@@ -19,9 +19,6 @@ import httpx
 import msgspec
 
 from masquerade.errors import (
-    Conflict,
-    NotAllowed,
-    NotFound,
     ParameterError,
     PeerBrokeProtocol,
     PeerRefused,
@@ -31,13 +28,13 @@ from masquerade.errors import (
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity, out_of_date
 from masquerade.net.trust import TrustStore
-from masquerade.service.control import ProblemDocument, read_said
+from masquerade.service.control import read_said
 from masquerade.service.control_audit import ControlNotes
 from masquerade.service.mutual_tls import MOST_BYTES, tls_context
+from masquerade.service.problem_document import error_of, read_problems
 
 _MOST_CONNECTING = 2.0  # seconds that a cancelled call waits for a connection that is being made
 _CONNECTED = ("connection.connect_tcp.failed", "connection.start_tls.failed", "connection.start_tls.complete")
-_TOLD = {401: NotAllowed, 403: NotAllowed, 404: NotFound, 409: Conflict, 422: ParameterError}
 
 
 class PeerHttp:
@@ -166,14 +163,10 @@ class PeerHttp:
         )
 
     def _told(self, status: int, data: bytes) -> Exception:
-        try:
-            problem = msgspec.json.decode(data, type=ProblemDocument)
-            lines = problem.problems or (problem.detail or problem.title,)
-        except msgspec.MsgspecError:
-            lines = (f"answered with status {status}",)
-        if status in _TOLD:
-            return _TOLD[status](*(Problem(line, party=self.peer) for line in lines))
-        return PeerBrokeProtocol(self.peer, f"failed: {'; '.join(lines)}")
+        problems = read_problems(data) or (Problem(f"answered with status {status}"),)
+        theirs = (each if each.party is None else Problem(str(each)) for each in problems)
+        failed = PeerBrokeProtocol(self.peer, f"failed: {'; '.join(map(str, problems))}")
+        return error_of(status, [each.at(party=self.peer) for each in theirs]) or failed
 
 
 class _Connecting:

@@ -124,9 +124,14 @@ def read_problems(body: bytes) -> tuple[Problem, ...]:
 
 
 def _plain(problem: Problem) -> dict[str, Any]:
-    values = {each.name: getattr(problem, each.name) for each in fields(problem)}
-    said = {each.name: values[each.name] for each in fields(problem) if values[each.name] != each.default}
-    return {name: _cut(value) if isinstance(value, str) else value for name, value in said.items()}
+    values = ((each, getattr(problem, each.name)) for each in fields(problem))
+    return {each.name: _sendable(value) for each, value in values if value != each.default}
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_sendable(each) for each in value]
+    return _cut(value) if isinstance(value, str) else value
 
 
 def _cut(text: str) -> str:

@@ -28,8 +28,9 @@ from masquerade.service.api.headers import Headers
 from masquerade.service.api.health import Health
 from masquerade.service.api.limits import BodyLimit, RateLimit
 from masquerade.service.api.measure import Measure, Measures
-from masquerade.service.api.problems import LastResort, Problem, handle_errors
+from masquerade.service.api.problems import LastResort, handle_errors
 from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.problem_document import ProblemDocument
 
 PREFIX = "/api/v1"
 _TITLE = "Masquerade coordinator"
@@ -102,6 +103,6 @@ def _document(api: FastAPI) -> dict[str, Any]:
             routes=api.routes,
             servers=[{"url": PREFIX}],
         )
-        document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        document["components"]["schemas"]["Problem"] = ProblemDocument.model_json_schema(mode="serialization")
         api.openapi_schema = document
     return api.openapi_schema

@@ -90,7 +90,7 @@ def metrics(request: Request) -> Response:
         try:
             user = coordinator.accounts.authenticate(token.strip())
         except NotAllowed as error:
-            return problem(401, error.lines, {**HEADERS, **NEEDED})
+            return problem(401, error.problems, {**HEADERS, **NEEDED})
         require(user, Role.ADMIN)
     measures: Measures = request.app.state.measures
     content = generate_latest(coordinator_metrics.registry) + generate_latest(measures.registry)

@@ -1,4 +1,4 @@
-"""Every error of the API in one form: `application/problem+json` (RFC 9457), one line a problem.
+"""Every error of the API as a problem document (RFC 9457).
 
 An error that nobody foresaw is told as status 500 without a word of its text: that may hold a value of a table, a name
 or a part of a statement. The log has its class and where it happened, which is what is needed to find it.
@@ -6,16 +6,14 @@ or a part of a statement. The log has its class and where it happened, which is 
 
 from __future__ import annotations
 
-import json
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from starlette.exceptions import HTTPException
@@ -23,58 +21,13 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from masquerade.errors import (
-    AnswerIsNo,
-    BadInput,
-    Conflict,
-    MasqueradeError,
-    NotAllowed,
-    NotFound,
-    PeerError,
-    hint,
-    one_line,
-)
+from masquerade.errors import MasqueradeError, Problem, hint
 from masquerade.forms.faults import must_be
 from masquerade.service.api.surface import allowed_methods
+from masquerade.service.problem_document import MEDIA_TYPE, rendered, status_of
 from masquerade.service.store import is_outage
 
-MEDIA_TYPE = "application/problem+json"
-_LONGEST = 1_000  # signs of one problem
-_MOST = 100  # problems of one answer
-_STATUS: tuple[tuple[type[MasqueradeError], int], ...] = (
-    (NotAllowed, 403),
-    (NotFound, 404),
-    (Conflict, 409),
-    (AnswerIsNo, 409),
-    (BadInput, 422),
-    (PeerError, 503),
-)
 _log = structlog.get_logger("masquerade.api")
-
-
-class Problem(BaseModel):
-    """What went wrong (RFC 9457)."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "about:blank",
-                    "title": "Unprocessable Content",
-                    "status": 422,
-                    "detail": "request: purpose: missing; say what the table is for",
-                    "problems": ["request: purpose: missing; say what the table is for"],
-                }
-            ]
-        },
-    )
-
-    type: str = Field("about:blank", description="always about:blank: the status says it all")
-    title: str = Field(description="the status in words")
-    status: int = Field(ge=400, le=599, description="the HTTP status")
-    detail: str = Field(description="the first problem")
-    problems: list[str] = Field(description="every problem, one line each: what is wrong and what is allowed")
 
 
 NEEDED = {"WWW-Authenticate": 'Bearer realm="masquerade"'}
@@ -94,13 +47,11 @@ class TooLarge(HTTPException):
         super().__init__(413, f"the body may have at most {most} bytes", {"Connection": "close"})
 
 
-def problem(status: int, problems: Sequence[str] = (), headers: Mapping[str, str] | None = None) -> Response:
+def problem(
+    status: int, problems: Iterable[Problem | str] = (), headers: Mapping[str, str] | None = None
+) -> Response:
     """The answer to a request that failed."""
-    title = HTTPStatus(status).phrase
-    told = [_cut(one_line(each)) for each in problems[:_MOST]] or [title]
-    content = {"type": "about:blank", "title": title, "status": status, "detail": told[0], "problems": told}
-    # Escaped to ASCII: what somebody sent may hold halves of signs that UTF-8 cannot write.
-    return Response(json.dumps(content), status, dict(headers or {}), MEDIA_TYPE)
+    return Response(rendered(status, problems), status, dict(headers or {}), MEDIA_TYPE)
 
 
 def told(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -168,16 +119,16 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 async def _invalid(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return problem(422, list(dict.fromkeys(_line(fault) for fault in error.errors())))
+    return problem(422, dict.fromkeys(_problem(fault) for fault in error.errors()))
 
 
 async def _explained(_request: Request, error: Exception) -> Response:
     assert isinstance(error, MasqueradeError)
-    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    status = status_of(error)
     if status == 500:
         _note(error)
         return problem(500, [_BUG])
-    return problem(status, error.lines)
+    return problem(status, error.problems)
 
 
 async def _no_database(_request: Request, error: Exception) -> Response:
@@ -192,20 +143,21 @@ def _away(error: Exception) -> Response:
     return problem(503, ["the database does not answer; try again"], {"Retry-After": "5"})
 
 
-def _line(fault: Mapping[str, Any]) -> str:
-    """One of pydantic's errors in a line. Never the value: it may be a password."""
-    place, *rest = map(str, fault["loc"])
+def _problem(fault: Mapping[str, Any]) -> Problem:
+    """One of pydantic's errors. Never the value: it may be a password."""
+    place, *key = fault["loc"]
     if fault["type"] == "json_invalid":
-        return "body: cannot be read as JSON"
-    key = ".".join(rest)
-    where = f"{place} {key}" if place != "body" else key or "body"
-    if fault["type"] == "extra_forbidden":
-        return f"{where}: unknown key"
-    if place == "body" and not key and fault["type"] != "value_error":
-        return "body: must be a JSON object, sent with Content-Type: application/json"
-    if fault["type"] == "missing":
-        return f"{where}: missing"
-    return f"{where}: {must_be(fault)}"
+        return Problem("cannot be read as JSON", source="body")
+    if place != "body":
+        where = Problem(source=f"{place} {'.'.join(map(str, key))}")
+    elif key:
+        where = Problem(key=tuple(key))
+    elif fault["type"] == "value_error":
+        where = Problem(source="body")
+    else:
+        return Problem("must be a JSON object, sent with Content-Type: application/json", source="body")
+    known = {"extra_forbidden": "unknown key", "missing": "missing"}
+    return where.at(text=known.get(fault["type"]) or must_be(fault))
 
 
 def unknown_parameter(name: str, known: Sequence[str]) -> str:
@@ -221,7 +173,3 @@ def _note(error: Exception) -> None:
     own = [frame for frame in frames if "masquerade" in frame.filename] or list(frames)
     where = f"{own[-1].filename.rpartition('/')[2]}:{own[-1].lineno}" if own else "?"
     _log.error("unforeseen", error=type(error).__name__, where=where)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -54,7 +54,7 @@ def party_app(
                 await notes.note("sent", sender, method, path, bytes(response.body), response.status_code)
         except NotNoted as error:
             log.error("not answered", party=sender, problem=str(error))
-            return problem(500, "failed", ("the coordinator failed; its log says more",))
+            return problem(500, "the coordinator failed; its log says more")
         except MasqueradeError as error:
             log.warning("refused", party=sender, asked=f"{method} {path}", problem=str(error))
             return _problem(error)
@@ -74,9 +74,7 @@ def party_app(
             if not is_outage(error):
                 raise
             log.error("publication not stored", party=sender, problem="no database")
-            return problem(
-                503, "not stored", ("the coordinator's database does not answer; publish again later",)
-            )
+            return problem(503, "the coordinator's database does not answer; publish again later")
         log.info("published", party=sender, datasets=len(published.datasets))
         wakeup.ring()
         return Response(status_code=204)
@@ -109,4 +107,4 @@ async def _body(request: Request) -> bytes:
 
 def _problem(error: MasqueradeError) -> Response:
     status = 403 if isinstance(error, NotAllowed | PeerRefused) else 422
-    return problem(status, "not taken in", error.lines)
+    return problem(status, *error.problems)

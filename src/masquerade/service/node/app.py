@@ -26,13 +26,9 @@ from masquerade.service.control_audit import NotNoted
 from masquerade.service.mutual_tls import MOST_BYTES, caller
 from masquerade.service.node.logs import log
 from masquerade.service.node.node import PartyNode
+from masquerade.service.problem_document import status_of
 
-_STATUS: dict[type[MasqueradeError], tuple[int, str]] = {
-    NotAllowed: (403, "not allowed"),
-    NotFound: (404, "not found"),
-    Conflict: (409, "conflict"),
-    ParameterError: (422, "not understood"),
-}
+_TOLD = (NotAllowed, NotFound, Conflict, ParameterError)  # others may hold a person's data
 
 Answer = Callable[[PartyNode, Request, bytes], Awaitable[Any]]  # with the message's body
 
@@ -115,12 +111,12 @@ async def _answered(node: PartyNode, answer: Answer, everybody: bool, request: R
 
 
 def _problem(error: Exception) -> Response:
-    if isinstance(error, MasqueradeError) and type(error) in _STATUS:
-        return problem(*_STATUS[type(error)], error.lines)
-    kind = type(error).__name__  # its text may hold a person's data
+    if isinstance(error, MasqueradeError) and type(error) in _TOLD:
+        return problem(status_of(error), *error.problems)
+    kind = type(error).__name__
     told = {"problems": list(error.lines)} if isinstance(error, NotNoted | FileError) else {}
     log().error("a request failed", kind=kind, **told)
-    return problem(500, "failed", (f"the party failed ({kind}); its log says more",))
+    return problem(500, f"the party failed ({kind}); its log says more")
 
 
 async def _read(request: Request) -> bytes:
