@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from masquerade.service.coordinator import release_files
-from masquerade.service.coordinator.attempt import Attempt
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.release_files import ReleaseFiles
+from masquerade.service.coordinator.run import Attempt
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.store.queue import Queue
 from masquerade.service.store.releases import Releases

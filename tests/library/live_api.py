@@ -145,7 +145,7 @@ class LiveApi:
         summary = {"released": len(table), "report_sha256": hashlib.sha256(report.encode()).hexdigest()}
         (folder / "summary.json").write_text(json.dumps(summary))
         sha256 = hashlib.sha256((folder / "release.csv").read_bytes()).hexdigest()
-        expires = self.coordinator.clock() + timedelta(days=1)
+        expires = self.coordinator.clock.now() + timedelta(days=1)
         paths = (f"{session_id}/release.csv", f"{session_id}/report.html")
         return NewRelease(*paths, sha256, len(table), expires, {"bank": "b", "shop": "s"})
 

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 import uvicorn
 from fastapi import FastAPI
 
+from fake_clock import FakeClock
 from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
 from masquerade.service.api.app import create_app
@@ -35,7 +36,6 @@ from masquerade.service.signing import draw_up
 from masquerade.service.store import NewRelease, Session
 from service.credentials import CHEAP
 from service.parties import BANK, CLINIC, NOW, SHOP, carried, policy, request
-from service.stores import HandClock
 
 PARTIES = ("bank", "clinic", "shop")
 PASSWORDS = {name: f"the password of {name}" for name in ("ana", "ben", "root")}
@@ -123,12 +123,12 @@ class Room:
             f"{session.id}/report.html",
             sha256(TABLE.encode()).hexdigest(),
             2,
-            self.coordinator.clock() + timedelta(days=30),
+            self.coordinator.clock.now() + timedelta(days=30),
             dict.fromkeys(session.providers, "aa"),
         )
 
 
-def make_coordinator(folder: Path, clock: HandClock | None = None, **settings: Any) -> Coordinator:
+def make_coordinator(folder: Path, clock: FakeClock | None = None, **settings: Any) -> Coordinator:
     """A coordinator with three parties. Everybody may ask bank and clinic; only ben may ask shop."""
     make_trial(folder, ["coordinator", *PARTIES])
     content = {
@@ -182,7 +182,7 @@ def served(coordinator: Coordinator, tls: tuple[Path, Path] | None = None) -> It
 
 
 @contextmanager
-def room(folder: Path, clock: HandClock | None = None, **settings: Any) -> Iterator[Room]:
+def room(folder: Path, clock: FakeClock | None = None, **settings: Any) -> Iterator[Room]:
     """A furnished coordinator, served."""
     with make_coordinator(folder, clock, **settings) as coordinator, served(coordinator) as made:
         yield made

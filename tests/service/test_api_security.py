@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fake_clock import FakeClock
 from masquerade.net.identity import issue, make_authority
 from masquerade.service.accounts import Lockout
 from masquerade.service.session_states import Status
 from service.api_server import PASSWORDS, TABLE, WISH, Room, make_coordinator, raw, room, served
-from service.stores import HandClock
 
 TRAVERSALS = (
     "..",
@@ -154,7 +154,7 @@ def test_tokens_are_not_replayed(place: Room) -> None:
 
 
 def test_expired_tokens(tmp_path: Path) -> None:
-    clock = HandClock()
+    clock = FakeClock()
     with room(tmp_path / "room", clock) as place, place.client() as nobody:
         signed = nobody.post("/sign-in", json={"user": "ana", "password": PASSWORDS["ana"]}).json()
         bearer = {"Authorization": f"Bearer {signed['token']}"}
@@ -172,7 +172,7 @@ def test_expired_tokens(tmp_path: Path) -> None:
 
 
 def test_guessing_tells_nothing_and_locks(tmp_path: Path) -> None:
-    clock = HandClock()
+    clock = FakeClock()
     with make_coordinator(tmp_path / "room", clock) as coordinator:
         failures = Lockout().failures
         with served(coordinator) as place, place.client() as nobody:

@@ -14,6 +14,7 @@ from masquerade.errors import NotFound, PeerBrokeProtocol
 from masquerade.net.identity import Identity
 from masquerade.net.trial import make_trial
 from masquerade.net.trust import TrustStore
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.control import Health, Parties, Progress, Published
 from masquerade.service.control_audit import ControlNotes, NotNoted
 from masquerade.service.coordinator.coordinator import Coordinator
@@ -21,6 +22,7 @@ from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.party_server import party_app
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.mutual_tls import serve
+from masquerade.service.network import TLS
 from masquerade.service.peer_http import PeerHttp
 from service.party_nodes import PEOPLE, Folder, http, run, wish, world
 
@@ -102,7 +104,7 @@ def test_the_party_server_enters_what_it_hears_and_tells(tmp_path: Path) -> None
     theirs = tmp_path / "bank.jsonl"
 
     async def course(made: Coordinator, audit: AuditLog, noted: AuditLog) -> None:
-        app = party_app(own, made.directory, made.wakeup, ControlNotes(audit))
+        app = party_app(own, made.directory, made.wakeup, SYSTEM_CLOCK, ControlNotes(audit))
         async with (
             serve(app, "127.0.0.1:0", own.identity, own.trust) as address,
             PeerHttp("coordinator", address, *bank, notes=ControlNotes(noted)) as line,
@@ -137,7 +139,7 @@ def test_what_cannot_be_entered_is_not_said_and_is_no_fault_of_the_party(tmp_pat
     own = Settings.load(tmp_path / "coordinator.toml")
 
     async def course(made: Coordinator, audit: AuditLog) -> None:
-        async with PartyLinks(own, made.directory, ControlNotes(audit)) as links:
+        async with PartyLinks(own, made.directory, SYSTEM_CLOCK, TLS, ControlNotes(audit)) as links:
             with pytest.raises(NotNoted, match="the audit log is closed"):
                 await links.datasets("bank")
 

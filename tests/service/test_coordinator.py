@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fake_clock import FakeClock
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError, PeerRefused, PeerUnreachable
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import housekeeping
@@ -18,7 +19,7 @@ from masquerade.service.resources import Role, User
 from masquerade.service.session_states import Status
 from service.coordinators import HEAD, PARTIES, read_settings
 from service.parties import BANK, CLINIC
-from service.stores import HandClock, agreed, new_release
+from service.stores import agreed, new_release
 
 WISH: dict[str, Any] = {
     "purpose": "research",
@@ -30,7 +31,7 @@ WISH: dict[str, Any] = {
 @pytest.fixture
 def coordinator(trial: Path, tmp_path: Path) -> Iterator[Coordinator]:
     found = read_settings(trial, PARTIES, head=f'{HEAD}state = "{tmp_path / "state"}"\n')
-    with Coordinator(found, clock=HandClock()) as made:
+    with Coordinator(found, clock=FakeClock()) as made:
         made.directory.take_in(Published("bank", (PublishedDataset(BANK, public=True, sessions=2),)), "bank")
         clinic = PublishedDataset(CLINIC, users=("ana", "cleo"), sessions=1)
         made.directory.take_in(Published("clinic", (clinic,)), "clinic")
@@ -89,7 +90,7 @@ def test_a_table_that_cannot_be_read_for_a_while_stays_in_the_cache(coordinator:
 
 def test_a_party_that_has_not_published_yet_is_nobodys_mistake(trial: Path, tmp_path: Path) -> None:
     found = read_settings(trial, PARTIES, head=f'{HEAD}state = "{tmp_path / "state"}"\n')
-    with Coordinator(found, clock=HandClock()) as coordinator:
+    with Coordinator(found, clock=FakeClock()) as coordinator:
         ana = user(coordinator, "ana")
         coordinator.directory.take_in(Published("bank", (PublishedDataset(BANK, public=True),)), "bank")
         assert "one party has not published yet" in coordinator.preview(ana, WISH).problems  # hers to know?
@@ -156,22 +157,22 @@ def test_health_tells_who_is_there_and_what_waits(coordinator: Coordinator) -> N
 def test_a_waiting_session_expires_at_its_deadline(coordinator: Coordinator) -> None:
     ana = user(coordinator, "ana")
     clock = coordinator.clock
-    assert isinstance(clock, HandClock)
-    soon = int(clock().timestamp()) + 60
+    assert isinstance(clock, FakeClock)
+    soon = int(clock.now().timestamp()) + 60
     session = coordinator.ask(ana, WISH | {"deadline": soon})
     late = coordinator.ask(ana, WISH | {"deadline": 2**53 - 1})
     clock.tick(seconds=61)
-    housekeeping.retire(coordinator)
+    housekeeping.retire(coordinator.store, coordinator.files)
     assert coordinator.session(ana, session.id).status is Status.EXPIRED
     assert coordinator.session(ana, late.id).status is Status.REQUESTED
     clock.tick(days=7)
-    housekeeping.retire(coordinator)
+    housekeeping.retire(coordinator.store, coordinator.files)
     assert coordinator.session(ana, late.id).status is Status.EXPIRED
 
 
 def test_a_deadline_that_has_passed_is_refused_at_once(coordinator: Coordinator) -> None:
     ana = user(coordinator, "ana")
-    now = int(coordinator.clock().timestamp())
+    now = int(coordinator.clock.now().timestamp())
     for over in (0, now - 1, now):
         late = WISH | {"deadline": over}
         with pytest.raises(
@@ -187,7 +188,7 @@ def test_a_deadline_that_has_passed_is_refused_at_once(coordinator: Coordinator)
 def test_retention_deletes_the_files_and_a_restart_sweeps_what_has_no_row(coordinator: Coordinator) -> None:
     ana = user(coordinator, "ana")
     clock, store, folder = coordinator.clock, coordinator.store, coordinator.settings.releases
-    assert isinstance(clock, HandClock)
+    assert isinstance(clock, FakeClock)
     session = agreed(store, coordinator.ask(ana, WISH))
     for status in (Status.QUEUED, Status.RUNNING, Status.ASSEMBLING):
         session = store.sessions.advance(session, status)
@@ -200,12 +201,12 @@ def test_retention_deletes_the_files_and_a_restart_sweeps_what_has_no_row(coordi
     (folder / f".{session.id}.0011").mkdir()
     (folder / "orphan").mkdir()
     (folder / "orphan" / "release.csv").write_text("age\n")
-    housekeeping.after_restart(coordinator)
+    housekeeping.after_restart(store, coordinator.files, coordinator.settings.parties)
     assert [each.name for each in folder.iterdir()] == [session.id]
-    housekeeping.retire(coordinator)
+    housekeeping.retire(coordinator.store, coordinator.files)
     assert coordinator.table(ana, session.id).read_text() == "age\n*\n"
     clock.tick(days=3)
-    housekeeping.retire(coordinator)
+    housekeeping.retire(coordinator.store, coordinator.files)
     assert list(folder.iterdir()) == []
     with pytest.raises(NotFound):
         coordinator.table(ana, session.id)
@@ -219,7 +220,7 @@ def test_a_session_with_a_party_that_is_gone_from_the_settings_fails_at_the_rest
     head = f'{HEAD}state = "{coordinator.settings.state}"\n'
     fewer = read_settings(trial, '[parties.clinic]\naddress = "127.0.0.1:7002"\n', head=head)
     with Coordinator(fewer) as later:
-        housekeeping.after_restart(later)
+        housekeeping.after_restart(later.store, later.files, fewer.parties)
         ended = later.session(ana, session.id)
         assert ended.status is Status.FAILED
         assert ended.cause == "party bank: is not among the parties of this coordinator any more"

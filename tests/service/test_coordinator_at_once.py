@@ -17,20 +17,19 @@ from masquerade.audit.log import AuditLog
 from masquerade.errors import Conflict
 from masquerade.net.script import Receive
 from masquerade.protocol.columns import Columns
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.control import Published, PublishedDataset
-from masquerade.service.coordinator import attempt as attempts
 from masquerade.service.coordinator import background as backgrounds
-from masquerade.service.coordinator.attempt import Assembled, Attempt
-from masquerade.service.coordinator.background import Background
-from masquerade.service.coordinator.bargaining import drawn_up
+from masquerade.service.coordinator import run as runs
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_backoff import PartyBackoff
 from masquerade.service.coordinator.party_links import PartyLinks
-from masquerade.service.coordinator.prices import contract_of
-from masquerade.service.coordinator.runs import Runs
-from masquerade.service.resources import Role
-from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, Session
+from masquerade.service.coordinator.publish import Assembled, ReleasePublisher
+from masquerade.service.coordinator.run import Attempt, Runner
+from masquerade.service.coordinator.scheduler import Scheduler
+from masquerade.service.coordinator.sign import contract_of, new_contract
+from masquerade.service.network import TLS
+from masquerade.service.store import NewRelease, Role, Session, Status
 from service.coordinators import HEAD, PARTIES, read_settings
 from service.gates import PATIENCE, Gate
 from service.parties import BANK, CLINIC, dealt, request
@@ -56,7 +55,7 @@ def of(card: Any, **more: Any) -> Published:
 def queued(coordinator: Coordinator) -> Session:
     """A session that waits for its turn; all of them have the same terms."""
     sessions = coordinator.store.sessions
-    contract = drawn_up(coordinator, dealt(request()))
+    contract = new_contract(dealt(request()), coordinator.settings, coordinator.clock.now())
     asked = sessions.create("ana", ["bank", "clinic"], "research", request().content())
     agreed = sessions.agree(
         sessions.advance(asked, Status.NEGOTIATING),
@@ -80,19 +79,22 @@ def publish(coordinator: Coordinator, session: Session) -> None:
     (folder / "summary.json").write_text(json.dumps({"columns": columns}))
     (folder / "report.html").touch()
     snapshots = {each.party: str(each.snapshot) for each in (BANK, CLINIC)}
-    expires = coordinator.clock() + coordinator.settings.keep_releases
+    expires = coordinator.clock.now() + coordinator.settings.keep_releases
     paths = f"{session.id}/release.csv", f"{session.id}/report.html"
     new = NewRelease(*paths, digest("table"), 5, expires, snapshots)
     moved = coordinator.store.sessions.advance(session, Status.ASSEMBLING)
     coordinator.store.releases.publish(moved, new)
 
 
-def at_work(coordinator: Coordinator) -> Background:
-    """The background, without loops of its own: a test looks when it likes."""
-    background, links = Background(coordinator), PartyLinks(coordinator.settings, coordinator.directory)
-    background._backoff = PartyBackoff(coordinator.settings, links, coordinator.wakeup)
-    background._runs = Runs(coordinator, links, None, background._backoff)  # type: ignore[arg-type]
-    return background
+def links_of(coordinator: Coordinator) -> PartyLinks:
+    return PartyLinks(coordinator.settings, coordinator.directory, SYSTEM_CLOCK, TLS)
+
+
+def scheduler_of(coordinator: Coordinator) -> Scheduler:
+    """The scheduler, without a loop of its own: a test looks when it likes."""
+    links = links_of(coordinator)
+    backoff = PartyBackoff(coordinator.settings, links, coordinator.wakeup, SYSTEM_CLOCK)
+    return coordinator.background.scheduler(links, None, backoff)  # type: ignore[arg-type]
 
 
 # --- an attempt ---
@@ -121,10 +123,11 @@ def test_an_attempt_that_is_cancelled_knows_that_its_session_was_moved(
             on_move(Receive(party, Columns))
 
     monkeypatch.setattr(coordinator.store.sessions, "advance", slowly)
-    monkeypatch.setattr(attempts, "run_script", all_hand_in)
+    monkeypatch.setattr(runs, "run_script", all_hand_in)
 
     async def part(audit: AuditLog) -> Attempt:
-        made = Attempt(coordinator, PartyLinks(coordinator.settings, coordinator.directory), audit, session)
+        given = coordinator.settings, coordinator.store, links_of(coordinator), None, audit
+        made = Attempt(*given, SYSTEM_CLOCK, TLS, session)  # type: ignore[arg-type]
         addresses = dict.fromkeys(session.providers, "127.0.0.1:1")
         working = asyncio.create_task(made._release(Hall(), addresses))  # type: ignore[arg-type]
         await gate.reached()
@@ -152,16 +155,16 @@ def test_a_delivery_that_has_begun_is_over_before_its_run_is(
         delivered.set()
         raise Conflict("somebody was faster")
 
-    monkeypatch.setattr(Runs, "_deliver", deliver)
+    monkeypatch.setattr(ReleasePublisher, "_deliver", deliver)
     deal = dealt(request(**{"class": None}))
     contract = msgspec.structs.replace(contract_of(session), deal=deal)
 
     async def part() -> None:
-        runs = at_work(coordinator)._runs
+        publisher = coordinator.background.publisher
         threads = 0 if begun else 2
-        others = [asyncio.create_task(runs._compute(gate.hold)) for _ in range(threads)]
+        others = [asyncio.wrap_future(publisher._computing.submit(gate.hold)) for _ in range(threads)]
         made = Assembled(session, contract, None, {})  # type: ignore[arg-type]
-        publishing = asyncio.create_task(runs._publish(made))
+        publishing = asyncio.create_task(publisher.publish(made))
         await gate.reached()
         await asyncio.sleep(0)
         publishing.cancel()
@@ -172,7 +175,6 @@ def test_a_delivery_that_has_begun_is_over_before_its_run_is(
         assert delivered.is_set() is begun
         gate.opened.set()
         await asyncio.gather(*others)
-        runs.close()
 
     asyncio.run(part())
     assert delivered.is_set() is begun
@@ -189,9 +191,9 @@ def test_what_was_called_off_ends_in_peace_however_often_somebody_looks(coordina
     session = cancelled(coordinator, Status.CANCELLED)
 
     async def part() -> None:
-        background, may_end, told = at_work(coordinator), asyncio.Event(), False
+        scheduler, may_end, told = scheduler_of(coordinator), asyncio.Event(), False
 
-        async def runs() -> None:
+        async def carried() -> None:
             nonlocal told
             try:
                 await asyncio.Event().wait()
@@ -199,10 +201,10 @@ def test_what_was_called_off_ends_in_peace_however_often_somebody_looks(coordina
                 await may_end.wait()
                 told = True
 
-        task = background._running[session.id] = asyncio.create_task(runs())
+        task = scheduler.running[session.id] = asyncio.create_task(carried())
         await asyncio.sleep(0)
         for _ in range(3):
-            await background._look()
+            await scheduler.look()
         may_end.set()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -215,9 +217,9 @@ def test_what_failed_by_itself_is_not_called_off_before_it_has_told_so(coordinat
     session = cancelled(coordinator, Status.FAILED)
 
     async def part() -> None:
-        background, told = at_work(coordinator), asyncio.Event()
-        task = background._running[session.id] = asyncio.create_task(_ends(told))
-        await background._look()
+        scheduler, told = scheduler_of(coordinator), asyncio.Event()
+        task = scheduler.running[session.id] = asyncio.create_task(_ends(told))
+        await scheduler.look()
         told.set()
         await task
 
@@ -235,15 +237,15 @@ def test_what_was_published_before_its_twins_turn_serves_it(
     first, twin = claimed(coordinator), queued(coordinator)
     began = []
 
-    async def run(_runs: Runs, session: Session) -> None:
+    async def run(_runner: Runner, session: Session) -> None:
         began.append(session.id)
 
-    monkeypatch.setattr(Runs, "run", run)
+    monkeypatch.setattr(Runner, "run", run)
 
     async def part() -> None:
-        background, ended = at_work(coordinator), asyncio.Event()
-        task = background._running[first.id] = asyncio.create_task(_ends(ended))
-        await background._look()
+        scheduler, ended = scheduler_of(coordinator), asyncio.Event()
+        task = scheduler.running[first.id] = asyncio.create_task(_ends(ended))
+        await scheduler.look()
         assert coordinator.store.sessions.get(twin.id).status is Status.QUEUED
         if moment == "before somebody looks":
             publish(coordinator, first)
@@ -256,10 +258,9 @@ def test_what_was_published_before_its_twins_turn_serves_it(
                 return slots()
 
             coordinator.directory.slots = published_meanwhile  # type: ignore[method-assign]
-        await background._look()
+        await scheduler.look()
         ended.set()
-        await asyncio.gather(task, *background._running.values())
-        background._runs.close()
+        await asyncio.gather(task, *scheduler.running.values())
 
     asyncio.run(part())
     assert began == []
@@ -308,7 +309,7 @@ def test_what_a_party_tells_while_it_is_asked_is_newer_than_its_answer(
 
     monkeypatch.setattr(PartyLinks, "health", there)
     monkeypatch.setattr(PartyLinks, "datasets", answers)
-    asyncio.run(Background(coordinator)._refresh(PartyLinks(coordinator.settings, directory)))
+    asyncio.run(coordinator.background.refresh(links_of(coordinator)))
     assert directory.published("bank") == newer
     assert directory.published("clinic") == of(CLINIC)
 

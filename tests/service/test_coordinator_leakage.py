@@ -16,7 +16,7 @@ import pytest
 from masquerade.net.script import decode
 from masquerade.protocol.columns import Columns, read_columns
 from masquerade.service.api.app import create_app
-from masquerade.service.coordinator import attempt
+from masquerade.service.coordinator import run
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.peer_http import PeerHttp
 from masquerade.service.session_states import Status
@@ -42,7 +42,7 @@ def listened(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, bytes]], 
     """What the coordinator hears from now on: messages of sessions with their senders, and answers of nodes."""
     heard: list[tuple[str, bytes]] = []
     answers: list[bytes] = []
-    real_run, real_read = attempt.run_script, PeerHttp._read
+    real_run, real_read = run.run_script, PeerHttp._read
 
     async def recorded_run(script: Any, channels: Any, **more: Any) -> Any:
         return await real_run(
@@ -54,7 +54,7 @@ def listened(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, bytes]], 
         answers.append(data)
         return data
 
-    monkeypatch.setattr(attempt, "run_script", recorded_run)
+    monkeypatch.setattr(run, "run_script", recorded_run)
     monkeypatch.setattr(PeerHttp, "_read", recorded_read)
     return heard, answers
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from masquerade.errors import Conflict, NotFound
-from masquerade.service.coordinator import runs
+from masquerade.service.coordinator import publish
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.release_files import ReleaseFiles
@@ -149,8 +149,8 @@ def test_cancelled_while_the_table_is_assembled(
     ana = house.user("ana")
     with Gate() as gate, monkeypatch.context() as patch:
         if moment == "judged":
-            real: Callable[..., Any] = runs.classification_error
-            patch.setattr(runs, "classification_error", lambda *given: (gate.hold(), real(*given))[1])
+            real: Callable[..., Any] = publish.classification_error
+            patch.setattr(publish, "classification_error", lambda *given: (gate.hold(), real(*given))[1])
         else:
             write = ReleaseFiles.write
             patch.setattr(ReleaseFiles, "write", lambda *given: (write(*given), gate.hold())[0])

@@ -26,13 +26,13 @@ import conftest
 from conftest import PASSWORD, Postgres
 from masquerade.cli import coordinator as cli
 from masquerade.errors import ParameterError
-from masquerade.service.coordinator import bargaining, metrics
-from masquerade.service.coordinator.attempt import Attempt
+from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.progress_watch import ProgressWatch
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.session_states import COMPUTING, Status
-from masquerade.service.store import Session, database
+from masquerade.service.coordinator.run import Attempt
+from masquerade.service.coordinator.sign import Signer
+from masquerade.service.store import COMPUTING, Session, Status, database
 from masquerade.service.store.releases import Releases
 from service_house import LAUNCH, PATIENCE, House, Ports, wait_until
 
@@ -200,7 +200,7 @@ def test_what_runs_and_what_is_negotiated_goes_on_when_the_database_is_back(
         monkeypatch.setattr(Attempt, "_ready", on_loop(Attempt._ready, working))
         first = coordinator.ask(ana, wish(house))
         assert working.entered.wait(PATIENCE)
-        monkeypatch.setattr(bargaining, "signed_by_all", on_loop(bargaining.signed_by_all, signing))
+        monkeypatch.setattr(Signer, "ask_all", on_loop(Signer.ask_all, signing))
         second = coordinator.ask(ana, wish(house))
         assert signing.entered.wait(PATIENCE)
         before = interrupted()
@@ -264,7 +264,7 @@ def test_an_outage_that_is_over_before_the_parties_are_done_costs_nothing(
 
         async def look(self: ProgressWatch, *given: Any) -> Any:
             answer = await real(self, *given)
-            looks.append(coordinator.in_trouble)
+            looks.append(coordinator.background.outage.lasts)
             return answer
 
         real = ProgressWatch.look
@@ -277,7 +277,7 @@ def test_an_outage_that_is_over_before_the_parties_are_done_costs_nothing(
             wait_until(lambda: looks[-3:] == [True] * 3, "the parties are watched all the same")
         finally:
             server.start()
-        wait_until(lambda: not coordinator.in_trouble, "the database is back")
+        wait_until(lambda: not coordinator.background.outage.lasts, "the database is back")
         handing_in.open()
         done = house.finished(coordinator, asked.id)
         assert (done.status, done.cause, done.attempts) == (Status.PUBLISHED, None, 1)

@@ -11,6 +11,7 @@ import pytest
 from starlette.applications import Starlette
 
 from masquerade.errors import ParameterError
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_server import party_app
 from masquerade.service.coordinator.serving import serving
@@ -40,7 +41,7 @@ def test_an_address_that_is_taken_is_named_with_its_key(trial: Path, tmp_path: P
 def test_what_the_party_server_has_not_is_told_as_a_problem(trial: Path, tmp_path: Path) -> None:
     found = read_settings(trial, PARTIES, head=f'{HEAD}state = "{tmp_path / "state"}"\n')
     with Coordinator(found) as made:
-        app = party_app(found, made.directory, made.wakeup)
+        app = party_app(found, made.directory, made.wakeup, SYSTEM_CLOCK)
         asked = httpx.ASGITransport(app)
 
         async def answers() -> list[httpx.Response]:
@@ -60,7 +61,7 @@ def test_whoever_is_cancelled_when_the_bell_rings_ends() -> None:
     """Otherwise a coordinator that is told to end while a party publishes would run on for ever."""
 
     async def both_at_once() -> bool:
-        wakeup = Wakeup()
+        wakeup = Wakeup(SYSTEM_CLOCK)
         wakeup.attach()
         waiting = asyncio.create_task(wakeup.wait(60))
         await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.control import PublishedDataset
-from masquerade.service.coordinator.discovery import find
+from masquerade.service.coordinator.directory import find
 from masquerade.service.request import read_request
 from service.parties import BANK, CLINIC, SHOP
 

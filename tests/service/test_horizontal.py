@@ -21,7 +21,7 @@ from masquerade.protocol.contract import EVERYBODY, Collaboration
 from masquerade.service.answering import Offer, Refusal, accepts, answer
 from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard, card_of
 from masquerade.service.control import PublishedDataset
-from masquerade.service.coordinator.discovery import find
+from masquerade.service.coordinator.directory import find
 from masquerade.service.horizontal import axes_of
 from masquerade.service.ledger import Ledger, record_of
 from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate

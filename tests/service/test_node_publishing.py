@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 import pytest
 
 from conftest import PASSWORD, Postgres
+from fake_clock import FakeClock
 from masquerade.errors import BadInput, PeerError
 from masquerade.service.answering import Offer, Refusal
 from masquerade.service.control import Pending, Published
@@ -161,13 +161,12 @@ def test_a_configuration_is_taken_over_once_the_file_that_it_names_has_come(
     run(part())
 
 
-def test_a_file_that_is_mended_in_place_is_read_again(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_mended_in_place_is_read_again(folder: Folder) -> None:
     """A cure that its time does not show: a right that is given back, a disk that answers again."""
     path = folder.path / "bank" / "customers.csv"
     whole, status = path.read_bytes(), path.stat()
-    dataset = Dataset("bank", read_settings(folder.conf("bank")).datasets["customers"], b"s" * 32)
+    clock, settings = FakeClock(), read_settings(folder.conf("bank")).datasets["customers"]
+    dataset = Dataset("bank", settings, b"s" * 32, clock)
 
     def write_as_old(content: bytes) -> None:
         with path.open("r+b") as file:
@@ -180,8 +179,7 @@ def test_a_file_that_is_mended_in_place_is_read_again(
     write_as_old(whole)
     with pytest.raises(BadInput):  # so soon nobody tries again
         dataset.reading(quiet=True)
-    later = time.monotonic() + 3600
-    monkeypatch.setattr("masquerade.service.node.datasets.time.monotonic", lambda: later)
+    clock.tick(hours=1)
     assert len(dataset.reading(quiet=True).table) > 0
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from masquerade.errors import BadInput, ParameterError
 from masquerade.net.identity import self_signed
 from masquerade.net.trust import TrustStore
-from masquerade.service.node.opening import open_datasets
+from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.serving import warn_of_certificates
 from masquerade.service.node.settings import read_settings
 from masquerade.service.node.state import State

@@ -11,6 +11,7 @@ from masquerade.errors import NotAllowed
 from masquerade.net.identity import Identity
 from masquerade.net.trial import make_trial
 from masquerade.net.trust import TrustStore
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.control import Parties
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_server import party_app
@@ -35,7 +36,7 @@ def test_parties_hear_of_each_other_and_others_of_nobody(tmp_path: Path) -> None
             return told
 
     async def course(made: Coordinator) -> None:
-        app = party_app(own, made.directory, made.wakeup)
+        app = party_app(own, made.directory, made.wakeup, SYSTEM_CLOCK)
         async with serve(app, "127.0.0.1:0", own.identity, own.trust) as address:
             for name in ("bank", "clinic"):
                 assert (await asked(name, address)).fingerprints == {

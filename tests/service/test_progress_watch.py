@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.control import Progress, SeenStep
 from masquerade.service.coordinator.progress_watch import ProgressWatch
 from service.gates import Gate
@@ -38,7 +39,7 @@ def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(
         extend(*args)
 
     monkeypatch.setattr(store.events, "extend", slowly)
-    watch = ProgressWatch(Told(), store, session.id, "00", ("bank", "shop"))  # type: ignore[arg-type]
+    watch = ProgressWatch(Told(), store, SYSTEM_CLOCK, session.id, "00", ("bank", "shop"))  # type: ignore[arg-type]
 
     async def cut_short_and_look_again() -> None:
         looking = asyncio.create_task(watch.until_one_fails(show_steps=True))

@@ -55,7 +55,7 @@ def serve(conf: Conf, json: Json = False) -> None:
     from masquerade.service.coordinator.coordinator import Coordinator
     from masquerade.service.coordinator.serving import serving
     from masquerade.service.coordinator.settings import Settings
-    from masquerade.service.node.logs import configure
+    from masquerade.service.logs import configure
 
     configure(as_json=sys.stderr is None or not sys.stderr.isatty())
     settings = Settings.load(conf)

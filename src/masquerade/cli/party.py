@@ -47,7 +47,7 @@ def serve(conf: Conf, json: Json = False) -> None:
     import sys
 
     from masquerade.net.running import run_async
-    from masquerade.service.node.logs import configure
+    from masquerade.service.logs import configure
     from masquerade.service.node.serving import running
     from masquerade.service.node.settings import read_settings
 
@@ -80,7 +80,7 @@ def card(conf: Conf, json: Json = False) -> None:
     """
     import msgspec
 
-    from masquerade.service.node.opening import open_datasets
+    from masquerade.service.node.datasets import open_datasets
     from masquerade.service.node.settings import read_settings
     from masquerade.service.node.state import State
 

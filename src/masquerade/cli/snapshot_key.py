@@ -52,8 +52,8 @@ def snapshot_key(
 
     Example: masquerade party snapshot-key bank.toml contract.json --column salary --out salary.key
     """
-    from masquerade.service.node.auditing import hand_out
     from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.snapshot_keys import hand_out
     from masquerade.service.signing import read_contract
 
     settings = read_settings(conf)

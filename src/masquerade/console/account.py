@@ -61,7 +61,7 @@ class _Tokens:
     async def refresh(self) -> None:
         """The list as it is now."""
         found = await self._view.ask(self._view.coordinator.accounts.tokens)
-        now = self._view.coordinator.clock()
+        now = self._view.coordinator.clock.now()
         living = [
             each for each in found if each.revoked is None and (each.expires is None or each.expires > now)
         ]

@@ -1,10 +1,7 @@
-"""Calls to a peer over HTTP, with certificates on both sides.
+"""Control calls to a peer over HTTP, with certificates on both sides; `mutual_tls.serve` is the other end.
 
-    async with PeerHttp("bank", "127.0.0.1:7001", identity, trust) as bank:
-        health = await bank.call("GET", "/v1/health", answer=Health)
-
-What the other end (`mutual_tls.serve`) answers is checked before it is used. Failures are PeerErrors that name it; an
-error that it tells (RFC 9457) comes back as the exception that it was there, as far as it concerns who asks.
+async with PeerHttp("bank", "127.0.0.1:7001", identity, trust) as bank:
+    health = await bank.call("GET", "/v1/health", answer=Health)
 """
 
 from __future__ import annotations
@@ -16,29 +13,21 @@ from types import TracebackType
 from typing import Any, Self
 
 import httpx
-import msgspec
 
-from masquerade.errors import (
-    ParameterError,
-    PeerBrokeProtocol,
-    PeerRefused,
-    PeerUnreachable,
-    Problem,
-)
+from masquerade.errors import PeerBrokeProtocol, PeerRefused, PeerUnreachable
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity, out_of_date
 from masquerade.net.trust import TrustStore
-from masquerade.service.control import read_said
 from masquerade.service.control_audit import ControlNotes
+from masquerade.service.control_link import ControlLink
 from masquerade.service.mutual_tls import MOST_BYTES, tls_context
-from masquerade.service.problem_document import error_of, read_problems
 
 _MOST_CONNECTING = 2.0  # seconds that a cancelled call waits for a connection that is being made
 _CONNECTED = ("connection.connect_tcp.failed", "connection.start_tls.failed", "connection.start_tls.complete")
 
 
-class PeerHttp:
-    """Calls to one peer, over connections that are kept; given `notes`, each is in the audit log."""
+class PeerHttp(ControlLink):
+    """Calls to one peer, over connections that are kept."""
 
     def __init__(
         self,
@@ -50,8 +39,8 @@ class PeerHttp:
         timeout: float = 30.0,
         notes: ControlNotes | None = None,
     ) -> None:
-        self.peer, self.address = peer, Node(peer, address).address
-        self._notes = notes
+        super().__init__(peer, notes)
+        self.address = Node(peer, address).address
         self._pinned, self._own = trust.pin(peer), identity.certificate
         # Only this peer's certificate will do here, whoever else is trusted.
         context = tls_context(ssl.PROTOCOL_TLS_CLIENT, identity, trust, peer)
@@ -63,11 +52,10 @@ class PeerHttp:
             follow_redirects=False,
         )
 
-    async def call(
-        self, method: str, path: str, said: Any = None, *, answer: Any = None, timeout: float | None = None
-    ) -> Any:
-        """The peer's answer, as one of the kinds in `answer`; None when nothing is awaited."""
-        content = msgspec.json.encode(said) if said is not None else None
+    async def exchange(
+        self, method: str, path: str, content: bytes | None, timeout: float | None
+    ) -> tuple[int, bytes]:
+        """Carry a request to the peer; the HTTP status and content of its answer."""
         request = self._http.build_request(
             method,
             path,
@@ -76,10 +64,8 @@ class PeerHttp:
             extensions={"sni_hostname": self.peer}  # the name in its certificate, wherever it is
             | ({"timeout": _within(timeout).as_dict()} if timeout is not None else {}),
         )
-        if self._notes is not None:
-            await self._notes.note("sent", self.peer, method, path, content or b"")
         try:
-            status, data = await self._uncut(request)
+            return await self._uncut(request)
         except httpx.ConnectError as error:
             raise self._not_connected(error) from None
         except httpx.TimeoutException:
@@ -94,16 +80,6 @@ class PeerHttp:
                 f"hung up at {self.address} before it answered; has it ended, or is our certificate "
                 "not the one in its trust store?",
             ) from None
-        if self._notes is not None:
-            await self._notes.note("received", self.peer, method, path, data, status)
-        if status >= 400:
-            raise self._told(status, data)
-        if answer is None:
-            return None
-        try:
-            return read_said(data, answer, f"answered {method} {path} with")
-        except ParameterError as error:
-            raise PeerBrokeProtocol(self.peer, "; ".join(error.lines)) from None
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -161,12 +137,6 @@ class PeerHttp:
         return PeerUnreachable(
             self.peer, f"nobody answers at {self.address}; start it, or correct its address"
         )
-
-    def _told(self, status: int, data: bytes) -> Exception:
-        problems = read_problems(data) or (Problem(f"answered with status {status}"),)
-        theirs = (each if each.party is None else Problem(str(each)) for each in problems)
-        failed = PeerBrokeProtocol(self.peer, f"failed: {'; '.join(map(str, problems))}")
-        return error_of(status, [each.at(party=self.peer) for each in theirs]) or failed
 
 
 class _Connecting:

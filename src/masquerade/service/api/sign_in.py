@@ -112,7 +112,7 @@ def revoke(
 
 
 def _living(coordinator: Coordinator, user: User) -> list[ApiToken]:
-    now = coordinator.clock()
+    now = coordinator.clock.now()
     kept = [each for each in coordinator.accounts.tokens(user) if each.revoked is None]
     return [each for each in kept if each.expires is None or each.expires > now]
 

@@ -1,7 +1,7 @@
 """The coordinator as its HTTP API and its console see it. Both use nothing else.
 
-Every method here is synchronous and may be called from any thread; what takes long happens in the background, in
-`run()`. Whoever may not see a thing is told that there is none. Admins see every session's course, and nobody's release
+Every method here is synchronous and may be called from any thread; long work happens in the background, in `run()`.
+What a user may not see does not exist for that user (NotFound). Admins see how every session goes, and nobody's release
 but their own.
 """
 
@@ -21,15 +21,19 @@ from masquerade.errors import NotFound, ParameterError
 from masquerade.service import resources
 from masquerade.service.account_log import AccountLog
 from masquerade.service.accounts import Accounts, require
-from masquerade.service.coordinator.asking import Asking
+from masquerade.service.clock import SYSTEM_CLOCK, Clock, iso
+from masquerade.service.coordinator.background import Background
 from masquerade.service.coordinator.decisions import Decisions
 from masquerade.service.coordinator.directory import Directory
-from masquerade.service.coordinator.health import health
+from masquerade.service.coordinator.intake import Intake
+from masquerade.service.coordinator.outage import Outage
+from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.session_summary import reasons_of, summaries
 from masquerade.service.coordinator.settings import Settings, open_store
 from masquerade.service.coordinator.single_instance import SingleInstance
 from masquerade.service.coordinator.wakeup import Wakeup
+from masquerade.service.network import TLS, Network
 from masquerade.service.resources import (
     Event,
     LedgerEntry,
@@ -40,33 +44,46 @@ from masquerade.service.resources import (
     User,
 )
 from masquerade.service.session_states import Status
-from masquerade.service.store import Clock, Session, StoredRelease, system_clock
+from masquerade.service.store import Session, StoredRelease
 
 log = structlog.get_logger("masquerade.coordinator")
 
 
 class Coordinator:
-    """One coordinator: its store, its accounts, and all that users can do."""
+    """One coordinator: its store, its accounts, and everything that users can do."""
 
-    def __init__(self, settings: Settings, *, clock: Clock = system_clock) -> None:
+    def __init__(self, settings: Settings, *, clock: Clock = SYSTEM_CLOCK, network: Network = TLS) -> None:
         self.settings = settings
         self.clock = clock
         settings.make_state()
-        self.store = open_store(settings, clock)
+        self.store = open_store(settings, clock.now)
         self._audit: AuditLog | None = None
         self._entering = threading.Lock()
         self.accounts = Accounts(self.store, log=AccountLog(log, self._enter))
         self.directory = Directory(settings, self.store)
         self.files = ReleaseFiles(settings.releases)
-        self.wakeup = Wakeup()
-        self._asking = Asking(settings, self.store, self.directory, self.wakeup)
-        self._decisions = Decisions(self.store, self._asking, self.wakeup)
+        self.wakeup = Wakeup(clock)
         self.single_instance = SingleInstance(settings, self.store)
-        self.party_address: str | None = None  # where nodes push, once it is served
-        self.in_trouble = False  # whether the background work waits for the database
+        self._publisher = ReleasePublisher(settings, self.store, self.files, clock)
+        self._intake = Intake(settings, self.store, self.directory, self.wakeup)
+        self._decisions = Decisions(self.store, self.directory, self._intake, self._publisher, self.wakeup)
+        self._outage = Outage(self.store, self.single_instance)
+        self.background = Background(
+            settings,
+            self.store,
+            self.directory,
+            self.files,
+            self._publisher,
+            self.single_instance,
+            self._outage,
+            self.wakeup,
+            clock,
+            network,
+        )
 
     def close(self) -> None:
         """Let go of the store."""
+        self._publisher.close()
         if self._audit is not None:
             self._audit.close()
         self.store.close()
@@ -80,23 +97,19 @@ class Coordinator:
     # --- in the background ---
 
     async def run(self) -> None:
-        """Serve the parties, negotiate, run sessions, keep house; until cancelled.
+        """Serve the parties, negotiate, run sessions, keep house, until cancelled.
 
         ParameterError when another coordinator works on the same state folder or database.
         """
-        from masquerade.service.coordinator.background import Background
-
-        await Background(self).run()
+        await self.background.run()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """The same, as long as the block runs; the party server listens when it begins."""
-        from masquerade.service.coordinator.background import Background
-
-        async with Background(self).running():
+        """Do the same as long as the block runs; the party server listens when it begins."""
+        async with self.background.running():
             yield self
 
-    # --- what there is to ask for ---
+    # --- providers and requests ---
 
     def providers(self, user: User) -> list[Provider]:
         """The parties that a user may ask, with the datasets that are open to this user."""
@@ -110,12 +123,12 @@ class Coordinator:
         raise NotFound(f'there is no provider "{party}"')
 
     def preview(self, user: User, content: Any) -> RequestPreview:
-        """What a request would come to. Nothing is stored, and nobody is asked."""
-        return self._asking.preview(user, content)
+        """Say what a request would come to. Nothing is stored, and no party is asked."""
+        return self._intake.preview(user, content)
 
     def ask(self, user: User, content: Any) -> Session:
-        """A new session for a request; ParameterError with every problem when the request cannot be met as it is."""
-        return self._asking.ask(user, content)
+        """Make a session for a request; ParameterError with every problem when the request cannot be met."""
+        return self._intake.ask(user, content)
 
     # --- a session's course ---
 
@@ -160,7 +173,7 @@ class Coordinator:
         return self.session(user, session_id).contract
 
     def events(self, user: User, session_id: str, after: int = 0, limit: int = 500) -> list[Event]:
-        """What happened in a session since the event of this number."""
+        """The events of a session after the one with the number `after`."""
         return self.store.events.after(self.session(user, session_id).id, after, limit)
 
     # --- the client's decisions ---
@@ -174,7 +187,7 @@ class Coordinator:
         return self._decisions.accept(user, self.session(user, session_id))
 
     def withdraw(self, user: User, session_id: str) -> Session:
-        """Do without the table that was held; nothing is published and nothing charged."""
+        """End a session without the table that was held; nothing is published or charged."""
         return self._decisions.withdraw(user, self.session(user, session_id))
 
     def relax(self, user: User, session_id: str, content: Any) -> Session:
@@ -184,7 +197,7 @@ class Coordinator:
         """
         return self._decisions.relax(user, self.session(user, session_id), content)
 
-    # --- what came of it: for client and recipients alone ---
+    # --- releases: for client and recipients alone ---
 
     def release(self, user: User, session_id: str) -> StoredRelease:
         """What a session published."""
@@ -199,7 +212,7 @@ class Coordinator:
         return self.files.whole(self.release(user, session_id).report_path)
 
     def summary(self, user: User, session_id: str) -> dict[str, Any]:
-        """All that is told of a release: rows, groups, requirements, metrics, quality, what it took and cost."""
+        """The figures of a release: rows, groups, requirements, metrics, quality, effort and cost."""
         release = self.release(user, session_id)
         lines = self.store.ledger.entries(session=release.session, limit=1000)
         charged = {line.party: line.cents for line in lines}
@@ -234,12 +247,42 @@ class Coordinator:
         require(user, Role.ADMIN)
         return last_records(self.settings.audit, limit)
 
+    @property
+    def party_address(self) -> str | None:
+        """Where nodes push what they publish, once it is served."""
+        return self.background.party_address
+
     def health(self) -> dict[str, Any]:
         """Whether the database answers, when the parties were last seen, and how much waits."""
-        return health(self)
+        store, directory, in_trouble = self.store, self.directory, self._outage.lasts
+        try:
+            store.ping()
+            queue = store.sessions.count(Status.QUEUED)
+            computing = store.sessions.count(Status.RUNNING, Status.ASSEMBLING)
+            sights = directory.sights()
+        except Exception as error:  # whatever a driver raises: the database is the matter
+            log.error("no database", problem=store.reason(error))
+            known = directory.answering()
+            return {
+                "ready": False,
+                "database": "does not answer",
+                "parties": {party: {"last_seen": None, "reachable": there} for party, there in known.items()},
+                "queue": None,
+                "running": None,
+            }
+        return {
+            "ready": not in_trouble,
+            "database": "cannot be written" if in_trouble else "ok",
+            "parties": {
+                party: {"last_seen": None if seen is None else iso(seen), "reachable": reachable}
+                for party, (seen, reachable) in sights.items()
+            },
+            "queue": queue,
+            "running": computing,
+        }
 
     def _enter(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Put something into the audit log, which is opened once there is something to put there."""
+        """Append an event to the audit log, which is opened by the first one."""
         with self._entering:
             if self._audit is None:
                 self._audit = AuditLog(self.settings.audit, self.settings.identity)

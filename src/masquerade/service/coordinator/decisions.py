@@ -1,7 +1,10 @@
-"""What a client decides about a session: to cancel it, and what becomes of a table that missed the wished quality.
+"""A client's decisions: to cancel a session, and what becomes of a table that missed the wished quality.
 
-A decision is about the session as it was read. When it has moved since, it can still be cancelled; all else is a
-Conflict.
+    any state but a final one ─► cancelled
+    awaiting_client ─► published (accept)  ─► cancelled (withdraw)  ─► negotiating (relax)
+
+A decision is about the session as it was read. When it has moved since, it can still be cancelled; any other decision
+is a Conflict.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ import structlog
 
 from masquerade.errors import Conflict, NotAllowed, ParameterError
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.asking import Asking
-from masquerade.service.coordinator.prices import prices
+from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.intake import Intake
+from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.quality import good_enough
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.negotiation import THE_REQUEST
@@ -29,8 +33,16 @@ _TRIES = 5  # a move is made on a session as it was read; somebody may be faster
 class Decisions:
     """The decisions of clients; an admin may cancel as well."""
 
-    def __init__(self, store: Store, asking: Asking, wakeup: Wakeup) -> None:
-        self._store, self._asking, self._wakeup = store, asking, wakeup
+    def __init__(
+        self,
+        store: Store,
+        directory: Directory,
+        intake: Intake,
+        publisher: ReleasePublisher,
+        wakeup: Wakeup,
+    ) -> None:
+        self._store, self._directory, self._intake = store, directory, intake
+        self._publisher, self._wakeup = publisher, wakeup
 
     def cancel(self, user: User, session: Session) -> Session:
         """End a session, whatever it is doing."""
@@ -45,20 +57,20 @@ class Decisions:
                 session = self._store.sessions.get(session.id)
         else:
             raise Conflict(f"session {session.id} moves too fast; try again")
-        return self._decided(session)
+        return self._decided(metrics.moved(session))
 
     # --- on a table that is held ---
 
     def accept(self, user: User, session: Session) -> Session:
         """Publish the table that was held although its quality missed the wish."""
         _require_held(user, session)
-        return self._accepted(session)
+        return self._decided(self._publisher.accept(session))
 
     def withdraw(self, user: User, session: Session) -> Session:
-        """Do without the table that was held; nothing is published and nothing charged."""
+        """End a session without the table that was held; nothing is published or charged."""
         _require_held(user, session)
         cause = f"withdrawn by {user.name}: the wished quality was missed"
-        return self._decided(self._store.sessions.advance(session, Status.CANCELLED, cause))
+        return self._decided(metrics.moved(self._store.sessions.advance(session, Status.CANCELLED, cause)))
 
     def relax(self, user: User, session: Session, content: Any) -> Session:
         """Ask the same parties again with some keys of the request changed; what they refuse leaves the held table.
@@ -69,26 +81,26 @@ class Decisions:
         if not isinstance(content, Mapping):
             raise ParameterError("request: must be a table of keys and values")
         request = read_request({**session.request, **content}).asked_by(session.client)
-        problems = self._asking.too_late(request)
+        problems = self._intake.too_late(request)
         if (request.purpose or "") != session.purpose:
             problems.append(f'purpose: stays "{session.purpose}"; for another make a new request')
         if {*request.receivers, session.client} != {*session.recipients, session.client}:
             problems.append("recipients: stay as they were; for others make a new request")
-        found = self._asking.find(request)
+        found = self._directory.find(request)
         if not found.problems and set(found.parties) != set(session.providers):
             parties = ", ".join(session.providers)
             problems.append(
                 f"attributes: stay those of {parties}, each with one at least; for others make a new request"
             )
-        self._asking.refuse(user, found, *problems)
+        self._intake.refuse(user, found, *problems)
         wanted = request.content()
         if all(each == session.request.get(key) for key, each in wanted.items() if key != "most_error"):
             self._require_quality(session, request.most_error)
-            return self._accepted(session, wanted)
+            return self._decided(self._publisher.accept(session, wanted))
         session = self._store.sessions.relax(
-            session, wanted, attempt_limit=request.attempts, expires=self._asking.expiry(request)
+            session, wanted, attempt_limit=request.attempts, expires=self._intake.expiry(request)
         )
-        return self._decided(session)
+        return self._decided(metrics.moved(session))
 
     def _require_quality(self, session: Session, wished: str | None) -> None:
         """ParameterError when the table that is held misses this quality, too."""
@@ -101,19 +113,7 @@ class Decisions:
                 " accept the table, allow a larger error, or relax something else as well"
             )
 
-    def _accepted(self, session: Session, request: Mapping[str, Any] | None = None) -> Session:
-        held = self._store.releases.held(session.id)
-        if held is None:
-            raise Conflict(f"session {session.id}: the table that was held is no longer kept")
-        charges = prices(session, held.rows)
-        session = self._store.releases.accept(session, charges, request)
-        metrics.released_rows.inc(held.rows)
-        for party, cents in charges.items():
-            metrics.charged.labels(party).inc(cents)
-        return self._decided(session)
-
     def _decided(self, session: Session) -> Session:
-        metrics.moved(session)
         log.info("decided", session=session.id, status=session.status.value, cause=session.cause)
         self._wakeup.ring()
         return session

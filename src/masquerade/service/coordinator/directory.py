@@ -13,8 +13,11 @@ import structlog
 from masquerade.errors import PeerRefused
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.discovery import open_to
+from masquerade.service.coordinator.discovery import Found, Offered
+from masquerade.service.coordinator.horizontal_discovery import find_horizontal
 from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.vertical_discovery import find_vertical
+from masquerade.service.request import Request
 from masquerade.service.resources import Dataset, Provider
 from masquerade.service.store import RegisteredProvider, Store, is_outage
 
@@ -123,6 +126,10 @@ class Directory:
         """The datasets that a user may ask for, by party."""
         return {party: datasets for party, datasets in self._offered(user) if datasets}
 
+    def find(self, request: Request) -> Found:
+        """Find the parties that can meet a request of its user."""
+        return find(request, self.offered(request.user))
+
     def provided(self, user: str) -> list[Provider]:
         """The parties that a user may ask."""
         known = self._known()
@@ -185,8 +192,18 @@ class Directory:
         found = []
         for party, provider in sorted(self._known().items()):
             published = _read(provider)
-            found.append((party, open_to(published, user) if published is not None else ()))
+            found.append((party, _open_to(published, user) if published is not None else ()))
         return found
+
+
+def find(request: Request, offered: Offered) -> Found:
+    """Match a request with what is offered to its user."""
+    return (find_horizontal if request.is_horizontal else find_vertical)(request, offered)
+
+
+def _open_to(published: Published, user: str) -> tuple[PublishedDataset, ...]:
+    """The datasets of a party that a user may ask for; others look as if they were not there."""
+    return tuple(each for each in published.datasets if each.public or user in each.users)
 
 
 def _read(provider: RegisteredProvider) -> Published | None:

@@ -1,108 +1,42 @@
-"""Which parties can contribute what was asked for, by the schemas that they published. No I/O here.
-
-In a vertical session a party takes part when it contributes an attribute; in a horizontal one when it has all of them
-(horizontal_discovery.py). What a user may not ask for looks as if it were not there.
-"""
+"""The parties that can meet a request: what vertical_discovery.py and horizontal_discovery.py find. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from masquerade.service.control import Published, PublishedDataset
-from masquerade.service.coordinator.found import Found, Offered, holders_of, nowhere
-from masquerade.service.coordinator.horizontal_discovery import find_horizontal
-from masquerade.service.request import Request
+from masquerade.errors import hint
+from masquerade.service.control import PublishedDataset
 
-
-def may_ask(dataset: PublishedDataset, user: str) -> bool:
-    """Whether a user may ask for a dataset."""
-    return dataset.public or user in dataset.users
+Offered = Mapping[str, Sequence[PublishedDataset]]  # by party: the datasets that a user may ask for
 
 
-def open_to(published: Published, user: str) -> tuple[PublishedDataset, ...]:
-    """The datasets of a party that a user may ask for."""
-    return tuple(each for each in published.datasets if may_ask(each, user))
+@dataclass(frozen=True)
+class Found:
+    """Who would contribute what, and in `problems` why the request cannot be met as it is."""
+
+    contributors: Mapping[str, tuple[str, ...]]  # by column, the class among them: the parties that hold it
+    datasets: Mapping[str, str]  # by party that takes part: the dataset that it is asked for
+    problems: tuple[str, ...]
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """Who takes part, in the order of the contract."""
+        return tuple(sorted(self.datasets))
 
 
-def find(request: Request, offered: Offered) -> Found:
-    """Match a request with the datasets that its user may ask for, by party."""
-    if request.is_horizontal:
-        return find_horizontal(request, offered)
-    holders = {name: holders_of(name, offered) for name in request.released}
-    problems: list[str] = []
-    wanted: dict[str, list[str]] = {}  # by party: what it contributes
-    # Several who have all of it may hold different people.
-    alike = not find_horizontal(request, offered).problems
-    for name in request.attributes:
-        chosen = _chosen(name, holders[name], request, problems, alike=alike)
-        if chosen is not None:
-            wanted.setdefault(chosen, []).append(name)
-    datasets = {
-        party: dataset
-        for party, names in wanted.items()
-        if (dataset := _dataset(party, names, request.class_name, offered[party], problems)) is not None
-    }
-    problems += _about_all(request, holders, wanted, offered)
-    return Found(holders, datasets, tuple(dict.fromkeys(problems)))
-
-
-def _chosen(
-    name: str, holders: Sequence[str], request: Request, problems: list[str], *, alike: bool
-) -> str | None:
-    named = request.providers.get(name)
-    if named is not None:
-        if named not in holders:
-            others = f"; it is held by {', '.join(holders)}" if holders else ""
-            problems.append(f'providers.{name}: "{named}" does not offer "{name}"{others}')
-            return None
-        return named
-    if len(holders) > 1:
-        text = f'attributes: "{name}" is held by {" and ".join(holders)}; name one of them in providers'
-        problems.append(f'{text}, or ask for the people of all with kind = "horizontal"' if alike else text)
-        return None
-    return holders[0] if holders else None
-
-
-def _dataset(
-    party: str,
-    names: Sequence[str],
-    class_name: str | None,
-    datasets: Sequence[PublishedDataset],
-    problems: list[str],
-) -> str | None:
-    """The one dataset of a party that has all of these columns; of several, one with the class."""
-    able = [each.card for each in datasets if all(each.card.column(name) is not None for name in names)]
-    if not able:
-        held = ", ".join(sorted(each.card.dataset for each in datasets))
-        problems.append(
-            f"attributes: no dataset of {party} ({held}) has all of {', '.join(names)};"
-            " a session takes one dataset of each party"
+def holders_of(name: str, offered: Offered) -> tuple[str, ...]:
+    """The parties that have a column."""
+    return tuple(
+        sorted(
+            party
+            for party, datasets in offered.items()
+            if any(each.card.column(name) is not None for each in datasets)
         )
-        return None
-    with_class = [card for card in able if class_name is not None and card.column(class_name) is not None]
-    return (with_class or able)[0].dataset
+    )
 
 
-def _about_all(
-    request: Request,
-    holders: Mapping[str, Sequence[str]],
-    wanted: Mapping[str, Sequence[str]],
-    offered: Offered,
-) -> list[str]:
-    problems = []
-    for name in request.attributes:
-        if not holders[name]:
-            problems.append(f"attributes: {nowhere(name, offered)}")
-    if request.class_name is not None:
-        held = holders[request.class_name]
-        if not held:
-            problems.append(f"class: {nowhere(request.class_name, offered)}")
-        elif wanted and not set(held) & set(wanted):
-            problems.append(
-                f'class: "{request.class_name}" is held by {", ".join(held)}, which contributes none of the attributes'
-            )
-    if not problems and len(wanted) == 1:
-        problems.append(
-            f"attributes: all are {next(iter(wanted))}'s; a mashup needs columns of at least two parties"
-        )
-    return problems
+def not_offered(name: str, offered: Offered) -> str:
+    """Say that no party offers a column, with the name that was probably meant."""
+    known = sorted({column for each in offered.values() for one in each for column in one.card.names})
+    return f'no party offers "{name}"{hint(name, known)}'

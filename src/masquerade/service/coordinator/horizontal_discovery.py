@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from masquerade.errors import hint
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.control import PublishedDataset
-from masquerade.service.coordinator.found import Found, Offered, holders_of, nowhere
+from masquerade.service.coordinator.discovery import Found, Offered, holders_of, not_offered
 from masquerade.service.horizontal import unsuitable
 from masquerade.service.request import Request
 
 
 def find_horizontal(request: Request, offered: Offered) -> Found:
-    """Match a horizontal request with the datasets that its user may ask for, by party."""
+    """Match a horizontal request with the datasets that its user may ask for."""
     holders = {name: holders_of(name, offered) for name in request.released}
     problems = [
-        f"{'class' if name == request.class_name else 'attributes'}: {nowhere(name, offered)}"
+        f"{'class' if name == request.class_name else 'attributes'}: {not_offered(name, offered)}"
         for name, held in holders.items()
         if not held
     ]

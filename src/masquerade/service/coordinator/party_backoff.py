@@ -1,7 +1,7 @@
-"""Parties that are left alone for a while: one that was busy, and one that failed until it answers again.
+"""Which parties are left alone for a while: one that was busy, and one that failed, until it answers again.
 
-An attempt is not spent on a party that is not there: whoever restarts it, or its machine, has time for that. It is
-asked again and again meanwhile, at longer and longer intervals, and tried all the same when that took too long.
+No attempt is spent on a party that is away: whoever restarts it, or its machine, has time for that. Meanwhile it is
+asked at longer and longer intervals; when it stays away too long, the next attempt is made all the same.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from masquerade.errors import PeerError
+from masquerade.service.clock import Clock
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
@@ -23,33 +24,31 @@ _SLOWEST = 15.0  # seconds between two looks at a party that is away
 
 
 class PartyBackoff:
-    """Which parties are left alone now."""
+    """Keeps sessions from starting with parties that need a pause."""
 
-    def __init__(self, settings: Settings, links: PartyLinks, wakeup: Wakeup) -> None:
-        self._settings, self._links, self._wakeup = settings, links, wakeup
+    def __init__(self, settings: Settings, links: PartyLinks, wakeup: Wakeup, clock: Clock) -> None:
+        self._settings, self._links, self._wakeup, self._clock = settings, links, wakeup, clock
         self._waits: dict[str, set[asyncio.Task[None]]] = {}
 
     def leaves_alone(self, party: str) -> bool:
-        """Whether no session of this party should start now."""
+        """Return whether no session of this party should start now."""
         return bool(self._waits.get(party))
 
     def busy(self, party: str) -> None:
-        """A party had no place: ask again in a moment."""
-        self._wait(party, asyncio.sleep(self._settings.retry_after))
+        """Pause after a party had no place for a session."""
+        self._wait(party, self._clock.sleep(self._settings.retry_after))
 
     def failed(self, parties: Iterable[str], culprit: str, attempts: int) -> None:
-        """So many attempts of a session of these parties failed: wait until every one of them answers.
+        """Pause after a failed attempt, the `attempts`-th of its session, until each of its parties answers.
 
-        Whoever is to blame is given a moment first; when nobody knows who is, all are.
+        The culprit is given a moment before it is asked; when nobody knows who it is (""), all are.
         """
         for party in parties:
-            blamed = party == culprit or not culprit
-            self._wait(
-                party, self._until_back(party, self._settings.retry_after * attempts if blamed else 0.0)
-            )
+            pause = self._settings.retry_after * attempts if culprit in (party, "") else 0.0
+            self._wait(party, self._until_back(party, pause))
 
     async def close(self) -> None:
-        """Wait for nobody any more."""
+        """End all pauses."""
         tasks = [task for waits in self._waits.values() for task in waits]
         for task in tasks:
             task.cancel()
@@ -57,16 +56,15 @@ class PartyBackoff:
 
     async def _until_back(self, party: str, pause: float) -> None:
         own = self._settings
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + own.comeback_within
+        deadline = self._clock.monotonic() + own.comeback_within
         while True:
-            await asyncio.sleep(pause)
+            await self._clock.sleep(pause)
             pause = max(pause, own.retry_after)
             try:
                 await self._links.health(party, min(own.answer_within, own.timings.silence))
                 return
             except PeerError as error:
-                left = deadline - loop.time()
+                left = deadline - self._clock.monotonic()
                 if left <= 0:
                     log.warning("party does not come back", party=party, problem=str(error))
                     return

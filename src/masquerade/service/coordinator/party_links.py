@@ -1,12 +1,11 @@
-"""The control calls to the parties' nodes, over mutual TLS. What they answer is checked before it is used.
+"""The control calls to the parties' nodes. Their answers are checked before they are used.
 
-Every failure is a PeerError that names the party: also when a node tells an error of its own.
+Every failure is a PeerError that names the party, also when a node reports an error of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
@@ -14,6 +13,7 @@ from typing import Any, Self
 
 from masquerade.errors import AnswerIsNo, BadInput, PeerError, PeerRefused, PeerUnreachable
 from masquerade.service.answering import Offer, Refusal
+from masquerade.service.clock import Clock, wait
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -27,35 +27,40 @@ from masquerade.service.control import (
     Start,
 )
 from masquerade.service.control_audit import ControlNotes, NotNoted
+from masquerade.service.control_link import ControlLink
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.peer_http import PeerHttp
+from masquerade.service.network import Network
 from masquerade.service.signing import SignedContract
 
 _NOTED_EVERY = 10.0  # seconds: that a party was seen is not worth a write for every call
 
 
 class PartyLinks:
-    """One line to each party; given `notes`, all that is said and heard is in the audit log."""
+    """One link to each party; given `notes`, every call is in the audit log."""
 
-    def __init__(self, settings: Settings, directory: Directory, notes: ControlNotes | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        directory: Directory,
+        clock: Clock,
+        network: Network,
+        notes: ControlNotes | None = None,
+    ) -> None:
         self._settings, self._directory, self._notes = settings, directory, notes
-        self._lines: Mapping[str, PeerHttp] = {}
+        self._clock, self._network = clock, network
+        self._links: Mapping[str, ControlLink] = {}
         self._noted: dict[str, float] = {}
-        self._untold: dict[
-            str, set[str]
-        ] = {}  # by party: contracts that are over, which it does not know yet
+        # By party: contracts that are over, which it does not know yet.
+        self._untold: dict[str, set[str]] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         own = self._settings
-        self._lines = {
-            party: await self._stack.enter_async_context(
-                PeerHttp(
-                    party, address, own.identity, own.trust, timeout=own.answer_within, notes=self._notes
-                )
-            )
+        keys, more = (own.identity, own.trust), {"timeout": own.answer_within, "notes": self._notes}
+        self._links = {
+            party: await self._stack.enter_async_context(self._network.link(party, address, *keys, **more))
             for party, address in own.parties.items()
         }
         return self
@@ -66,7 +71,7 @@ class PartyLinks:
         await self._stack.aclose()
 
     async def health(self, party: str, within: float | None = None) -> Health:
-        """Who is there; the name must be the party's."""
+        """Ask who is there; PeerRefused when it answers with another name than the party's."""
         found: Health = await self._call(party, "GET", "/v1/health", answer=Health, timeout=within)
         if found.name != party:
             raise PeerRefused(party, f"says that it is {found.name}")
@@ -78,7 +83,7 @@ class PartyLinks:
         return found
 
     async def offer(self, party: str, asked: AskOffer) -> Offer | Refusal:
-        """A party's answer to a request; it answers for itself and for the dataset that it was asked for."""
+        """A party's answer to a request; PeerRefused unless it is for itself and the dataset that it was asked for."""
         said: Offer | Refusal = await self._call(party, "POST", "/v1/offers", asked, answer=Offer | Refusal)
         if said.party != party:
             raise PeerRefused(party, f"answers in the name of {said.party}")
@@ -87,7 +92,7 @@ class PartyLinks:
         return said
 
     async def sign(self, party: str, session: str, contract: SignedContract) -> Signature | Pending | Refusal:
-        """A party's signature, which is not verified here; or why there is none (yet)."""
+        """A party's signature, not verified yet, or why there is none."""
         asked = AskSignature(session, contract)
         answer = Signature | Pending | Refusal
         said: Signature | Pending | Refusal = await self._call(
@@ -98,9 +103,9 @@ class PartyLinks:
         return said
 
     async def prepare(self, party: str, said: Prepare) -> Ready | Refusal:
-        """Let a party read its table and listen, which takes as long as its table is large.
+        """Let a party read its table and listen, which takes the longer the larger the table is.
 
-        Meanwhile it must give signs of life: one that is frozen is not waited for as long as that.
+        Meanwhile its health is asked, so that a frozen party is not waited for until `prepare_within`.
         """
         await self._catch_up(party)
         within, silence = self._settings.prepare_within, self._settings.timings.silence
@@ -108,7 +113,7 @@ class PartyLinks:
             self._call(party, "POST", "/v1/sessions", said, answer=Ready | Refusal, timeout=within)
         )
         try:
-            while not (await asyncio.wait({asking}, timeout=silence / 2))[0]:
+            while not await wait(self._clock, {asking}, silence / 2):
                 await self.health(party, silence)
             answer: Ready | Refusal = asking.result()
             return answer
@@ -124,7 +129,7 @@ class PartyLinks:
         return answer
 
     async def progress(self, party: str, contract: str, within: float | None = None) -> Progress:
-        """How far a party is; it must tell before it counts as silent."""
+        """How far a party is; it must answer before it counts as silent."""
         own = self._settings
         limit = within or min(own.answer_within, own.timings.silence)
         answer: Progress = await self._call(
@@ -133,7 +138,7 @@ class PartyLinks:
         return answer
 
     async def stop(self, party: str, contract: str) -> Progress:
-        """Let a party end a session; one that does not hear it is told as soon as it answers again."""
+        """Let a party end a session; one that is unreachable is told before its next session."""
         untold = self._untold.setdefault(party, set())
         untold.add(contract)
         try:
@@ -149,17 +154,17 @@ class PartyLinks:
         return answer
 
     async def _catch_up(self, party: str) -> None:
-        """What is over must not keep a place there."""
+        """Tell a party which of its sessions are over, so that they keep no place there."""
         for contract in tuple(self._untold.get(party, ())):
             with suppress(PeerRefused):
                 await self.stop(party, contract)
 
     async def _call(self, party: str, method: str, path: str, said: Any = None, **more: Any) -> Any:
-        line = self._lines.get(party)
-        if line is None:
+        link = self._links.get(party)
+        if link is None:
             raise PeerRefused(party, "is not among the parties of this coordinator any more")
         try:
-            answer = await line.call(method, path, said, **more)
+            answer = await link.call(method, path, said, **more)
         except NotNoted:  # ours
             raise
         except (AnswerIsNo, BadInput) as error:  # the node's own words
@@ -173,7 +178,7 @@ class PartyLinks:
         return answer
 
     async def _note(self, party: str, answered: bool) -> None:
-        now = time.monotonic()
+        now = self._clock.monotonic()
         last = self._noted.get(party)
         if not answered:
             self._noted.pop(party, None)

@@ -1,13 +1,12 @@
-"""Where the parties' nodes reach the coordinator: they push what they publish, and ask whom else it knows.
+"""The coordinator's server for the parties' nodes: they push what they publish, and ask whom else it knows.
 
-Mutual TLS tells who calls. What a party says and is told goes into the audit log.
+Mutual TLS shows who calls. Every call and its answer goes into the audit log.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 
@@ -21,6 +20,7 @@ from starlette.routing import Route
 
 from masquerade.errors import MasqueradeError, NotAllowed, ParameterError, PeerRefused
 from masquerade.net.identity import Identity
+from masquerade.service.clock import Clock
 from masquerade.service.control import Health, Parties, Published, read_said
 from masquerade.service.control_answers import no_route, problem, said
 from masquerade.service.control_audit import ControlNotes, NotNoted
@@ -37,7 +37,11 @@ Answer = Callable[[str, bytes], Awaitable[Response]]  # to a party, with its mes
 
 
 def party_app(
-    settings: Settings, directory: Directory, wakeup: Wakeup, notes: ControlNotes | None = None
+    settings: Settings,
+    directory: Directory,
+    wakeup: Wakeup,
+    clock: Clock,
+    notes: ControlNotes | None = None,
 ) -> Starlette:
     """The application behind the party server."""
 
@@ -61,7 +65,7 @@ def party_app(
         return response
 
     async def health(_request: Request) -> Response:
-        return said(health_of(settings.identity))
+        return said(health_of(settings.identity, clock))
 
     async def datasets(sender: str, body: bytes) -> Response:
         try:
@@ -90,10 +94,10 @@ def party_app(
     return Starlette(routes=routes, exception_handlers={HTTPException: no_route})
 
 
-def health_of(identity: Identity) -> Health:
-    """Who we are, and what our clock says."""
+def health_of(identity: Identity, clock: Clock) -> Health:
+    """Who answers, and what its clock says."""
     until = x509.load_pem_x509_certificate(identity.certificate).not_valid_after_utc
-    return Health(identity.name, version("masquerade"), datetime.now(UTC).timestamp(), int(until.timestamp()))
+    return Health(identity.name, version("masquerade"), clock.now().timestamp(), int(until.timestamp()))
 
 
 async def _body(request: Request) -> bytes:

@@ -1,4 +1,4 @@
-"""Watches the parties while they work: what they tell of their progress goes to whoever watches the session."""
+"""Watch the parties while they work, and pass their progress on to whoever watches the session."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from masquerade.errors import MasqueradeError, PeerError, PeerUnreachable, restored
+from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.store import Store, is_outage
@@ -19,36 +20,42 @@ class ProgressWatch:
     """The parties of one attempt, as they told last. One look at a time: two would tell the same step twice."""
 
     def __init__(
-        self, links: PartyLinks, store: Store, session: str, contract: str, parties: tuple[str, ...]
+        self,
+        links: PartyLinks,
+        store: Store,
+        clock: Clock,
+        session: str,
+        contract: str,
+        parties: tuple[str, ...],
     ) -> None:
-        self._links, self._store, self._session, self._contract = links, store, session, contract
-        self._parties = parties
+        self._links, self._store, self._clock = links, store, clock
+        self._session, self._contract, self._parties = session, contract, parties
         self.told: dict[str, Progress | PeerError] = {}
         self.known: dict[str, Progress] = {}  # the last word of each, whether or not it still answers
         self._shown: dict[str, Any] = {}
         self._steps: dict[str, int] = {}
 
     async def until_one_fails(self, show_steps: bool) -> None:
-        """Look again and again, and tell; ends when a party has failed, or has gone."""
+        """Look again and again until a party has failed or has gone."""
         while True:
             await self.look(show_steps)
             if any(_has_failed(each) for each in self.told.values()):
                 return
-            await asyncio.sleep(LOOK_EVERY)
+            await self._clock.sleep(LOOK_EVERY)
 
     async def until_settled(self, show_steps: bool, at_most: float) -> None:
-        """Look until every party is done, has failed or has gone, or so many seconds have passed."""
-        deadline = asyncio.get_running_loop().time() + at_most
+        """Look until every party is done, has failed or has gone, or `at_most` seconds have passed."""
+        deadline = self._clock.monotonic() + at_most
         while True:
             await self.look(show_steps, at_most)
             if all(not isinstance(each, Progress) or each.state in _SETTLED for each in self.told.values()):
                 return
-            if asyncio.get_running_loop().time() >= deadline:
+            if self._clock.monotonic() >= deadline:
                 return
-            await asyncio.sleep(0.1)
+            await self._clock.sleep(0.1)
 
     async def look(self, show_steps: bool, within: float | None = None) -> Mapping[str, Progress | PeerError]:
-        """Ask every party once, and wait so long for its answer."""
+        """Ask every party once, and wait at most `within` seconds for its answer."""
         found = await asyncio.gather(*(self._asked(party, within) for party in self._parties))
         self.told = dict(zip(self._parties, found, strict=True))
         telling = asyncio.create_task(self._tell(show_steps))
@@ -97,7 +104,7 @@ class ProgressWatch:
             self._steps |= steps_told
 
     async def _stored(self, news: list[tuple[str, dict[str, Any]]]) -> bool:
-        """Whether the database took it. One that is away is not worth the parties' work: the next look tells it."""
+        """Return whether the database took it. An outage does not end the attempt: the next look tells it again."""
         try:
             await asyncio.to_thread(self._store.events.extend, self._session, news)
         except Exception as error:

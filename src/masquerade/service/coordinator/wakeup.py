@@ -1,4 +1,4 @@
-"""Wakes the background work from any thread."""
+"""Wake the background work from any thread."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import asyncio
 import threading
 from collections.abc import Callable
 
+from masquerade.service.clock import Clock, wait
+
 
 class Wakeup:
-    """A bell: whoever rings it, from whichever thread, the waiting coroutine goes on. It also goes on by itself."""
+    """A bell that any thread may ring, for one coroutine that waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._bell: asyncio.Event | None = None
@@ -21,12 +24,12 @@ class Wakeup:
             self._loop, self._bell = asyncio.get_running_loop(), asyncio.Event()
 
     def detach(self) -> None:
-        """Nobody listens any more."""
+        """Ignore the bell from now on."""
         with self._lock:
             self._loop = self._bell = None
 
     def ring(self) -> None:
-        """There is something to do."""
+        """Tell the waiting coroutine that there is something to do."""
         self.call(lambda: self._bell.set() if self._bell is not None else None)
 
     def call(self, work: Callable[[], object]) -> None:
@@ -37,14 +40,12 @@ class Wakeup:
             loop.call_soon_threadsafe(work)
 
     async def wait(self, at_most: float) -> None:
-        """Wait until it rings, or so many seconds."""
+        """Wait until it rings, `at_most` seconds."""
         bell = self._bell
         assert bell is not None
+        ringing = asyncio.ensure_future(bell.wait())
         try:
-            async with asyncio.timeout(
-                at_most
-            ):  # wait_for of Python 3.11 forgets a cancellation when it rings just then
-                await bell.wait()
-        except TimeoutError:
-            return
-        bell.clear()
+            if await wait(self._clock, {ringing}, at_most):
+                bell.clear()
+        finally:
+            ringing.cancel()

@@ -2,14 +2,13 @@
 
 A file is read again when it has changed (its time, size or number on the disk). A database does not show that it has
 changed: it is read again when the last reading is older than a few seconds, and for a session, unless the reading that
-its contract names is kept (readings.py). What could not be read is tried again after a pause.
+its contract names is kept (kept_readings.py). What could not be read is tried again after a pause.
 """
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,15 +17,18 @@ import msgspec
 from masquerade.data.database_url import sqlite_path
 from masquerade.data.source import database_scheme
 from masquerade.data.table import Table
-from masquerade.errors import BadInput, DataError
+from masquerade.errors import BadInput, DataError, MasqueradeError, ParameterError
 from masquerade.job.tables import read_section
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.identifiers import identifiers
 from masquerade.service.card import SchemaCard, card_of
+from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.control import PublishedDataset
 from masquerade.service.horizontal import axes_of
-from masquerade.service.node.logs import log
-from masquerade.service.node.settings import DatasetSettings
+from masquerade.service.ledger import Ledger
+from masquerade.service.logs import log
+from masquerade.service.node.settings import DatasetSettings, Settings
+from masquerade.service.node.state import State
 from masquerade.service.policy import Policy, check_policy
 from masquerade.service.snapshot import take_snapshot
 from masquerade.service.terms import Axis
@@ -63,21 +65,23 @@ class _Failed:
 class Dataset:
     """One dataset. May be asked by several threads; one of them reads."""
 
-    def __init__(self, party: str, settings: DatasetSettings, secret: bytes) -> None:
+    def __init__(
+        self, party: str, settings: DatasetSettings, secret: bytes, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self.party, self.settings = party, settings
-        self._secret = secret
+        self._secret, self._clock = secret, clock
         self._lock = threading.Lock()
         self._last: Reading | None = None
         self._failed: _Failed | None = None
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The dataset's name."""
         return self.settings.name
 
     @property
     def policy(self) -> Policy:
-        """What is agreed to."""
+        """The dataset's policy."""
         return self.settings.policy
 
     @property
@@ -87,17 +91,17 @@ class Dataset:
         return last.card.snapshot if last is not None else None
 
     def changed_to(self, settings: DatasetSettings) -> Dataset:
-        """The same dataset, with its secret, by a changed configuration; not read yet."""
-        return Dataset(self.party, settings, self._secret)
+        """The same dataset, with its secret, under a changed configuration; not read yet."""
+        return Dataset(self.party, settings, self._secret, self._clock)
 
     def describes(self, reading: Reading) -> bool:
-        """Whether the columns of a reading, which may be an older one, still mean the same."""
+        """Return whether the columns of a reading, which may be an older one, still mean the same."""
         return self._card(None, None) == msgspec.structs.replace(reading.card, records=None, snapshot=None)
 
     def reading(self, *, for_session: bool = False, quiet: bool = False) -> Reading:
-        """The table as it is now; errors name the file, and may show a cell, to nobody but the steward.
+        """Read the table as it is now. Errors name the file and may show a cell: they are for the steward alone.
 
-        `quiet`: who asks shows the error to the steward, and the log need not hear of it.
+        `quiet`: the caller shows the error to the steward, and the log need not.
         """
         with self._lock:
             stamp = self._stamp()
@@ -105,14 +109,14 @@ class Dataset:
             if last is not None and last.stamp == stamp and not self._is_stale(last.moment, for_session):
                 return last
             failed = self._failed
-            if failed is not None and failed.stamp == stamp and time.monotonic() < failed.until:
+            if failed is not None and failed.stamp == stamp and self._clock.monotonic() < failed.until:
                 raise type(failed.error)(*failed.error.problems)
             self._last = None  # what cannot be read is not published
-            moment = time.monotonic()
+            moment = self._clock.monotonic()
             try:
                 self._last = self._read(stamp, moment)
             except BadInput as error:
-                now = time.monotonic()
+                now = self._clock.monotonic()
                 self._failed = _Failed(error, stamp, now + max(FRESH, _PAUSES * (now - moment)))
                 if (
                     failed is None and not quiet
@@ -128,12 +132,12 @@ class Dataset:
             return self._last
 
     def latest(self) -> Reading:
-        """The table as far as a look at its file tells; PostgreSQL, which has none, is not bothered."""
+        """The last reading, if a look at its file shows no change; a database without a file is not asked."""
         last = self._last
         return last if last is not None and last.stamp == self._stamp() else self.reading()
 
     def published(self, *, asked: bool) -> PublishedDataset:
-        """What others may know; without a snapshot when the table cannot be read. `asked`: somebody waits for it."""
+        """The public card; without a snapshot when the table cannot be read. `asked`: somebody waits for it."""
         try:
             card = (self.reading() if asked else self.latest()).card
         except BadInput:
@@ -162,11 +166,11 @@ class Dataset:
         return table, identifiers(table, self.settings.identifier, contract.normalize)
 
     def check_policy(self) -> None:
-        """Refuse a policy that speaks of columns that there are not; no table needs to be read for it."""
+        """Refuse a policy about columns that do not exist; reads no table."""
         check_policy(self.policy, self._card(None, None), f"{self.settings.place}.policy")
 
     def check(self) -> Reading:
-        """Read the table and everything that a contract could ask of it; the steward sees what is wrong."""
+        """Read the table and everything that a contract could ask of it; errors are for the steward."""
         self.check_policy()
         reading, settings = self.reading(quiet=True), self.settings
         errors = [error for name in settings.schema.names if (error := self._wrong(reading.table, [name]))]
@@ -186,7 +190,7 @@ class Dataset:
     def _is_stale(self, moment: float, for_session: bool) -> bool:
         if not self.settings.is_database:
             return False
-        return for_session or time.monotonic() - moment > FRESH
+        return for_session or self._clock.monotonic() - moment > FRESH
 
     def _read(self, stamp: Stamp, moment: float) -> Reading:
         settings = self.settings
@@ -232,3 +236,66 @@ class Dataset:
             path = sqlite_path(source, base)
             return path, path.with_name(path.name + "-wal")  # where changes stand first
         return ()
+
+
+def open_datasets(settings: Settings, state: State, clock: Clock = SYSTEM_CLOCK) -> dict[str, Dataset]:
+    """Read and check all datasets and the ledger; ParameterError with every problem at once."""
+    ledger = Ledger.load(state.ledger)
+    datasets = {}
+    errors: list[MasqueradeError] = []
+    for name, each in settings.datasets.items():
+        try:
+            secret = state.secret(name, ledger.releases(name))
+            datasets[name] = Dataset(settings.name, each, secret, clock)
+            datasets[name].check()
+        except BadInput as error:
+            errors.append(error)
+    if gathered := ParameterError.gather(errors):
+        raise gathered
+    return datasets
+
+
+def reopen_datasets(
+    party: str, settings: Settings, state: State, before: Mapping[str, Dataset], clock: Clock
+) -> dict[str, Dataset]:
+    """The datasets of a changed configuration, not read yet; ParameterError when a policy does not fit its columns.
+
+    The tables may be in any state: a policy that somebody tightens must not wait for a table that is just away.
+    """
+    found = {name: _reopened(party, each, state, before, clock) for name, each in settings.datasets.items()}
+    datasets = {name: dataset for name, dataset in found.items() if dataset is not None}
+    errors: list[MasqueradeError] = []
+    for dataset in datasets.values():
+        try:
+            dataset.check_policy()
+        except ParameterError as error:
+            errors.append(error)
+    if gathered := ParameterError.gather(errors):
+        raise gathered
+    return datasets
+
+
+def read_all(datasets: Mapping[str, Dataset]) -> None:
+    """Read and check the tables; those that are amiss are logged, and read again whenever somebody asks."""
+    for name, dataset in datasets.items():
+        try:
+            dataset.check()
+        except BadInput as error:  # its text may show a cell
+            told = "a table cannot be read by the changed configuration; `party card` shows why"
+            log().error(told, dataset=name, kind=type(error).__name__)
+
+
+def _reopened(
+    party: str, settings: DatasetSettings, state: State, before: Mapping[str, Dataset], clock: Clock
+) -> Dataset | None:
+    """The dataset with the secret that it has; None for a new one whose secret is amiss."""
+    name = settings.name
+    if name in before:
+        return before[name].changed_to(settings)
+    try:
+        secret = state.secret(name, Ledger.load(state.ledger).releases(name))
+        return Dataset(party, settings, secret, clock)
+    except BadInput as error:  # of the ledger and of secrets, which names files and shows no cell
+        told = "a new dataset is left out; mend this, and start the node again"
+        log().error(told, dataset=name, problems=list(error.lines))
+        return None

@@ -1,15 +1,17 @@
-"""The party node: what it answers to the coordinator, and what it does around that.
+"""The party node's answers to the coordinator.
 
-Whatever the coordinator brings is held against this party's own policy, ledger, trust store and table, at every step
-anew. Refusals and signed contracts go into the audit log, as every message does. Reading, hashing and writing happen
-in threads.
+    offer ─► signature ─► prepare ─► start ─► (session.py: the protocol runs) ─► release
+             │ pending: a person has to approve first
+
+Whatever the coordinator brings is checked against this party's own policy, ledger, trust store and table
+(admission.py), at every step anew. Refusals and signed contracts go into the audit log, as every message does. Reading,
+hashing and writing happen in threads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Mapping
 from importlib.metadata import version
 
@@ -28,6 +30,7 @@ from masquerade.errors import (
 from masquerade.net.identity import Identity
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.service.answering import Offer, Refusal
+from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -42,11 +45,12 @@ from masquerade.service.control import (
 )
 from masquerade.service.control_audit import ControlNotes
 from masquerade.service.ledger import append, record_of
+from masquerade.service.logs import log
+from masquerade.service.network import TLS, Network
+from masquerade.service.node.admission import Admission, Admitted, unreadable
 from masquerade.service.node.approvals import Approvals, deal_id
 from masquerade.service.node.datasets import Dataset, Reading
-from masquerade.service.node.judging import Judge, Judged, now, unreadable
-from masquerade.service.node.logs import log
-from masquerade.service.node.readings import Readings
+from masquerade.service.node.kept_readings import KeptReadings
 from masquerade.service.node.session import Part, Session
 from masquerade.service.node.sessions import Ending, Sessions
 from masquerade.service.node.settings import Settings
@@ -63,17 +67,29 @@ class PartyNode:
     """Answers the coordinator. `datasets` may be replaced while it runs, when the configuration has changed."""
 
     def __init__(
-        self, settings: Settings, state: State, audit: AuditLog, datasets: Mapping[str, Dataset]
+        self,
+        settings: Settings,
+        state: State,
+        audit: AuditLog,
+        datasets: Mapping[str, Dataset],
+        clock: Clock = SYSTEM_CLOCK,
+        network: Network = TLS,
     ) -> None:
-        self.settings, self.state, self.audit = settings, state, audit
+        self.settings, self.state, self.audit, self.clock, self.network = (
+            settings,
+            state,
+            audit,
+            clock,
+            network,
+        )
         self.notes = ControlNotes(audit)
         self.datasets = dict(datasets)
-        self.sessions = Sessions(state)
+        self.sessions = Sessions(state, clock)
         self.approvals = Approvals(state)
-        self.readings = Readings()
+        self.readings = KeptReadings()
         self.changed = asyncio.Event()  # something to publish
-        self._judge = Judge(
-            settings, state, self.approvals, self.readings, lambda: self.datasets, self._tell_changed
+        self._admission = Admission(
+            settings, state, self.approvals, self.readings, lambda: self.datasets, self._tell_changed, clock
         )
         self._loop = asyncio.get_running_loop()
         self._signed: dict[str, str] = {}
@@ -82,21 +98,21 @@ class PartyNode:
         self._signing = threading.Lock()
         self._noting = threading.Lock()
         pinned = settings.trust.pin(settings.coordinator.name)
-        self._tokens = TokenVerifier(pinned, Nonces())
+        self._tokens = TokenVerifier(pinned, Nonces(clock.now), clock.now)
 
     # --- what is published ---
 
     def health(self) -> Health:
-        """Who is here."""
+        """Who answers, and what its clock says."""
         return Health(
             name=self.settings.name,
             version=version("masquerade"),
-            now=time.time(),
+            now=self.clock.now().timestamp(),
             certificate_until=_until(self.settings.identity),
         )
 
     def published(self, *, asked: bool = True) -> Published:
-        """All that others may know of the datasets."""
+        """Everything that others may know of the datasets."""
         with self._noting:  # also while they are read: who read a table before it changed would note it last
             held = self.datasets
             datasets = tuple(dataset.published(asked=asked) for dataset in held.values())
@@ -111,32 +127,32 @@ class PartyNode:
     # --- offers and contracts ---
 
     def offer(self, ask: AskOffer) -> Offer | Refusal:
-        """What the policy says to a request."""
+        """Answer a request by the policy."""
         request = read_request(ask.request)
-        given = self._judge.request(request, ask.dataset)
+        given = self._admission.request(request, ask.dataset)
         return self._refuse(request.user, given.reasons, ask.session) if isinstance(given, Refusal) else given
 
     def signature(self, ask: AskSignature) -> Signature | Pending | Refusal:
         """Sign a contract that the policy accepts and, where it asks for that, a person has approved."""
         contract = ask.contract
         name, deal = contract.hash.hex(), deal_id(contract.deal)
-        reasons, judged = self._judge.contract(contract)
-        if judged is None:
+        reasons, admitted = self._admission.contract(contract)
+        if admitted is None:
             return self._refuse(contract.deal.user, reasons, ask.session)
-        if judged.dataset.policy.needs_approval and not self.approvals.approved(deal):
+        if admitted.dataset.policy.needs_approval and not self.approvals.approved(deal):
             said = self.approvals.refused(deal)
             if said is not None:
                 reason = f"a person has refused it{f': {said}' if said else ''}"
                 return self._refuse(contract.deal.user, [reason], ask.session)
-            self._keep(judged, contract)
+            self._keep(admitted, contract)
             if self.approvals.ask(contract):  # it is asked for again and again
                 log().info("a contract waits for approval", deal=deal, session=ask.session)
             return Pending(f"deal {deal[:12]} waits for a person's approval")
         try:  # not before a person has approved: the answer tells whether the table has these values
-            refuse_unknown_to(self.settings.name, contract.contract, judged.reading.table)
+            refuse_unknown_to(self.settings.name, contract.contract, admitted.reading.table)
         except ParameterError as error:
             return self._refuse(contract.deal.user, error.lines, ask.session)
-        self._keep(judged, contract)
+        self._keep(admitted, contract)
         with self._signing:
             if name not in self._signed:
                 self.audit.contract(contract.canonical(), name)
@@ -149,19 +165,21 @@ class PartyNode:
     # --- sessions ---
 
     async def prepare(self, ask: Prepare) -> Ready | Refusal:
-        """All have signed: check everything once more, read the table, and listen."""
+        """Check a contract that all have signed once more, read the table, and listen."""
         contract = ask.contract
         name = contract.hash.hex()
         provision = contract.deal.terms.provision(self.settings.name)
         dataset = self.datasets.get(provision.dataset) if provision is not None else None
         user = contract.deal.user
         try:
-            verify_signatures(contract, self.settings.trust, own=self.settings.identity)
+            verify_signatures(contract, self.settings.trust, own=self.settings.identity, now=self._now())
         except PeerRefused as error:
             return await asyncio.to_thread(self._refuse, user, error.lines, ask.session)
         if dataset is None:
             wanted = provision.dataset if provision is not None else ""
-            return await asyncio.to_thread(self._refuse, user, [self._judge.no_dataset(wanted)], ask.session)
+            return await asyncio.to_thread(
+                self._refuse, user, [self._admission.no_dataset(wanted)], ask.session
+            )
         most = dataset.policy.sessions
         try:
             if not await self.sessions.expect(name, dataset.name, most):
@@ -185,7 +203,7 @@ class PartyNode:
             reasons = [unreadable(dataset.name)]
             return await asyncio.to_thread(self._refuse, user, reasons, ask.session)
         else:
-            session = Session(self.settings, self.audit, part)
+            session = Session(self.settings, self.audit, part, self.clock, self.network)
             self.sessions.add(session)
         finally:
             self.sessions.forget(name)
@@ -201,66 +219,69 @@ class PartyNode:
         return Refusal(refusal.party, refusal.reasons, busy=True)
 
     def start(self, contract: str, said: Start) -> Progress:
-        """The protocol begins."""
-        progress = self.sessions.start(contract, said.addresses, now())
+        """Begin the protocol."""
+        progress = self.sessions.start(contract, said.addresses, self._now())
         log().info("session started", session=contract)
         return progress
 
     def tidy(self) -> None:
         """Forget what nobody will ask for."""
         self.sessions.tidy()
-        self.readings.tidy(now())
-        self.state.tidy(now(), _KEEP_RUN)
-        self.approvals.tidy(now())
+        self.readings.tidy(self._now())
+        self.state.tidy(self._now(), _KEEP_RUN)
+        self.approvals.tidy(self._now())
 
     # --- in threads ---
 
     def refuse_caller(self, caller: str, what: str) -> NotAllowed:
-        """Somebody who is no coordinator wants to be one."""
+        """Refuse somebody who asks for what only the coordinator may; the error to raise."""
         reason = f"{what}: only {self.settings.coordinator.name} may ask for this"
         self._refuse(caller, [reason], None)
         return NotAllowed(reason)
 
     def _part(self, contract: SignedContract) -> Part:
-        """What this party brings; NotAllowed with every reason against it."""
-        reasons, judged = self._judge.contract(contract, for_session=True)
-        if judged is None:
+        """What this party brings to a session; NotAllowed with every reason against it."""
+        reasons, admitted = self._admission.contract(contract, for_session=True)
+        if admitted is None:
             raise NotAllowed(*reasons)
-        dataset = judged.dataset
-        table, ids = dataset.table_for(judged.reading, contract.contract)
+        dataset = admitted.dataset
+        table, ids = dataset.table_for(admitted.reading, contract.contract)
 
         def may_hand_in() -> None:
-            self._release(contract, dataset.name, judged.reading)
+            self._release(contract, dataset.name, admitted.reading)
 
         def on_done() -> None:
-            self.readings.done(deal_id(contract.deal), now())
+            self.readings.done(deal_id(contract.deal), self._now())
 
         return Part(contract, dataset.name, table, ids, may_hand_in, on_done)
 
-    def _keep(self, judged: Judged, contract: SignedContract) -> None:
-        """The session runs on this reading, whatever becomes of the table until then."""
+    def _keep(self, admitted: Admitted, contract: SignedContract) -> None:
+        """Keep the reading that a session will run on, whatever becomes of the table until then."""
         deal = deal_id(contract.deal)
-        self.readings.agreed(judged.dataset, judged.reading, deal, contract.expiry, now())
+        self.readings.agreed(admitted.dataset, admitted.reading, deal, contract.expiry, self._now())
 
     def _release(self, contract: SignedContract, dataset: str, reading: Reading) -> None:
-        """The last look, with the ledger of this moment: then the release is noted, and may leave.
+        """Check once more, with the ledger of this moment, and enter the release in the ledger: then it may leave.
 
-        Where answers about the records leave before they do, it is asked for twice, and noted the first time.
+        Where answers about the records leave before the records do, this is called twice, and entered the first time.
         """
         deal, name = contract.deal, contract.hash.hex()
         with self._releasing:
-            reasons = self._judge.release(contract, dataset, reading)
+            reasons = self._admission.release(contract, dataset, reading)
             if reasons:
                 self._refuse(deal.user, reasons, name)
                 raise NotAllowed(*reasons)
             if name not in self._noted:
-                append(self.state.ledger, record_of(deal, self.settings.name, now()))
+                append(self.state.ledger, record_of(deal, self.settings.name, self._now()))
                 self._noted[name] = None
             while len(self._noted) > _MOST_SIGNED:
                 self._noted.pop(next(iter(self._noted)))
 
+    def _now(self) -> int:
+        return seconds_since_1970(self.clock)
+
     def _tell_changed(self) -> None:
-        """Wake whoever publishes, from whatever thread."""
+        """Wake the publisher, from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.changed.set)
 

@@ -7,24 +7,24 @@ from collections.abc import Iterator, Sequence
 from masquerade.data.schema import Schema
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Collaboration, Contract
-from masquerade.service.node.leaving import (
+from masquerade.service.node.disclosure import (
     COORDINATOR,
     RECIPIENTS,
-    Leaving,
-    LeavingClass,
-    LeavingColumn,
+    DisclosedClass,
+    DisclosedColumn,
+    Disclosure,
     kind_of_cell,
 )
 
 
-def leaving(
+def disclosed(
     contract: Contract, party: str, parts: Sequence[GroupRequirement], schema: Schema | None
-) -> Leaving:
-    """All that leaves a provider."""
+) -> Disclosure:
+    """Everything that a provider discloses."""
     terms = contract.collaboration
     assert terms is not None
     secure = terms.third_party == "secure"
-    return Leaving(
+    return Disclosure(
         columns=tuple(_columns(contract, parts, schema, secure)),
         class_column=_class(contract),
         peers_learn=tuple(_peers_learn(contract, party, terms, schema)),
@@ -41,13 +41,13 @@ def leaving(
 
 def _columns(
     contract: Contract, parts: Sequence[GroupRequirement], schema: Schema | None, secure: bool
-) -> Iterator[LeavingColumn]:
+) -> Iterator[DisclosedColumn]:
     generalised = {column.name for column in contract.qid_columns}
     for column in contract.columns:
         over = tuple(str(part) for part in parts if column.name in part.qid)
         about = tuple(str(part) for part in parts if part.sensitive == column.name)
         if column.name in generalised:
-            yield LeavingColumn(
+            yield DisclosedColumn(
                 column.name,
                 "generalised",
                 f"{kind_of_cell(column.name, schema)} for each record, no finer than every requirement allows",
@@ -60,7 +60,7 @@ def _columns(
                 },
             )
         else:
-            yield LeavingColumn(
+            yield DisclosedColumn(
                 column.name,
                 "as it is",
                 "the raw cell of each record, byte for byte",
@@ -72,14 +72,14 @@ def _columns(
             )
 
 
-def _class(contract: Contract) -> LeavingClass | None:
+def _class(contract: Contract) -> DisclosedClass | None:
     if contract.class_name is None:
         return None
     shown = {
         COORDINATOR: "the raw cells, as this party's",
         RECIPIENTS: "the raw cells, shuffled with those of all parties",
     }
-    return LeavingClass(contract.class_name, True, shown)
+    return DisclosedClass(contract.class_name, True, shown)
 
 
 def _peers_learn(

@@ -1,4 +1,4 @@
-"""Tells the coordinator what the party publishes: at the start, and whenever a table, a schema or a policy changes.
+"""Tell the coordinator what the party publishes: at the start, and whenever a table, a schema or a policy changes.
 
 The files are looked at every few seconds, the configuration and the taxonomies among them. While the coordinator is
 away it is tried again, ever more rarely, and the log hears of it once.
@@ -9,18 +9,17 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-import time
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from masquerade.errors import MasqueradeError, ParameterError
+from masquerade.service.clock import wait
 from masquerade.service.control import Published
-from masquerade.service.node.logs import log
+from masquerade.service.control_link import ControlLink
+from masquerade.service.logs import log
+from masquerade.service.node.datasets import read_all, reopen_datasets
 from masquerade.service.node.node import PartyNode
-from masquerade.service.node.opening import read_all, reopen_datasets
 from masquerade.service.node.settings import Settings, read_settings
-from masquerade.service.peer_http import PeerHttp
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 
@@ -42,40 +41,44 @@ class Publisher:
         """Publish what is new; look again; and so on."""
         coordinator = self._node.settings.coordinator
         settings = self._node.settings
-        async with PeerHttp(
+        clock = self._node.clock
+        async with self._node.network.link(
             coordinator.name,
             coordinator.address,
             settings.identity,
             settings.trust,
             notes=self._node.notes,
-        ) as http:
+        ) as link:
             delay, due = _FIRST_DELAY, 0.0
             while True:
                 self._node.changed.clear()
-                wait = settings.watch_every
+                pause = settings.watch_every
                 try:
                     await self._reload_when_changed()
-                    if time.monotonic() >= due:
-                        if await self._publish(http):
+                    if clock.monotonic() >= due:
+                        if await self._publish(link):
                             delay = _FIRST_DELAY
                         else:  # not all nodes at once, when it comes back
-                            due = time.monotonic() + delay * random.uniform(0.7, 1)  # noqa: S311 # no secret
+                            due = clock.monotonic() + delay * random.uniform(0.7, 1)  # noqa: S311 # no secret
                             delay = min(2 * delay, _LONGEST_DELAY)
-                    wait = min(wait, max(due - time.monotonic(), 0.05)) if self._away else wait
+                    if self._away:
+                        pause = min(pause, max(due - clock.monotonic(), 0.05))
                     self._problems = ()
                 except Exception as error:  # a folder that is full, for one; the next look may find it mended
                     self._tell(error)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(wait):
-                        await self._node.changed.wait()
+                changed = asyncio.ensure_future(self._node.changed.wait())
+                try:
+                    await wait(clock, {changed}, pause)
+                finally:
+                    changed.cancel()
 
-    async def _publish(self, http: PeerHttp) -> bool:
-        """Whether the coordinator knows all that there is to know."""
+    async def _publish(self, link: ControlLink) -> bool:
+        """Publish what is new; return whether the coordinator knows it all."""
         published = await asyncio.to_thread(self._node.published, asked=False)
         if published == self._told:
             return True
         try:
-            await http.call("POST", "/v1/datasets", published)
+            await link.call("POST", "/v1/datasets", published)
         except MasqueradeError as error:
             if not self._away:
                 log().warning("the coordinator is not told; trying on", problems=list(error.lines))
@@ -86,7 +89,7 @@ class Publisher:
         return True
 
     def _tell(self, error: Exception) -> None:
-        """Say once what stands in the way. Of the tables nothing gets this far; a ParameterError names a file."""
+        """Log once why nothing can be published. A ParameterError names a file; nothing of a table gets this far."""
         kind = type(error).__name__
         problems = error.lines if isinstance(error, ParameterError) else (kind,)
         if problems != self._problems:
@@ -94,15 +97,15 @@ class Publisher:
         self._problems = problems
 
     async def _reload_when_changed(self) -> None:
-        """Take over a changed configuration, if nothing is wrong with the file; otherwise the old one stays."""
+        """Adopt a changed configuration, if nothing is wrong with the file; otherwise the old one stays."""
         look = await asyncio.to_thread(looked_at, self._files)
         if look == self._look:
             return
         node = self._node
         try:
             settings = await asyncio.to_thread(read_settings, node.settings.path)
-            name, state, before = node.settings.name, node.state, node.datasets
-            datasets = await asyncio.to_thread(reopen_datasets, name, settings, state, before)
+            given = node.settings.name, settings, node.state, node.datasets, node.clock
+            datasets = await asyncio.to_thread(reopen_datasets, *given)
         except MasqueradeError as error:  # tried again at every look: a file that it names may come yet
             if error.lines != self._unused:
                 log().error("the changed configuration is not used", problems=list(error.lines))
@@ -125,7 +128,7 @@ def watched(settings: Settings) -> tuple[Path, ...]:
 
 
 def looked_at(files: Iterable[Path]) -> Look:
-    """By which it is seen that one of them has changed. To be taken before they are read."""
+    """Times and sizes, by which a change is seen. Take them before the files are read."""
     found = []
     for path in files:
         try:

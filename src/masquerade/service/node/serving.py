@@ -6,17 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 
 from masquerade.audit.log import AuditLog
 from masquerade.errors import MasqueradeError, ParameterError
 from masquerade.net.identity import ends_soon, out_of_date
+from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.ledger import Ledger
-from masquerade.service.mutual_tls import serve
-from masquerade.service.node.app import control_app
-from masquerade.service.node.logs import log
+from masquerade.service.logs import log
+from masquerade.service.network import TLS, Network
+from masquerade.service.node.control_server import control_app
+from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.node import PartyNode
-from masquerade.service.node.opening import open_datasets
 from masquerade.service.node.publishing import Publisher, looked_at, watched
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
@@ -33,8 +34,10 @@ class RunningNode:
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[RunningNode]:
-    """A node that listens and publishes while the block lasts.
+async def running(
+    settings: Settings, clock: Clock = SYSTEM_CLOCK, network: Network = TLS
+) -> AsyncIterator[RunningNode]:
+    """Run a node that listens and publishes while the block lasts.
 
     At the end running sessions tell their peers that they were stopped, and the audit log is sealed.
     """
@@ -42,14 +45,14 @@ async def running(settings: Settings) -> AsyncIterator[RunningNode]:
     state.make()
     look = looked_at(watched(settings))  # what changes while the tables are read is seen
     with state.locked():
-        datasets = await asyncio.to_thread(open_datasets, settings, state)
+        datasets = await asyncio.to_thread(open_datasets, settings, state, clock)
         if (lost := state.lost_audit(len(Ledger.load(state.ledger).records))) is not None:
             raise ParameterError(lost)
         with AuditLog(state.audit, settings.identity) as audit:
-            node = PartyNode(settings, state, audit, datasets)
+            node = PartyNode(settings, state, audit, datasets, clock, network)
             state.note_configuration(settings.digest)
             try:
-                async with serve(
+                async with network.serve(
                     control_app(node), settings.address, settings.identity, settings.trust
                 ) as address:
                     log().info("listening", party=settings.name, address=address)
@@ -73,16 +76,16 @@ async def running(settings: Settings) -> AsyncIterator[RunningNode]:
 async def _tidying(node: PartyNode) -> None:
     warned: date | None = None
     while True:
-        if warned != (today := datetime.now(UTC).date()):
+        if warned != (today := node.clock.now().date()):
             warned = today
             warn_of_certificates(node.settings)
         with suppress(OSError, MasqueradeError):  # a file that somebody has damaged
             node.tidy()
-        await asyncio.sleep(_TIDY_EVERY)
+        await node.clock.sleep(_TIDY_EVERY)
 
 
 def warn_of_certificates(settings: Settings) -> None:
-    """Tell the log which certificates are of no use any more, or soon will not be: our own, and the pinned ones."""
+    """Log which certificates, our own and the pinned ones, are out of date or soon will be."""
     ours = settings.identity.certificate
     if (problem := out_of_date(ours)) is not None:
         told = "our own certificate is of no use; make a new one, send it to every peer, and start the node again"

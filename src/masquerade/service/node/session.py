@@ -1,4 +1,4 @@
-"""One session at a party: it listens, waits for the word to start, runs its script, and tells how far it is.
+"""One session at a party: it listens, waits until it is started, runs its script, and reports its progress.
 
 ready ──start──> running ──> done
   │                 └──────> failed       (with the kind of the error, and the party at fault)
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,15 +29,17 @@ from masquerade.errors import (
     one_line,
 )
 from masquerade.net.channel import Agreement, Channel, Node
-from masquerade.net.connect import Listener, listen
+from masquerade.net.connect import Listener
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
 from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.columns import Told
 from masquerade.protocol.party import ASSEMBLER, party
+from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.control import Progress, SeenStep, State
 from masquerade.service.horizontal import against
-from masquerade.service.node.logs import log
+from masquerade.service.logs import log
+from masquerade.service.network import TLS, Network
 from masquerade.service.node.settings import Settings
 from masquerade.service.signing import SignedContract
 
@@ -60,13 +61,20 @@ class Part:
 class Session:
     """One contract that is carried out."""
 
-    def __init__(self, settings: Settings, audit: AuditLog, part: Part) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        audit: AuditLog,
+        part: Part,
+        clock: Clock = SYSTEM_CLOCK,
+        network: Network = TLS,
+    ) -> None:
         self.contract, self.dataset = part.contract, part.dataset
         self.name = part.contract.hash.hex()
         self._part: Part | None = part
         self._sent = (0, 0)  # bytes and messages, once the channels are closed
         self.ended: float | None = None
-        self._settings, self._audit = settings, audit
+        self._settings, self._audit, self._clock, self._network = settings, audit, clock, network
         self._state: State = "ready"
         self._stage, self._round = "", 0
         self._steps: list[SeenStep] = []
@@ -80,12 +88,12 @@ class Session:
 
     @property
     def state(self) -> State:
-        """Where it stands."""
+        """The session's state, as drawn above."""
         return self._state
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes a place among the sessions of its dataset."""
+        """Return whether it takes a place among the sessions of its dataset."""
         return self._state in ("ready", "running")
 
     async def address(self) -> str:
@@ -97,8 +105,8 @@ class Session:
         return self._address.result()
 
     def start(self, addresses: Mapping[str, str]) -> None:
-        """Everybody is ready; the protocol begins."""
-        self._state, self._begun = "running", time.monotonic()
+        """Begin the protocol: everybody is ready."""
+        self._state, self._begun = "running", self._clock.monotonic()
         self._book.set_result(addresses)
 
     def peers(self, addresses: Mapping[str, str]) -> list[Node]:
@@ -111,16 +119,16 @@ class Session:
         return [Node(name, addresses[name]) for name in names]
 
     async def cancel(self, within: float = 4.0) -> None:
-        """End it, and tell the peers that we were stopped, for which they have so many seconds."""
+        """End it, and tell the peers that we were stopped, for which they have `within` seconds."""
         if not self._task.done():
             if not self._task.cancelling():  # once: a second time would cut short what the peers are told
                 self._task.cancel()
-            await asyncio.wait({self._task}, timeout=within)
+            await wait(self._clock, {self._task}, within)
 
     def progress(self) -> Progress:
-        """How far it is."""
+        """The session's progress, as the coordinator may know it."""
         error = self._error
-        until = self.ended if self.ended is not None else time.monotonic()
+        until = self.ended if self.ended is not None else self._clock.monotonic()
         sent = self._figures() if self._channels else self._sent
         return Progress(
             state=self._state,
@@ -152,7 +160,7 @@ class Session:
             self._error = _without_frames(error)
         except Exception as error:  # its text may hold a person's data: its kind is told, its text is not
             self._error = Bug(f"a bug of ours ({type(error).__name__})")
-        self._state, self.ended = end, time.monotonic()
+        self._state, self.ended = end, self._clock.monotonic()
         # An ended session can be asked about for a while; nobody needs its table for that.
         self._sent, self._channels, self._part = self._figures(), {}, None
         self._tell_log()
@@ -166,7 +174,8 @@ class Session:
         settings = self._settings
         first, last = settings.session_ports or (0, 0)
         for port in range(first, last + 1):
-            opening = listen(settings.identity, settings.trust, f"{settings.session_host}:{port}")
+            address = f"{settings.session_host}:{port}"
+            opening = self._network.listen(settings.identity, settings.trust, address)
             try:
                 listener = await opening.__aenter__()
             except ParameterError:
@@ -182,9 +191,9 @@ class Session:
             return
 
     async def _started(self) -> bool:
-        """Wait for the word to start; False when it does not come, and then it comes too late."""
+        """Wait until it is started; False when that does not happen in time, and later is too late."""
         try:
-            await asyncio.wait({self._book}, timeout=self._settings.start_within)
+            await wait(self._clock, {self._book}, self._settings.start_within)
         finally:
             if not self._book.done():
                 self._state = "cancelled"
@@ -255,7 +264,7 @@ class Session:
             raise NotAllowed("the session was cancelled")
 
     def _told(self, error: MasqueradeError) -> tuple[Problem, ...]:
-        """What the coordinator is told: nothing of the table, not even a figure of it."""
+        """The problems without anything about the table, not even a figure: for the coordinator."""
         if isinstance(error, RequirementUnreachable) and not error.public:
             terms = self.contract.deal.terms
             required = " & ".join(error.violated or (*map(str, terms.parts), *against(terms.m)))

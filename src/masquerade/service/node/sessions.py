@@ -1,12 +1,12 @@
-"""The sessions of a party: so many of a dataset at once, each contract once, each kept a while for questions."""
+"""The sessions of a party: few of a dataset at once, each contract once, each kept a while for questions."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 
 from masquerade.errors import Conflict, NotFound
+from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
 from masquerade.service.node.session import Session
 from masquerade.service.node.state import State
@@ -22,8 +22,8 @@ class Ending(Conflict):
 class Sessions:
     """All sessions, by the hash of their contract. Used in the event loop alone."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: State, clock: Clock) -> None:
+        self._state, self._clock = state, clock
         self._sessions: dict[str, Session] = {}
         self._is_ending = False
         self._coming: dict[str, str] = {}  # contracts whose table is being read, with their dataset
@@ -101,7 +101,7 @@ class Sessions:
 
     def tidy(self) -> None:
         """Forget those that ended long ago."""
-        until = time.monotonic() - _KEPT
+        until = self._clock.monotonic() - _KEPT
         kept = {
             name: each for name, each in self._sessions.items() if each.ended is None or each.ended > until
         }

@@ -1,22 +1,24 @@
-"""What this party says to a request and to a contract: by its own policy, ledger, trust store, people and table.
+"""Whether a request, a contract or a release is admitted: by this party's own policy, ledger, trust store and table.
 
-Nothing is signed, noted or released here; `node.py` does that with what was judged. May be asked by several threads.
+Nothing is signed, noted or released here; `node.py` does that. Several threads may ask at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
-from masquerade.errors import BadInput
+from masquerade.errors import BadInput, PeerRefused
+from masquerade.net.channel import PROTOCOL_VERSION
+from masquerade.protocol.contract import EVERYBODY
+from masquerade.protocol.party import ASSEMBLER
 from masquerade.service.answering import ANOTHER_SNAPSHOT, Load, Offer, Refusal, accepts, answer
+from masquerade.service.clock import Clock, seconds_since_1970
 from masquerade.service.ledger import Ledger
+from masquerade.service.logs import log
 from masquerade.service.node.approvals import Approvals, deal_id
-from masquerade.service.node.contracts import faults
 from masquerade.service.node.datasets import Dataset, Reading
-from masquerade.service.node.logs import log
-from masquerade.service.node.readings import Readings
+from masquerade.service.node.kept_readings import KeptReadings
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
 from masquerade.service.request import Request
@@ -24,32 +26,33 @@ from masquerade.service.signing import SignedContract
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A contract that everything speaks for, with the table that it is about."""
+class Admitted:
+    """The table of a contract that nothing speaks against."""
 
     dataset: Dataset
     reading: Reading
 
 
-class Judge:
-    """Holds requests and contracts against what this party has and allows, at every step anew."""
+class Admission:
+    """Compares requests and contracts with what this party has and allows, at every step anew."""
 
     def __init__(
         self,
         settings: Settings,
         state: State,
         approvals: Approvals,
-        readings: Readings,
+        readings: KeptReadings,
         datasets: Callable[[], Mapping[str, Dataset]],
         tell_changed: Callable[[], None],
+        clock: Clock,
     ) -> None:
-        self._settings, self._state = settings, state
+        self._settings, self._state, self._clock = settings, state, clock
         self._approvals, self._readings = approvals, readings
         self._datasets = datasets  # those of this moment
         self._tell_changed = tell_changed  # a table is found to be another one than was published
 
     def request(self, request: Request, name: str) -> Offer | Refusal:
-        """What the policy of a dataset says to a request; the table that an offer names is kept for a while.
+        """Answer a request by the policy of a dataset; the table that an offer names is kept for a while.
 
         The load is not looked at: sessions queue at the coordinator.
         """
@@ -62,23 +65,23 @@ class Judge:
         ledger = self._ledger()
         if ledger is None:
             return self._refusal(_unknown_past(name))
-        given = answer(dataset.policy, request, reading.card, ledger, Load(0, now()), reading.axes)
+        given = answer(dataset.policy, request, reading.card, ledger, Load(0, self._now()), reading.axes)
         if isinstance(given, Offer):
-            self._readings.offered(dataset, reading, now())
+            self._readings.offered(dataset, reading, self._now())
         return given
 
     def contract(
         self, contract: SignedContract, *, for_session: bool = False
-    ) -> tuple[tuple[str, ...], Judged | None]:
+    ) -> tuple[tuple[str, ...], Admitted | None]:
         """Every reason against a contract, or the table that it is about."""
-        wrong = tuple(faults(contract, self._settings, now()))
+        wrong = tuple(_faults(contract, self._settings, self._now()))
         provision = contract.deal.terms.provision(self._settings.name)
         if provision is None:
             return wrong, None
         dataset = self._datasets().get(provision.dataset)
         if dataset is None:
             return (*wrong, self.no_dataset(provision.dataset)), None
-        kept = self._readings.find(dataset, provision.snapshot, now())
+        kept = self._readings.find(dataset, provision.snapshot, self._now())
         reading = kept or self._reading(dataset, for_session=for_session)
         if reading is None:
             return (*wrong, unreadable(provision.dataset)), None
@@ -87,30 +90,32 @@ class Judge:
             wrong += (f"{provision.dataset} has changed: the contract is about another snapshot of it",)
             against = tuple(each for each in against if each != ANOTHER_SNAPSHOT)
         reasons = wrong + against
-        return reasons, None if reasons else Judged(dataset, reading)
+        return reasons, None if reasons else Admitted(dataset, reading)
 
     def release(self, contract: SignedContract, name: str, reading: Reading) -> tuple[str, ...]:
-        """The last look: every reason why a release of a dataset may not leave, by all that holds at this moment."""
+        """Every reason why a release may not leave, by all that holds at this moment."""
         dataset = self._datasets().get(name)
         if dataset is None:
             return (self.no_dataset(name),)
         return self._against(dataset, contract, reading, signed=True)
 
     def no_dataset(self, name: str) -> str:
-        """What is said of a dataset that there is not."""
+        """The reason for refusing a dataset that does not exist."""
         return f'there is no dataset "{name}"; there are {", ".join(self._datasets())}'
 
     def _against(
         self, dataset: Dataset, contract: SignedContract, reading: Reading, *, signed: bool
     ) -> tuple[str, ...]:
-        """What the policy, the ledger of this moment and, once it is signed, a person have against a contract."""
+        """What policy, ledger and, once it is signed, a person have against a contract."""
         ledger = self._ledger()
         if ledger is None:
             return (_unknown_past(dataset.name),)
         deal = deal_id(contract.deal)
         if dataset.policy.needs_approval and signed and not self._approvals.approved(deal):
             return ("a person has taken the approval back, or has not given it",)
-        return accepts(dataset.policy, contract.deal, reading.card, ledger, Load(0, now()), reading.axes)
+        return accepts(
+            dataset.policy, contract.deal, reading.card, ledger, Load(0, self._now()), reading.axes
+        )
 
     def _reading(self, dataset: Dataset, *, for_session: bool = False) -> Reading | None:
         before = dataset.snapshot
@@ -124,19 +129,22 @@ class Judge:
         return reading
 
     def _ledger(self) -> Ledger | None:
-        """None when it cannot be read, or was changed: then nobody knows what was released, and nothing more is."""
+        """Read the ledger; None when it is damaged: nobody knows what was released, and nothing more is."""
         try:
             return Ledger.load(self._state.ledger)
         except BadInput as error:  # its text names file and line, and shows no cell
             log().error("nothing is offered or signed: the ledger is wrong", problems=list(error.lines))
             return None
 
+    def _now(self) -> int:
+        return seconds_since_1970(self._clock)
+
     def _refusal(self, reason: str) -> Refusal:
         return Refusal(self._settings.name, (reason,))
 
 
 def unreadable(dataset: str) -> str:
-    """What is said of a table that cannot be read; why is for its steward alone."""
+    """The reason for refusing a table that cannot be read; why it cannot is for its steward alone."""
     return f"{dataset} cannot be read now; its steward can see why"
 
 
@@ -144,6 +152,35 @@ def _unknown_past(dataset: str) -> str:
     return f"{dataset} cannot be released now; its steward can see why"
 
 
-def now() -> int:
-    """This moment, as contracts count: seconds since 1970."""
-    return int(datetime.now(UTC).timestamp())
+def _faults(contract: SignedContract, settings: Settings, now: int) -> Iterator[str]:
+    """Why this party would not sign a contract, whatever its policy says: parties, keys, expiry, version."""
+    terms = contract.deal.terms
+    if settings.name not in contract.parties:
+        yield f"{settings.name} is none of the contract's parties"
+    if len(set(contract.parties)) < len(contract.parties):
+        yield "a party is named twice"
+    if len(contract.parties) < 2:
+        yield "a mashup needs at least two parties"
+    for outsider in (settings.coordinator.name, ASSEMBLER):
+        if outsider in contract.parties:
+            yield f"{outsider} puts the release together; it cannot be a party"
+    if terms.version != PROTOCOL_VERSION:
+        yield f"the contract is for version {terms.version} of the protocol; this node speaks {PROTOCOL_VERSION}"
+    if contract.expiry <= now:
+        yield "the contract has expired"
+    if not 1 <= contract.attempt <= contract.deal.attempts:
+        yield f"attempt {contract.attempt}; the deal allows 1 to {contract.deal.attempts}"
+    holders = {column.holder for column in terms.columns} | ({terms.class_from} - {None})
+    known = {*contract.parties} if terms.collaboration is None else {EVERYBODY}
+    for stranger in sorted(map(str, holders - known)):
+        yield f"{stranger} is to hand in columns, and is none of the parties"
+    for party in contract.parties:
+        try:
+            ours = (
+                settings.identity.fingerprint if party == settings.name else settings.trust.fingerprint(party)
+            )
+        except PeerRefused:
+            yield f"party {party} is not in our trust store"
+            continue
+        if contract.keys.get(party) != ours:
+            yield f"party {party} has another key in the contract than in our trust store"

@@ -23,8 +23,8 @@ from masquerade.files import FileError
 from masquerade.service.control import AskOffer, AskSignature, Prepare, Start, read_said
 from masquerade.service.control_answers import no_route, problem, said
 from masquerade.service.control_audit import NotNoted
+from masquerade.service.logs import log
 from masquerade.service.mutual_tls import MOST_BYTES, caller
-from masquerade.service.node.logs import log
 from masquerade.service.node.node import PartyNode
 from masquerade.service.problem_document import status_of
 

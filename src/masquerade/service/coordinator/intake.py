@@ -1,4 +1,4 @@
-"""A request for a table: what it would come to, and the session that it becomes."""
+"""A request for a table: previewed, or turned into a session."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 import structlog
 
 from masquerade.errors import ParameterError, PeerUnreachable
+from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
-from masquerade.service.coordinator.discovery import find
-from masquerade.service.coordinator.found import Found
-from masquerade.service.coordinator.moments import iso
+from masquerade.service.coordinator.discovery import Found
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.horizontal import against
@@ -25,19 +24,19 @@ from masquerade.service.terms import strictest
 log = structlog.get_logger("masquerade.coordinator")
 
 
-class Asking:
-    """Requests, held against what the parties have published."""
+class Intake:
+    """Takes in requests, and compares them with what the parties have published."""
 
     def __init__(self, settings: Settings, store: Store, directory: Directory, wakeup: Wakeup) -> None:
         self._settings, self._store, self._directory, self._wakeup = settings, store, directory, wakeup
 
     def preview(self, user: User, content: Any) -> RequestPreview:
-        """What a request would come to. Nothing is stored, and nobody is asked."""
+        """Say what a request would come to. Nothing is stored, and no party is asked."""
         try:
             request = read_request(content).asked_by(user.name)
         except ParameterError as error:
             return RequestPreview(problems=error.lines)
-        found = self.find(request)
+        found = self._directory.find(request)
         wish = (*map(str, strictest(request.privacy, request.kind)), *against(request.colluding))
         awaited = [f"{party or 'one party'} has not published yet" for party in self._awaited(user, found)]
         problems = (*found.problems, *awaited, *self.too_late(request))
@@ -46,9 +45,9 @@ class Asking:
         )
 
     def ask(self, user: User, content: Any) -> Session:
-        """A new session for a request; ParameterError with every problem when the request cannot be met as it is."""
+        """Make a session for a request; ParameterError with every problem when the request cannot be met."""
         request = read_request(content).asked_by(user.name)
-        found = self.find(request)
+        found = self._directory.find(request)
         self.refuse(user, found, *self.too_late(request))
         self._directory.admit(user.name, found.datasets)
         session = self._store.sessions.create(
@@ -66,14 +65,10 @@ class Asking:
         self._wakeup.ring()
         return session
 
-    # --- what is looked at, also when a request changes ---
-
-    def find(self, request: Request) -> Found:
-        """The parties that can meet a request, and what stands against it."""
-        return find(request, self._directory.offered(request.user))
+    # --- used as well when a request is relaxed ---
 
     def refuse(self, user: User, found: Found, *more: str) -> None:
-        """Raise when anything stands against a request: what was found, or more."""
+        """Raise when anything stands against a request: problems of the search, or more."""
         problems = [*found.problems, *more]
         for party in self._awaited(user, found):
             why = "; ".join(problems)
@@ -82,7 +77,7 @@ class Asking:
             raise ParameterError(*(f"{THE_REQUEST}: {problem}" for problem in problems))
 
     def too_late(self, request: Request) -> list[str]:
-        """Nobody can meet a deadline that has passed."""
+        """The problem with a deadline that has passed, if it has."""
         now = self._store.clock()
         if request.deadline is None or request.deadline > now.timestamp():
             return []
@@ -100,6 +95,6 @@ class Asking:
             return latest
 
     def _awaited(self, user: User, found: Found) -> list[str]:
-        """Who may have a column that nobody offers: those that have not told yet what they have."""
+        """The parties that may have a column which nobody offers: those that have not published yet."""
         missing = any(not held for held in found.contributors.values())
         return self._directory.silent(user.name) if missing else []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from masquerade.service.node.datasets import Dataset
-from masquerade.service.node.readings import LONGEST, MOST, OFFER_STANDS, Readings
+from masquerade.service.node.kept_readings import LONGEST, MOST, OFFER_STANDS, KeptReadings
 from masquerade.service.node.settings import read_settings
 from service.party_nodes import Folder
 
@@ -28,7 +28,7 @@ def reading(dataset: Dataset, snapshot: str) -> Any:
 
 
 def test_an_offer_stands_for_a_while_and_a_contract_until_it_expires(dataset: Dataset) -> None:
-    kept = Readings()
+    kept = KeptReadings()
     kept.offered(dataset, reading(dataset, "a"), 0)
     kept.agreed(dataset, reading(dataset, "b"), "deal", 600, 0)
     assert kept.find(dataset, "a", OFFER_STANDS - 1) is not None
@@ -42,7 +42,7 @@ def test_an_offer_stands_for_a_while_and_a_contract_until_it_expires(dataset: Da
 
 
 def test_a_reading_goes_with_the_last_deal_about_it(dataset: Dataset) -> None:
-    kept = Readings()
+    kept = KeptReadings()
     for deal in ("one", "two"):
         kept.agreed(dataset, reading(dataset, "a"), deal, 600, 0)
     kept.done("one", 1)
@@ -52,7 +52,7 @@ def test_a_reading_goes_with_the_last_deal_about_it(dataset: Dataset) -> None:
 
 
 def test_their_number_is_bounded_and_offers_push_out_no_contract(dataset: Dataset) -> None:
-    kept = Readings()
+    kept = KeptReadings()
     for at in range(3):
         kept.agreed(dataset, reading(dataset, f"deal{at}"), str(at), 600, 0)
     for at in range(3 * MOST):
@@ -70,7 +70,7 @@ def test_their_number_is_bounded_and_offers_push_out_no_contract(dataset: Datase
     ("old", "new"), [("max = 4711", "max = 4712"), ("FROM customers", "FROM consenting_customers")]
 )
 def test_by_another_configuration_nothing_is_released_as_it_was(dataset: Dataset, old: str, new: str) -> None:
-    kept = Readings()
+    kept = KeptReadings()
     kept.agreed(dataset, reading(dataset, "a"), "deal", 600, 0)
     conf = dataset.settings.base / "bank.toml"
     conf.write_text(conf.read_text().replace(old, new))
@@ -82,6 +82,6 @@ def test_by_another_configuration_nothing_is_released_as_it_was(dataset: Dataset
 def test_a_file_is_not_kept(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     dataset = Dataset("bank", read_settings(folder.conf("bank")).datasets["customers"], b"s" * 32)
-    kept = Readings()
+    kept = KeptReadings()
     kept.agreed(dataset, reading(dataset, "a"), "deal", 600, 0)
     assert len(kept) == 0

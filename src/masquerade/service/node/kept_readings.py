@@ -34,7 +34,7 @@ class _Kept:
         return bool(self.deals) or self.offered_until > now
 
 
-class Readings:
+class KeptReadings:
     """All readings that are kept. May be asked by several threads."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What leaves a party's machine, and who gets to see it: the words of a preview."""
+"""What leaves a party's machine, and who gets to see it, as a preview shows it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ OTHERS, COORDINATOR, RECIPIENTS = "other parties", "coordinator", "recipients"
 
 
 @dataclass(frozen=True)
-class LeavingColumn:
-    """A column of this party's that leaves. `coarse_enough_for` are the requirements that its cells satisfy."""
+class DisclosedColumn:
+    """A column of this party that leaves. `coarse_enough_for` are the requirements that its cells satisfy."""
 
     name: str
     form: Literal["generalised", "as it is"]
@@ -23,7 +23,7 @@ class LeavingColumn:
 
 
 @dataclass(frozen=True)
-class LeavingClass:
+class DisclosedClass:
     """The class, as far as it concerns this party."""
 
     name: str
@@ -32,11 +32,11 @@ class LeavingClass:
 
 
 @dataclass(frozen=True)
-class Leaving:
-    """All that a contract of one kind lets go."""
+class Disclosure:
+    """Everything that a contract discloses."""
 
-    columns: tuple[LeavingColumn, ...]
-    class_column: LeavingClass | None
+    columns: tuple[DisclosedColumn, ...]
+    class_column: DisclosedClass | None
     peers_learn: tuple[str, ...]
     figures: dict[str, str]
     stays: tuple[str, ...]
@@ -44,7 +44,7 @@ class Leaving:
 
 
 def kind_of_cell(name: str, schema: Schema | None) -> str:
-    """What a generalised cell is made of, as far as the schema is known."""
+    """Say what a generalised cell is made of, as far as the schema is known."""
     if schema is None or name not in schema:
         return "a node of its taxonomy, or an interval,"
     attribute = schema[name]

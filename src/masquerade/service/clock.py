@@ -1,0 +1,62 @@
+"""The clock that coordinator and nodes are given, so that tests can give them one that they move by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+
+class Clock(Protocol):
+    """The time of day, a stopwatch, and a way to wait."""
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never set back."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> datetime:
+        """The time of day, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never set back."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+SYSTEM_CLOCK: Clock = SystemClock()
+
+
+async def wait(clock: Clock, futures: Iterable[asyncio.Future[Any]], seconds: float) -> bool:
+    """Wait until one of the futures is done, at most `seconds`; return whether one is. None is cancelled."""
+    watched = set(futures)
+    alarm = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({*watched, alarm}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        alarm.cancel()
+    return any(each.done() for each in watched)
+
+
+def seconds_since_1970(clock: Clock) -> int:
+    """The time of day as contracts and policies count it."""
+    return int(clock.now().timestamp())
+
+
+def iso(moment: datetime) -> str:
+    """A moment in UTC, as ISO 8601 writes it."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

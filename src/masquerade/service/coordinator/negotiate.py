@@ -1,0 +1,203 @@
+"""From a request to a deal that every party signs, or to every reason why there is none.
+
+Offers, counter-offers and refusals are stored and told as they come:
+
+    requested ─► negotiating ─► agreed ─► queued        `negotiation.py` decides each round, `sign.py` has it signed
+                     │            └─────► published     when the cache has a release for these terms
+                     ├─► refused
+                     ├─► failed                         when a party does not answer
+                     └─► awaiting_client                when the request was relaxed, and nothing better is to be had
+
+A session that was being negotiated when the coordinator stopped is negotiated anew; its rounds count on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import structlog
+
+from masquerade.errors import ParameterError, PeerError, PeerUnreachable
+from masquerade.service.answering import Offer, Refusal
+from masquerade.service.clock import Clock
+from masquerade.service.control import AskOffer
+from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.party_links import PartyLinks
+from masquerade.service.coordinator.publish import ReleasePublisher
+from masquerade.service.coordinator.session_moves import cause_of, end, move, tell, tell_problem
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.sign import TRIES, Signer, requirements_of
+from masquerade.service.coordinator.wakeup import Wakeup
+from masquerade.service.horizontal import against
+from masquerade.service.negotiation import THE_REQUEST, Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.request import Request, read_request
+from masquerade.service.store import Session, Status, Store
+from masquerade.service.terms import Deal, cost
+
+log = structlog.get_logger("masquerade.coordinator")
+
+_LONGEST_REASON = 4000
+_HIGHEST_PRICE = 10**12  # cents that the store takes
+
+
+@dataclass(frozen=True)
+class Negotiator:
+    """Negotiates sessions; several at once."""
+
+    settings: Settings
+    store: Store
+    directory: Directory
+    links: PartyLinks
+    signer: Signer
+    publisher: ReleasePublisher
+    wakeup: Wakeup
+    clock: Clock
+
+    async def carry(self, session: Session) -> None:
+        """Bring a session to the queue, to its release from the cache, or to its refusal."""
+        if session.status is Status.REQUESTED:
+            session = await move(self.store.sessions.advance, session, Status.NEGOTIATING)
+        if session.status is Status.NEGOTIATING:
+            try:
+                agreed = await self._negotiated(session)
+            except PeerError as error:
+                await tell_problem(self.store, session, error)
+                await self._end(session, Status.FAILED, error.lines, failed_by=error.peer)
+                return
+            if agreed is None:
+                return
+            session = agreed
+        if not await asyncio.to_thread(self.publisher.serve_from_cache, session):
+            await move(self.store.sessions.advance, session, Status.QUEUED)
+        self.wakeup.ring()
+
+    async def _negotiated(self, session: Session) -> Session | None:
+        """The session with its signed contract; None when it has ended without one."""
+        request = read_request(dict(session.request)).asked_by(session.client)
+        found = await asyncio.to_thread(self.directory.find, request)
+        if found.problems or set(found.parties) != set(session.providers):
+            problems = found.problems or ("what the parties publish has changed; ask again",)
+            await self._end(session, Status.REFUSED, [f"{THE_REQUEST}: {problem}" for problem in problems])
+            return None
+        outcome = await self._agreement(session, request, found.datasets)
+        if isinstance(outcome, Refused):
+            await self._end(session, Status.REFUSED, list(outcome.lines))
+            return None
+        deal = outcome.deal
+        if session.terms_hash == deal.terms.hash.hex() and await self._held_on(session, [_the_same(deal)]):
+            return None
+        signed = await self.signer.agree(session, deal)
+        if isinstance(signed, Session):
+            return signed
+        lines = [f"{each.party}: {reason}" for each in signed for reason in each.reasons]
+        await self._end(session, Status.REFUSED, lines)
+        return None
+
+    # --- offers ---
+
+    async def _agreement(
+        self, session: Session, request: Request, datasets: Mapping[str, str]
+    ) -> Agreed | Refused:
+        """Carry offers and counter-offers, round by round, until all insist on the same or somebody refuses."""
+        before = await asyncio.to_thread(self.store.offers.of, session.id)
+        number = max((offer.round for offer in before), default=0)
+        earlier: list[CounterOffer] = []
+        while True:
+            number += 1
+            asked = earlier[-1].request if earlier else request
+            outcome = negotiate(request, await self._round(session, number, asked, datasets), earlier)
+            if not isinstance(outcome, CounterOffer):
+                return outcome
+            earlier.append(outcome)
+            wanted = outcome.request
+            texts = [*map(str, wanted.privacy), *against(wanted.colluding)]
+            told = {"round": number, "requirements": texts, "price": outcome.price}
+            await tell(self.store, session, "counter", told)
+
+    async def _round(
+        self, session: Session, number: int, asked: Request, datasets: Mapping[str, str]
+    ) -> list[Offer | Refusal]:
+        """Everybody's answer. Who is away counts as refusing where somebody refuses; else PeerUnreachable."""
+        asking = (
+            self._answer(party, AskOffer(session.id, datasets[party], asked.content()))
+            for party in session.providers
+        )
+        found = await asyncio.gather(*asking)
+        answers = [each for each in found if not isinstance(each, PeerUnreachable)]
+        absent = [each for each in found if isinstance(each, PeerUnreachable)]
+        known = (each.records for each in answers if isinstance(each, Offer) and each.records)
+        records = min(known, default=None)
+        for each in answers:
+            await self._note(session, number, each, records)
+        for error in absent:
+            await tell_problem(self.store, session, error)
+        if absent and not any(isinstance(each, Refusal) for each in answers):
+            raise absent[0]
+        return answers + [Refusal(error.peer, error.reasons) for error in absent]
+
+    async def _answer(self, party: str, asked: AskOffer) -> Offer | Refusal | PeerUnreachable:
+        """A party's answer; one that does not answer is asked again."""
+        for tried in range(1, TRIES + 1):
+            try:
+                return await self.links.offer(party, asked)
+            except PeerUnreachable as error:
+                if tried == TRIES:
+                    return error
+            await self.clock.sleep(self.settings.retry_after * tried)
+        raise AssertionError
+
+    async def _note(self, session: Session, number: int, said: Offer | Refusal, records: int | None) -> None:
+        terms: dict[str, Any] = {}
+        price, texts, reasons = 0, list[str](), list[str]()
+        if isinstance(said, Refusal):
+            reasons = [reason[:_LONGEST_REASON] for reason in said.reasons]
+        else:
+            terms, price, texts = msgspec.to_builtins(said), cost([said.price], records), _texts(said)
+        await asyncio.to_thread(
+            self.store.offers.add,
+            session.id,
+            said.party,
+            number,
+            terms,
+            min(price, _HIGHEST_PRICE),
+            reasons,
+        )
+        told = {"party": said.party, "round": number, "price": price}
+        await tell(self.store, session, "offer", told | {"requirements": texts, "reasons": reasons})
+
+    # --- endings ---
+
+    async def _end(self, session: Session, status: Status, reasons: Sequence[str], **details: str) -> None:
+        if await self._held_on(session, reasons):
+            return
+        await end(self.store, session, status, reasons, **details)
+        log.info(status.value, session=session.id, reasons=len(reasons))
+
+    async def _held_on(self, session: Session, reasons: Sequence[str]) -> bool:
+        """Let a session that was relaxed wait for its client again; whether there is a held table to wait with."""
+        if session.terms_hash is None:  # the first negotiation
+            return False
+        hold_on = self.store.releases.hold_on
+        held = await asyncio.to_thread(hold_on, session, cause_of(reasons), list(reasons))
+        if held is None:
+            return False
+        metrics.moved(held)
+        log.info("not relaxed", session=session.id, reasons=len(reasons))
+        return True
+
+
+def _the_same(deal: Deal) -> str:
+    agreed = "; ".join(requirements_of(deal))
+    return f"the parties insist on {agreed}: the table would be the one that is held"
+
+
+def _texts(offer: Offer) -> list[str]:
+    try:
+        return [*map(str, offer.parts), *against(offer.m)]
+    except ParameterError:  # what cannot be read is told by the negotiation
+        return []

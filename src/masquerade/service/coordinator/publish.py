@@ -1,0 +1,204 @@
+"""A release leaves: from what was assembled, from the cache, or because its client accepts a table that was held.
+
+assembling ─► published          files first, then the row with the charges, in one thread
+     └─────► awaiting_client     when the quality misses the wish: the table is held
+agreed, queued ─► published      from the cache: the same terms, for somebody who may have the release
+awaiting_client ─► published     accepted
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from masquerade.anonymize.release import Release
+from masquerade.errors import Conflict, MasqueradeError
+from masquerade.service.clock import Clock
+from masquerade.service.control import Progress
+from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.quality import classification_error, good_enough
+from masquerade.service.coordinator.release_files import ReleaseFiles, Written
+from masquerade.service.coordinator.session_moves import tell
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.sign import contract_of
+from masquerade.service.request import read_request
+from masquerade.service.signing import SignedContract
+from masquerade.service.store import NewRelease, Session, Store, is_outage
+
+log = structlog.get_logger("masquerade.coordinator")
+
+_WAYS = ("argmax", "joint_histogram")  # how the parties compared and counted, where they did
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """What an attempt came to: the release, and what each party told at the end."""
+
+    session: Session  # assembling
+    contract: SignedContract
+    release: Release
+    progress: Mapping[str, Progress]
+
+
+class ReleasePublisher:
+    """Publishes releases, or holds them for their client."""
+
+    def __init__(self, settings: Settings, store: Store, files: ReleaseFiles, clock: Clock) -> None:
+        self._settings, self._store, self._files, self._clock = settings, store, files, clock
+        # Trees and files have threads of their own: the store's calls do not wait for them.
+        self._computing = ThreadPoolExecutor(2, "publishing")
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._computing.shutdown(wait=False, cancel_futures=True)
+
+    async def publish(self, made: Assembled) -> None:
+        """Judge a release, write its files and store its row."""
+        deal, error = made.contract.deal, None
+        if deal.terms.class_name is not None:
+            error = await asyncio.get_running_loop().run_in_executor(
+                self._computing, classification_error, made.release.table, deal.terms.class_name
+            )
+            told = {"error": error, "most_error": _number(deal.most_error)}
+            await tell(self._store, made.session, "quality", told)
+        # In one thread, so that files and row appear together even when we are being stopped meanwhile. Once begun it
+        # is waited for: the coordinator that comes after us must find both or neither, and nobody at work on them.
+        delivering = self._computing.submit(self._deliver, made, error)
+        try:
+            await asyncio.wrap_future(delivering)
+        except asyncio.CancelledError:
+            if not delivering.cancelled():
+                with suppress(Exception):
+                    await asyncio.wrap_future(delivering)
+            raise
+
+    def serve_from_cache(self, session: Session) -> bool:
+        """Publish an agreed or queued session from a release of the same terms; return whether there was one."""
+        release = self._store.releases.cached(session.terms_hash or "", session.client)
+        if release is None:
+            return False
+        try:
+            summary = self._files.summary(release.table_path)
+            self._files.whole(release.report_path)
+        except (MasqueradeError, OSError, ValueError):  # a file that is gone or damaged: it is made anew
+            return False
+        if summary.get("columns") != columns_asked_for(session.request):  # the same terms, in another order
+            return False
+        error = (summary.get("quality") or {}).get("error")
+        if not good_enough(error, session.request.get("most_error")):
+            return False
+        charges = _charges(session, release.rows)
+        metrics.moved(self._store.releases.publish_cached(session, release, charges))
+        metrics.cached.inc()
+        _count_charges(charges)
+        log.info("published from the cache", session=session.id, made_for=release.session)
+        return True
+
+    def accept(self, session: Session, request: Mapping[str, Any] | None = None) -> Session:
+        """Publish the table that is held, for the session's request or a relaxed one."""
+        held = self._store.releases.held(session.id)
+        if held is None:
+            raise Conflict(f"session {session.id}: the table that was held is no longer kept")
+        charges = _charges(session, held.rows)
+        session = metrics.moved(self._store.releases.accept(session, charges, request))
+        metrics.released_rows.inc(held.rows)
+        _count_charges(charges)
+        return session
+
+    def _deliver(self, made: Assembled, error: float | None) -> None:
+        made = replace(made, release=_as_asked(made))
+        written = self._files.write(made.session.id, made.release, _summary(made, error))
+        try:
+            self._store_release(made, written, error)
+        except Exception as failed:  # without a row it was never published; in an outage there may be one
+            if not is_outage(failed):
+                self._files.discard(made.session.id, self._store.releases.kept())
+            raise
+
+    def _store_release(self, made: Assembled, written: Written, error: float | None) -> None:
+        session, deal, rows = made.session, made.contract.deal, int(made.release.table.num_rows)
+        new = NewRelease(
+            written.table,
+            written.report,
+            written.sha256,
+            rows,
+            self._clock.now() + self._settings.keep_releases,
+            {each.party: each.snapshot for each in deal.terms.provisions},
+        )
+        wished = _number(deal.most_error)
+        if not good_enough(error, wished):
+            metrics.moved(self._store.releases.hold(session, new, {"error": error, "most_error": wished}))
+            log.info("quality missed", session=session.id, error=error, most_error=wished)
+            return
+        charges = _charges(session, rows)
+        metrics.moved(self._store.releases.publish(session, new, charges))
+        metrics.released_rows.inc(rows)
+        _count_charges(charges)
+        log.info("published", session=session.id, rows=rows)
+
+
+def columns_asked_for(request: Mapping[str, Any]) -> list[str]:
+    """A release's columns in the order of its client's request, the class last.
+
+    The contract has an order of its own, with what is released as it is at the end: the parties go by that, and
+    requests that differ in nothing else are the same to them.
+    """
+    return list(read_request(dict(request)).released)
+
+
+def _as_asked(made: Assembled) -> Release:
+    """The release in the order of the request; without steps, unless the contract shows them."""
+    release = replace(made.release, table=made.release.table.select(columns_asked_for(made.session.request)))
+    return release if made.contract.deal.show_steps else replace(release, steps=())
+
+
+def _charges(session: Session, rows: int) -> dict[str, int]:
+    """What the release costs by party, in cents: a fixed sum, and a price for each released record."""
+    agreed = contract_of(session).deal.prices
+    return {party: price.fixed + price.per_record * rows for party, price in agreed.items()}
+
+
+def _count_charges(charges: Mapping[str, int]) -> None:
+    for party, cents in charges.items():
+        metrics.charged.labels(party).inc(cents)
+
+
+def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
+    """The release's own figures; nothing in it depends on who asked."""
+    deal = made.contract.deal
+    summary = made.release.summary
+    if not deal.show_steps:
+        del summary["steps"]
+    progress = made.progress
+    told: dict[str, Any] = {
+        **summary,
+        **{name: made.release.settings[name] for name in _WAYS if name in made.release.settings},
+        **_of_kind(made),
+        "bytes_sent": {party: each.bytes_sent for party, each in progress.items()},
+        "messages": {party: each.messages for party, each in progress.items()},
+        "rounds": max((each.round for each in progress.values()), default=0),
+        "parties": list(deal.terms.parties),
+        "terms_hash": deal.terms.hash.hex(),
+        "columns": made.release.table.column_names,
+    }
+    if deal.terms.class_name is not None:
+        told["quality"] = {"class": deal.terms.class_name, "error": error}
+    return told
+
+
+def _of_kind(made: Assembled) -> dict[str, Any]:
+    """The figures that only releases of one kind have."""
+    collaboration = made.contract.deal.terms.collaboration
+    if collaboration is None:
+        return {"kind": "vertical", "common_records": made.release.rows}
+    return {"kind": "horizontal", "m": collaboration.m, "third_party": collaboration.third_party}
+
+
+def _number(text: str | None) -> float | None:
+    return None if text is None else float(text)

@@ -1,0 +1,292 @@
+"""A session whose turn it is: attempted, and then published, held for its client, tried again, or ended.
+
+An attempt:   renew the contract ─► all prepare ─► all start ─► the protocol runs ─► assemble, verify ─► publish.py
+What went wrong decides what follows:
+
+    Busy, a party has no place now     ─► queued again; the attempt does not count
+    PeerError, a party failed          ─► queued again once the parties answer (party_backoff.py), or failed
+    NotAllowed, a party refuses now    ─► refused
+    any other error                    ─► failed
+
+Whatever happens, the parties are told that the attempt is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import structlog
+
+from masquerade.anonymize.release import Release
+from masquerade.audit.log import AuditLog
+from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError, Problem
+from masquerade.net.channel import Agreement, Node
+from masquerade.net.connect import Listener
+from masquerade.net.first_cause import first_cause
+from masquerade.net.script import Move, Receive
+from masquerade.net.session import run_script
+from masquerade.protocol.assemble import assemble
+from masquerade.protocol.collaborate.messages import Records, Rows
+from masquerade.protocol.collaborate.third_party import third_party
+from masquerade.protocol.columns import Columns
+from masquerade.service.answering import Refusal
+from masquerade.service.clock import Clock, wait
+from masquerade.service.control import Prepare, Ready, Start
+from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.party_backoff import PartyBackoff
+from masquerade.service.coordinator.party_links import PartyLinks
+from masquerade.service.coordinator.progress_watch import ProgressWatch, endings
+from masquerade.service.coordinator.publish import Assembled, ReleasePublisher
+from masquerade.service.coordinator.session_moves import cause_of, end, move, tell_problem
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.sign import Signer, Unsigned, contract_of
+from masquerade.service.network import Network
+from masquerade.service.session_tokens import TokenIssuer
+from masquerade.service.signing import SignedContract
+from masquerade.service.store import Session, Status, Store, is_outage
+
+log = structlog.get_logger("masquerade.coordinator")
+
+_GRACE = 5.0  # seconds that the parties get to say what went wrong
+_HANDED_IN = (Columns, Records, Rows)  # the kinds of messages with which a party's part is over
+
+
+class Busy(Exception):
+    """A party has no place for the session now; its name, and what it waits for."""
+
+    def __init__(self, party: str, reason: str) -> None:
+        super().__init__(f"party {party}: {reason}")
+        self.party = party
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs sessions; several at once."""
+
+    settings: Settings
+    store: Store
+    links: PartyLinks
+    signer: Signer
+    audit: AuditLog
+    publisher: ReleasePublisher
+    backoff: PartyBackoff
+    clock: Clock
+    network: Network
+
+    async def run(self, session: Session) -> None:
+        """Run a session that was claimed, to the end of this attempt."""
+        metrics.moved(session)
+        log.info("running", session=session.id, attempt=session.attempts)
+        started = self.clock.monotonic()
+        outcome = "failed"
+        try:
+            outcome = await self._attempted(session)
+        except Conflict as moved:
+            outcome = "moved"
+            log.info("moved by others", session=session.id, problem=str(moved))
+        except asyncio.CancelledError:
+            outcome = "stopped"
+            raise
+        except Exception:  # what came of it cannot be stored: whoever looks next takes it up
+            outcome = "interrupted"
+            raise
+        finally:
+            metrics.attempts.labels(outcome).inc()
+            metrics.attempt_seconds.observe(self.clock.monotonic() - started)
+
+    async def _attempted(self, session: Session) -> str:
+        """One attempt, and what follows from how it ended; the outcome's name for the metrics."""
+        given = self.settings, self.store, self.links, self.signer, self.audit
+        attempt = Attempt(*given, self.clock, self.network, session)
+        try:
+            await self.publisher.publish(await attempt.run())
+        except Busy as busy:
+            await self._put_back(attempt.session, busy)
+            return "busy"
+        except Conflict:  # first: somebody has cancelled it
+            raise
+        except PeerError as error:
+            await self._retry(attempt.session, error)
+            return "retried"
+        except NotAllowed as error:  # a party's policy or ledger, looked at once more, says no
+            await self._end(attempt.session, Status.REFUSED, error.lines)
+            return "refused"
+        except MasqueradeError as error:
+            await self._end(attempt.session, Status.FAILED, error.lines)
+            return "failed"
+        except Exception as error:
+            if is_outage(error):
+                raise
+            log.error("a bug", session=session.id, problem=type(error).__name__)
+            told = f"a failure of the coordinator ({type(error).__name__}); its log says more"
+            await self._end(attempt.session, Status.FAILED, [told])
+            return "failed"
+        return "published"
+
+    async def _put_back(self, session: Session, busy: Busy) -> None:
+        """Wait for a place: the attempt does not count, and the contract, which was shown, is not used again."""
+        again = self.signer.new_contract(contract_of(session).deal, max(session.attempts, 1))
+        self.backoff.busy(busy.party)
+        put_back = self.store.sessions.put_back
+        await move(put_back, session, str(busy), again.hash.hex(), msgspec.to_builtins(again))
+        log.info("put back", session=session.id, party=busy.party)
+
+    async def _retry(self, session: Session, error: PeerError) -> None:
+        await tell_problem(self.store, session, error)
+        self.backoff.failed(session.providers, error.peer, session.attempts)
+        cause = cause_of(error.lines)
+        moved = await move(self.store.sessions.retry, session, cause, {"failed_by": error.peer})
+        log.warning(
+            "attempt failed",
+            session=session.id,
+            party=error.peer,
+            problem=str(error),
+            next=moved.status.value,
+        )
+
+    async def _end(self, session: Session, status: Status, problems: Sequence[str]) -> None:
+        if session.status is not Status.RUNNING:  # the columns are in: nobody can refuse any more
+            status = Status.FAILED
+        moved = await end(self.store, session, status, problems)
+        log.warning(status.value, session=session.id, cause=moved.cause)
+
+
+@dataclass
+class Attempt:
+    """One attempt of one session, which is running."""
+
+    settings: Settings
+    store: Store
+    links: PartyLinks
+    signer: Signer
+    audit: AuditLog
+    clock: Clock
+    network: Network
+    session: Session
+    contract: SignedContract = field(init=False)
+    _shown: bool = False  # whether a party was told to prepare
+
+    def __post_init__(self) -> None:
+        self.contract = contract_of(self.session)
+
+    async def run(self) -> Assembled:
+        """The verified release."""
+        try:
+            await self._renew()
+            own = self.settings
+            async with self.network.listen(own.identity, own.trust, own.session_address) as listener:
+                return await self._assembled(listener)
+        except BaseException:
+            await self._call_off()
+            raise
+
+    async def _renew(self) -> None:
+        found = await self.signer.renew(self.session)
+        if isinstance(found, Unsigned):
+            if found.refusals:
+                raise _refused(found.refusals)
+            party, reason = next(iter(found.waiting.items()))
+            raise Busy(party, reason)
+        self.session, self.contract = found, contract_of(found)
+
+    async def _assembled(self, listener: Listener) -> Assembled:
+        name, parties, show = self.contract.hash.hex(), self.contract.parties, self.contract.deal.show_steps
+        addresses = await self._ready(name)
+        port = listener.address.rpartition(":")[2]
+        addresses[self.settings.name] = f"{self.settings.session_host}:{port}"
+        await asyncio.gather(*(self.links.start(party, name, Start(addresses)) for party in parties))
+        watch = ProgressWatch(self.links, self.store, self.clock, self.session.id, name, parties)
+        looking = asyncio.create_task(watch.until_one_fails(show))
+        working = asyncio.create_task(self._release(listener, addresses))
+        release: Release | None = None
+        ours: MasqueradeError | None = None
+        try:
+            await asyncio.wait({looking, working}, return_when=asyncio.FIRST_COMPLETED)
+            await wait(self.clock, {working}, _GRACE)  # it may say more about it than the parties do
+            if not working.done():
+                working.cancel()
+                await asyncio.wait({working})
+            if not working.cancelled():
+                release = working.result()
+            elif looking.done():
+                looking.result()  # a failure of our own is no party's
+        except MasqueradeError as error:
+            ours = error
+        finally:
+            for task in (looking, working):
+                task.cancel()
+            await asyncio.gather(looking, working, return_exceptions=True)
+        await watch.until_settled(show, _GRACE)
+        if release is None:
+            raise first_cause(endings(watch.told), ours)
+        return Assembled(self.session, self.contract, release, watch.known)
+
+    async def _ready(self, name: str) -> dict[str, str]:
+        """Let everybody prepare; where each party's peers reach it."""
+        issuer = TokenIssuer(self.settings.identity, clock=self.clock.now)
+        parties = self.contract.parties
+        self._shown = True
+        asked = [Prepare(self.session.id, self.contract, issuer.issue(party, name)) for party in parties]
+        calls = [self.links.prepare(party, said) for party, said in zip(parties, asked, strict=True)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        for failed in answers:  # all have answered by now, so that nobody prepares for what was called off
+            if isinstance(failed, BaseException):
+                raise failed
+        refusals = [answer for answer in answers if isinstance(answer, Refusal)]
+        if any(not refusal.busy for refusal in refusals):
+            raise _refused(refusals)
+        for refusal in refusals:
+            raise Busy(refusal.party, "; ".join(refusal.reasons))
+        return {
+            party: answer.address
+            for party, answer in zip(parties, answers, strict=True)
+            if isinstance(answer, Ready)
+        }
+
+    async def _release(self, listener: Listener, addresses: Mapping[str, str]) -> Release:
+        """Connect to the parties, take in what they hand in, assemble and verify it."""
+        contract, parties = self.contract, self.contract.parties
+        nodes = [Node(party, addresses[party]) for party in parties]
+        agreement = Agreement(contract.hash, contract.deal.terms.version)
+        awaited = set(parties)
+        moving: list[asyncio.Task[None]] = []
+
+        def on_move(made: Move) -> None:
+            if isinstance(made, Receive) and made.kind in _HANDED_IN:
+                awaited.discard(made.peer)
+                if not awaited and not moving:
+                    moving.append(asyncio.create_task(self._assembling()))
+
+        try:
+            with self.audit.session(contract.hash.hex(), parties) as transcript:
+                async with listener.connect(nodes, agreement, self.settings.timings) as channels:
+                    agreed = contract.contract
+                    script = assemble(agreed) if agreed.collaboration is None else third_party(agreed)
+                    release = await run_script(script, channels, transcript=transcript, on_move=on_move)
+                    await asyncio.shield(moving[0])  # a move that has begun is made, whoever cancels us
+        finally:  # whoever comes next must know where the session stands
+            await asyncio.gather(*moving, return_exceptions=True)
+        return release
+
+    async def _assembling(self) -> None:
+        self.session = await move(self.store.sessions.advance, self.session, Status.ASSEMBLING)
+
+    async def _call_off(self) -> None:
+        """Tell all parties that it is over, also when we are being stopped ourselves."""
+        if not self._shown:
+            return
+        name = self.contract.hash.hex()
+        stops = [asyncio.create_task(self.links.stop(party, name)) for party in self.contract.parties]
+        await wait(self.clock, {asyncio.gather(*stops, return_exceptions=True)}, _GRACE)
+        for stop in stops:
+            stop.cancel()
+        for ended in await asyncio.gather(*stops, return_exceptions=True):
+            if isinstance(ended, BaseException) and not isinstance(ended, PeerError | asyncio.CancelledError):
+                log.warning("not called off", session=self.session.id, problem=type(ended).__name__)
+
+
+def _refused(refusals: Sequence[Refusal]) -> NotAllowed:
+    return NotAllowed(*(Problem(reason, party=each.party) for each in refusals for reason in each.reasons))

@@ -1,0 +1,190 @@
+"""Give each session what it needs next: a negotiation, a turn, a release from the cache, or an end.
+
+    requested, negotiating, agreed   are negotiated (negotiate.py), many at once
+    queued                           wait until every party has a free place, then run (run.py)
+    running, assembling              belong to a task here; without one they are tried again
+
+All knowledge is in the store: after a restart the scheduler goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from masquerade.errors import Conflict, MasqueradeError
+from masquerade.service.clock import Clock
+from masquerade.service.coordinator import housekeeping, metrics
+from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.negotiate import Negotiator
+from masquerade.service.coordinator.outage import Outage
+from masquerade.service.coordinator.party_backoff import PartyBackoff
+from masquerade.service.coordinator.publish import ReleasePublisher
+from masquerade.service.coordinator.release_files import ReleaseFiles
+from masquerade.service.coordinator.run import Runner
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.coordinator.wakeup import Wakeup
+from masquerade.service.store import COMPUTING, WAITING, Session, Status, Store, is_outage
+
+log = structlog.get_logger("masquerade.coordinator")
+
+LOOK_EVERY = 1.0  # seconds
+_NEGOTIATIONS = 64  # at once
+_NEGOTIATED = (Status.REQUESTED, Status.NEGOTIATING, Status.AGREED)
+_LONGEST_STUMBLE = 30.0  # seconds until a session is taken up again that could not be stored
+
+
+@dataclass
+class Scheduler:
+    """The tasks of all sessions."""
+
+    settings: Settings
+    store: Store
+    directory: Directory
+    files: ReleaseFiles
+    negotiator: Negotiator
+    runner: Runner
+    publisher: ReleasePublisher
+    backoff: PartyBackoff
+    outage: Outage
+    wakeup: Wakeup
+    clock: Clock
+    running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _negotiating: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _stumbled: Counter[str] = field(
+        default_factory=Counter
+    )  # how often a session met a database that was away
+
+    async def look(self) -> None:
+        """Look at all open sessions once, and start and end tasks."""
+        self._negotiating = {name: task for name, task in self._negotiating.items() if not task.done()}
+        self.running = {name: task for name, task in self.running.items() if not task.done()}
+        metrics.running.set(len(self.running))
+        await self.outage.insist_on_database()
+        open_sessions = await asyncio.to_thread(self.store.sessions.in_states, *WAITING, *COMPUTING)
+        tasks = {**self._negotiating, **self.running}
+        gone = list(tasks.keys() - {session.id for session in open_sessions})
+        for name in await asyncio.to_thread(self._called_off, gone):
+            cancel(tasks[name])
+        for session in open_sessions:
+            idle = session.id not in self._negotiating and len(self._negotiating) < _NEGOTIATIONS
+            if session.status in _NEGOTIATED and idle:
+                self._negotiating[session.id] = self._task(session, self.negotiator.carry(session))
+            elif session.status in COMPUTING and session.id not in self.running:
+                await asyncio.to_thread(housekeeping.resume, self.store, self.files, session)
+        waiting = [session for session in open_sessions if session.status is Status.QUEUED]
+        metrics.queue_length.set(len(waiting))
+        if waiting:
+            await asyncio.to_thread(self._serve, waiting)
+            await self._claim()
+        metrics.running.set(len(self.running))
+
+    async def close(self) -> None:
+        """End all tasks, and wait until they have."""
+        tasks = [*self._negotiating.values(), *self.running.values()]
+        for task in tasks:
+            cancel(task)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _called_off(self, names: list[str]) -> list[str]:
+        """Those that ended, but not because their own work is done: that ends by itself, and tells how it went."""
+        done = (Status.PUBLISHED, Status.REFUSED, Status.FAILED)
+        return [name for name in names if self.store.sessions.get(name).status not in done]
+
+    # --- turns ---
+
+    def _serve(self, waiting: list[Session]) -> None:
+        """Serve waiting sessions whose terms were published meanwhile, whether or not their parties are busy."""
+        made = self.store.releases.terms_among({session.terms_hash or "" for session in waiting})
+        for session in waiting:
+            if session.terms_hash in made:
+                self._serve_one(session)
+
+    def _serve_one(self, session: Session) -> bool:
+        """Return whether a queued session was served from the cache, and needs no turn any more."""
+        try:
+            return self.publisher.serve_from_cache(session)
+        except Conflict as moved:  # its client has cancelled it
+            log.info("moved by others", session=session.id, problem=str(moved))
+            return False
+
+    async def _claim(self) -> None:
+        while len(self.running) < self.settings.sessions_at_once:
+            session = await asyncio.to_thread(self._next)
+            if session is None:
+                return
+            self.running[session.id] = self._task(session, self.runner.run(session))
+
+    def _next(self) -> Session | None:
+        """Claim the session whose turn it is. One whose terms were published just now is served instead."""
+        while True:
+            free = self._free()
+            session = self.store.queue.next(free)
+            if session is None:
+                return None
+            if not self._serve_one(session):
+                return self.store.queue.claim(free, session)
+
+    def _free(self) -> dict[str, int]:
+        """How many more sessions each party can take; none while it is left alone."""
+        busy = self.store.queue.busy()
+        return {
+            party: 0 if self.backoff.leaves_alone(party) else slots - busy.get(party, 0)
+            for party, slots in self.directory.slots().items()
+        }
+
+    # --- tasks ---
+
+    def _task(self, session: Session, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._guarded(session, work))
+        task.add_done_callback(lambda _task: self.wakeup.ring())
+        return task
+
+    async def _guarded(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Conflict as moved:  # somebody has cancelled it, or it has expired
+            log.info("moved by others", session=session.id, problem=str(moved))
+        except Exception as error:
+            if is_outage(error) or not await self._gave_up(session, error):
+                await self._stumble(session, error)
+                return
+        self._stumbled.pop(session.id, None)
+
+    async def _gave_up(self, session: Session, error: Exception) -> bool:
+        """End a session that a mistake of ours has hit; return whether that could be stored."""
+        log.error("a bug", session=session.id, problem=type(error).__name__, detail=own_text(error))
+        try:
+            await asyncio.to_thread(housekeeping.give_up, self.store, session.id, type(error).__name__)
+        except Exception as again:
+            log.error(
+                "not given up", session=session.id, problem=type(again).__name__, detail=own_text(again)
+            )
+            return False
+        return True
+
+    async def _stumble(self, session: Session, error: Exception) -> None:
+        """Wait, longer each time, because nothing could be stored; a later look takes the session up again."""
+        if is_outage(error):
+            self.outage.noticed(error)
+            self.wakeup.ring()
+        log.warning("interrupted", session=session.id, problem=type(error).__name__)
+        pause = LOOK_EVERY * 2 ** self._stumbled[session.id]
+        self._stumbled[session.id] += 1
+        await self.clock.sleep(min(pause, _LONGEST_STUMBLE))
+
+
+def cancel(task: asyncio.Task[None]) -> None:
+    """Cancel a task once: a second time would cut short how it ends, and the parties would not be told."""
+    if not task.cancelling():
+        task.cancel()
+
+
+def own_text(error: Exception) -> str | None:
+    """The text of an error that is ours; others may quote what should not be in a log."""
+    return str(error) if isinstance(error, MasqueradeError) else None

@@ -1,0 +1,42 @@
+"""Move sessions in the store from the event loop, count every move, and tell whoever watches a session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from masquerade.errors import PeerError
+from masquerade.service.coordinator import metrics
+from masquerade.service.store import Session, Status, Store
+
+_LONGEST_CAUSE = 3900
+
+
+async def move(change: Callable[..., Session], *given: Any) -> Session:
+    """Make a move of the store (`sessions.advance`, `sessions.retry` …) in a thread; the session as it is then."""
+    return metrics.moved(await asyncio.to_thread(change, *given))
+
+
+async def end(
+    store: Store, session: Session, status: Status, reasons: Sequence[str], **details: str
+) -> Session:
+    """End a session for these reasons."""
+    told = {"reasons": list(reasons), **details}
+    return await move(store.sessions.advance, session, status, cause_of(reasons), told)
+
+
+async def tell(store: Store, session: Session, kind: str, data: Mapping[str, Any]) -> None:
+    """Append an event to a session."""
+    await asyncio.to_thread(store.events.append, session.id, kind, data)
+
+
+async def tell_problem(store: Store, session: Session, error: PeerError) -> None:
+    """Append the event that a party failed."""
+    await tell(store, session, "problem", {"party": error.peer, "text": "; ".join(error.reasons)})
+
+
+def cause_of(reasons: Sequence[str]) -> str:
+    """All reasons in one line, cut to what the store takes."""
+    cause = "; ".join(reasons)
+    return cause if len(cause) <= _LONGEST_CAUSE else cause[: _LONGEST_CAUSE - 1] + "…"

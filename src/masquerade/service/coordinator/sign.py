@@ -1,0 +1,158 @@
+"""From a deal to a contract that every party has signed.
+
+All parties are asked at once, and every signature is verified against the coordinator's own trust store. A party may
+let a person look at the contract first: then it is asked again until the person has decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from masquerade.audit.log import AuditLog
+from masquerade.errors import Bug, PeerRefused, PeerUnreachable
+from masquerade.service.answering import Refusal
+from masquerade.service.clock import Clock
+from masquerade.service.control import Pending, Signature
+from masquerade.service.coordinator.party_links import PartyLinks
+from masquerade.service.coordinator.session_moves import move, tell, tell_problem
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.horizontal import against
+from masquerade.service.signing import SignedContract, draw_up, verify_signatures
+from masquerade.service.store import Session, Store
+from masquerade.service.terms import Deal
+
+log = structlog.get_logger("masquerade.coordinator")
+
+TRIES = 3  # how often a party that does not answer is asked
+_SLOWEST_POLL = 30.0  # seconds between two looks at a contract that waits for a person
+_SOON = 120  # seconds: a contract that expires sooner is drawn up anew
+
+
+@dataclass(frozen=True)
+class Unsigned:
+    """A contract that not everybody signed: who waits for a person, and who refuses for which reasons."""
+
+    waiting: Mapping[str, str]
+    refusals: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True)
+class Signer:
+    """Has contracts signed."""
+
+    settings: Settings
+    store: Store
+    links: PartyLinks
+    audit: AuditLog
+    clock: Clock
+
+    def new_contract(self, deal: Deal, attempt: int = 1) -> SignedContract:
+        """Draw up a contract that nobody has signed yet."""
+        return new_contract(deal, self.settings, self.clock.now(), attempt)
+
+    async def agree(self, session: Session, deal: Deal) -> Session | tuple[Refusal, ...]:
+        """Ask until all have signed; the session as agreed, or who refuses. PeerError when a party is away."""
+        contract = self.new_contract(deal)
+        pause = self.settings.retry_after
+        waiting: set[str] = set()
+        tries = 0
+        while True:
+            left = contract.expiry - self.clock.now().timestamp()
+            if left < self.settings.contract_lifetime.total_seconds() / 2:
+                contract = self.new_contract(deal)  # whoever signs late has as much time to run it
+            try:
+                found = await self.ask_all(session.id, contract)
+                tries = 0
+            except PeerUnreachable as error:
+                tries += 1
+                if tries >= TRIES and not waiting:
+                    raise
+                await tell_problem(self.store, session, error)
+                found = None
+            if isinstance(found, SignedContract):
+                return await self._agreed(session, found)
+            if isinstance(found, Unsigned):
+                if found.refusals:
+                    return found.refusals
+                for party in sorted(set(found.waiting) - waiting):
+                    asked = {"party": party, "reason": found.waiting[party]}
+                    await tell(self.store, session, "approval", asked)
+                    waiting.add(party)
+            await self.clock.sleep(pause)
+            pause = min(pause * 1.5, _SLOWEST_POLL) if waiting else pause
+
+    async def renew(self, session: Session) -> Session | Unsigned:
+        """Draw up and sign anew a contract that was used before, is about to expire, or is not signed by all."""
+        contract, now = contract_of(session), self.clock.now()
+        fresh = contract.attempt == session.attempts and contract.expiry > now.timestamp() + _SOON
+        fresh &= contract.hash.hex() == session.contract_hash  # not so when another version wrote it
+        if fresh and set(contract.signatures) == set(contract.parties):
+            return session
+        found = await self.ask_all(session.id, self.new_contract(contract.deal, session.attempts))
+        if isinstance(found, Unsigned):
+            return found
+        await asyncio.to_thread(self.audit.contract, found.canonical(), found.hash.hex())
+        session = await asyncio.to_thread(
+            self.store.sessions.renew, session, found.hash.hex(), msgspec.to_builtins(found)
+        )
+        await tell(self.store, session, "contract", _described(found))
+        return session
+
+    async def ask_all(self, session: str, contract: SignedContract) -> SignedContract | Unsigned:
+        """The contract with all signatures; PeerError when a party cannot be asked or signs something else."""
+        asking = (self.links.sign(party, session, contract) for party in contract.parties)
+        answers = dict(zip(contract.parties, await asyncio.gather(*asking), strict=True))
+        waiting = {party: said.reason for party, said in answers.items() if isinstance(said, Pending)}
+        refusals = tuple(said for said in answers.values() if isinstance(said, Refusal))
+        if waiting or refusals:
+            return Unsigned(waiting, refusals)
+        for party, said in answers.items():
+            assert isinstance(said, Signature)
+            try:
+                contract = contract.with_signature(party, bytes.fromhex(said.signature))
+            except ValueError:
+                raise PeerRefused(party, "signed with something that is no signature") from None
+        verify_signatures(contract, self.settings.trust, now=int(self.clock.now().timestamp()))
+        return contract
+
+    async def _agreed(self, session: Session, contract: SignedContract) -> Session:
+        await asyncio.to_thread(self.audit.contract, contract.canonical(), contract.hash.hex())
+        terms, name = contract.deal.terms.hash.hex(), contract.hash.hex()
+        session = await move(self.store.sessions.agree, session, terms, name, msgspec.to_builtins(contract))
+        told = {**_described(contract), "requirements": requirements_of(contract.deal)}
+        await tell(self.store, session, "contract", told)
+        log.info("agreed", session=session.id, contract=name)
+        return session
+
+
+def new_contract(deal: Deal, settings: Settings, now: datetime, attempt: int = 1) -> SignedContract:
+    """Draw up a contract for a deal, with the fingerprints that we know; nobody has signed it yet."""
+    keys = {party: settings.trust.fingerprint(party) for party in deal.terms.parties}
+    return draw_up(deal, keys, int((now + settings.contract_lifetime).timestamp()), attempt)
+
+
+def contract_of(session: Session) -> SignedContract:
+    """The contract of a session that has one."""
+    if session.contract is None:
+        raise Bug(f"session {session.id} has no contract")
+    return msgspec.convert(session.contract, SignedContract)
+
+
+def requirements_of(deal: Deal) -> list[str]:
+    """The requirement that all parties agreed on, one line a part."""
+    return [*map(str, deal.terms.parts), *against(deal.terms.m)]
+
+
+def _described(contract: SignedContract) -> dict[str, Any]:
+    return {
+        "terms_hash": contract.deal.terms.hash.hex(),
+        "contract_hash": contract.hash.hex(),
+        "attempt": contract.attempt,
+    }

@@ -1,0 +1,24 @@
+"""What carries messages between coordinator and nodes: TLS in life; in memory in tests, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from masquerade.net.connect import Listener, listen
+from masquerade.service.control_link import ControlLink
+from masquerade.service.mutual_tls import serve
+from masquerade.service.peer_http import PeerHttp
+
+
+@dataclass(frozen=True)
+class Network:
+    """Three ways to reach others and to be reached; each is called as the one of `TLS` is."""
+
+    link: Callable[..., AbstractAsyncContextManager[ControlLink]]  # control calls to a peer
+    serve: Callable[..., AbstractAsyncContextManager[str]]  # answers the control calls of peers
+    listen: Callable[..., AbstractAsyncContextManager[Listener]]  # the channels of a session
+
+
+TLS = Network(link=PeerHttp, serve=serve, listen=listen)

@@ -1,0 +1,152 @@
+"""What a vertical contract lets leave this machine (docs/leakage.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from masquerade.data.schema import Schema
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.remote_sensitive import remote_qid
+from masquerade.service.node.disclosure import (
+    COORDINATOR,
+    OTHERS,
+    RECIPIENTS,
+    DisclosedClass,
+    DisclosedColumn,
+    Disclosure,
+    kind_of_cell,
+)
+
+
+def disclosed(
+    contract: Contract,
+    party: str,
+    parts: tuple[GroupRequirement, ...],
+    schema: Schema | None,
+    *,
+    show_steps: bool,
+) -> Disclosure:
+    """Everything that a party of a mashup discloses."""
+    return Disclosure(
+        columns=tuple(_columns(contract, party, parts, schema)),
+        class_column=_class(contract, party),
+        peers_learn=tuple(_peers_learn(contract, party)),
+        figures=_figures(contract, party, show_steps=show_steps),
+        stays=(
+            "identifiers: the peers see them blinded, with a secret of this session",
+            "people whom not all parties have, and rows with a missing cell in a used column",
+            "every other column, and its name",
+            "QID attributes finer than the release has them",
+        ),
+        protocol={
+            "adversary": contract.adversary,
+            "argmax": contract.argmax,
+            "score": contract.score,
+            "normalize": contract.normalize,
+        }
+        | ({"epsilon": contract.epsilon} if contract.adversary == "malicious" else {}),
+    )
+
+
+def _columns(
+    contract: Contract, party: str, parts: tuple[GroupRequirement, ...], schema: Schema | None
+) -> Iterator[DisclosedColumn]:
+    generalised = {column.name for column in contract.qid_columns}
+    for column in contract.columns_of(party):
+        over = tuple(str(part) for part in parts if column.name in part.qid)
+        about = tuple(str(part) for part in parts if part.sensitive == column.name)
+        if column.name in generalised:
+            yield DisclosedColumn(
+                column.name,
+                "generalised",
+                f"{_cell(column.name, schema)} for each common record, "
+                "no finer than every requirement over it allows",
+                over,
+                {
+                    OTHERS: "which of the common records share a value (by number, without its name)",
+                    COORDINATOR: "the released cells, in the order that the parties' secrets made",
+                    RECIPIENTS: "the released cells, shuffled",
+                },
+            )
+        else:
+            yield DisclosedColumn(
+                column.name,
+                "as it is",
+                "the raw cell of each common record, byte for byte",
+                about,
+                {
+                    COORDINATOR: "the raw cells, in the order that the parties' secrets made",
+                    RECIPIENTS: "the raw cells, shuffled",
+                },
+            )
+
+
+def _cell(name: str, schema: Schema | None) -> str:
+    kind = kind_of_cell(name, schema)
+    return f"{kind}, which is split at values that somebody has," if kind == "an interval" else kind
+
+
+def _class(contract: Contract, party: str) -> DisclosedClass | None:
+    name = contract.class_name
+    if name is None or contract.class_from not in (None, party):
+        return None
+    shown = {}
+    if contract.class_from == party:
+        shown[OTHERS] = "the raw class of each common record"
+    else:
+        shown[OTHERS] = "a digest of the classes of the common records, keyed with the session"
+        if party != contract.parties[0]:
+            shown[contract.parties[0]] = "the raw classes of the common records, if the digests differ"
+    leaves = contract.class_holder == party
+    if leaves:
+        shown[COORDINATOR] = "the raw cells, in the order that the parties' secrets made"
+        shown[RECIPIENTS] = "the raw cells, shuffled"
+    return DisclosedClass(name, leaves, shown)
+
+
+def _peers_learn(contract: Contract, party: str) -> Iterator[str]:
+    parties = contract.parties
+    others = ", ".join(name for name in parties if name != party)
+    yield f"{others}: which of their own people all parties have, and so that {party} has them"
+    yield f"{others}: how many complete records {party} has"
+    if len(parties) > 2:
+        yield f"{parties[-1]}: how many people each set of parties has in common, not who they are"
+    if contract.argmax == "plain":
+        yield f"{others}: in each round {party}'s best score and its attribute, or that it has none"
+    else:
+        yield f"{others}: in each round whether {party} has the best score, not what its score is unless it has"
+    yield from _checks(contract, party)
+    if contract.qid_columns:
+        yield f"{others}: {party}'s specializations, as groups of the common records, and their order"
+    yield "coordinator: that the session runs, its stage and number of rounds, and how many records are common"
+
+
+def _checks(contract: Contract, party: str) -> Iterator[str]:
+    """What requirements on a sensitive attribute of another party tell."""
+    holder = {column.name: column.holder for column in contract.columns}
+    for part in contract.parts:
+        if part.sensitive is None or not remote_qid(part, holder):
+            continue
+        where = holder[part.sensitive]
+        asking = sorted({holder[name] for name in part.qid} - {where})
+        if party == where:
+            yield f"{', '.join(asking)}: how many different values of {part.sensitive} the common records have"
+            yield f"{', '.join(asking)}: whether {part} allows their best candidate, one bit each time"
+        elif party in asking:
+            yield f"{where}: whether {part} allows {party}'s best candidate, one bit each time it has the best of all"
+
+
+def _figures(contract: Contract, party: str, *, show_steps: bool) -> dict[str, str]:
+    own = [column.name for column in contract.qid_columns if column.holder == party]
+    told = {
+        "losses": f"to the coordinator: how much {', '.join(own)} lost in all" if own else "none",
+        "seconds": "to the coordinator: how long alignment and protocol took here",
+        "bytes": "to the coordinator: how many bytes and messages were sent",
+    }
+    steps = (
+        "to the coordinator: each specialization of this party's attributes, with its values and score, as it is made"
+        if show_steps
+        else "not told"
+    )
+    return told | {"steps": steps}
