@@ -93,7 +93,7 @@ class Accounts:
         return made
 
     def set_password(self, name: str, password: str, *, revoke_tokens: bool = True) -> None:
-        """Another password. Whoever had the old one may have made tokens: they go too, unless told otherwise."""
+        """Set another password. Tokens go too, by default: whoever had the old password may have made them."""
         self._store.users.set_hash(name, self._hash(checked_password(password)))
         self._forget_guesses(name)
         if revoke_tokens:

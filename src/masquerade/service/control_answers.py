@@ -19,7 +19,7 @@ def said(content: Any) -> Response:
 
 
 def problem(status: int, *problems: Problem | str) -> Response:
-    """Why there is none."""
+    """A problem document instead of an answer."""
     return Response(rendered(status, problems), status, media_type=MEDIA_TYPE)
 
 

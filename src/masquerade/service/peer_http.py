@@ -140,14 +140,14 @@ class PeerHttp(ControlLink):
 
 
 class _Connecting:
-    """Whether a connection is being made, as httpcore tells it."""
+    """Whether a connection is being made, by httpcore's trace."""
 
     def __init__(self) -> None:
         self._over = asyncio.Event()
         self._over.set()
 
     async def trace(self, name: str, _info: Any) -> None:
-        """Take in what httpcore tells."""
+        """Take in a step of httpcore's trace."""
         if name == "connection.connect_tcp.started":
             self._over.clear()
         elif name in _CONNECTED:
@@ -166,7 +166,7 @@ def _within(seconds: float) -> httpx.Timeout:
 
 
 def _refused_certificate(error: BaseException | None) -> bool:
-    """Whether TLS is what went wrong, however deep it is told."""
+    """Whether TLS is what went wrong, however deep in the chain of causes."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return True

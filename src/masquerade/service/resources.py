@@ -47,7 +47,7 @@ class Resource(BaseModel):
     )
 
     def content(self) -> dict[str, Any]:
-        """The same as JSON holds it."""
+        """The resource as a JSON object."""
         return self.model_dump(mode="json", by_alias=True)
 
 
@@ -56,7 +56,7 @@ class Page(Resource, Generic[Item]):
 
     items: tuple[Item, ...] = Field(description="the items of this page")
     next: str | int | None = Field(
-        default=None, description="`after` of the next page; null: this is the last, or there is no more yet"
+        default=None, description="`after` of the next page; null: nothing follows, or nothing yet"
     )
 
 
@@ -68,7 +68,7 @@ class Account(Resource):
 
     name: str = Field(description="the user's name", examples=["ana"])
     role: Role = Field(description="what the user may do")
-    created: datetime = Field(description="since when there is the account")
+    created: datetime = Field(description="when the account was made")
 
 
 class User(Account):
@@ -118,11 +118,11 @@ class IssuedToken(Token):
 
 
 class TaxonomyDigest(Resource):
-    """What is told of a taxonomy."""
+    """A taxonomy without its values."""
 
     fingerprint: str = Field(description="a digest of the whole tree: equal for equal trees")
     height: int = Field(description="levels below the root")
-    root: str | None = Field(description="the name of the root; null: not told", examples=["Any job"])
+    root: str | None = Field(description="the name of the root; null: not published", examples=["Any job"])
 
 
 class DatasetColumn(Resource):
@@ -133,7 +133,7 @@ class DatasetColumn(Resource):
     role: Literal["attribute", "sensitive", "class"] = Field(
         description="only an attribute can be in a QID; the others are released as they are"
     )
-    taxonomy: TaxonomyDigest | None = Field(description="its taxonomy; null: none that is told")
+    taxonomy: TaxonomyDigest | None = Field(description="its taxonomy; null: none is published")
 
 
 class Dataset(Resource):
@@ -143,7 +143,7 @@ class Dataset(Resource):
     dataset: str = Field(description="its name", examples=["customers"])
     identifier: str = Field(description="the column that identifies people, which is never released")
     columns: tuple[DatasetColumn, ...] = Field(description="what can be asked for")
-    records: int | None = Field(description="how many records there are, rounded up; null: not told")
+    records: int | None = Field(description="the number of records, rounded up; null: not published")
     schema_digest: str = Field(alias="schema", description="a digest of how the columns are generalised")
     snapshot: str | None = Field(description="the commitment to the table as it stands; null: not read yet")
     horizontal: bool = Field(
@@ -196,7 +196,7 @@ class SessionFacts(Resource):
     )
     purpose: str = Field(description="what the table is for", examples=["research"])
     status: Status = Field(description="where it stands")
-    cause: str | None = Field(description="why it stands there, if there is something to tell")
+    cause: str | None = Field(description="why it stands there; null: as it should")
     attempts: int = Field(description="how often it was tried")
     attempt_limit: int = Field(description="how often it may be tried")
     request: dict[str, Any] = Field(description="what was asked for, as it was understood")
@@ -211,12 +211,12 @@ class SessionFacts(Resource):
 
     @property
     def final(self) -> bool:
-        """Nothing follows."""
+        """Whether nothing follows."""
         return self.status.final
 
     @property
     def published(self) -> bool:
-        """There is a release."""
+        """Whether a release was published."""
         return self.status is Status.PUBLISHED
 
 
@@ -264,7 +264,7 @@ class Session(SessionFacts):
 
     @property
     def horizontal(self) -> bool:
-        """The same columns about different people were asked for."""
+        """Whether the same columns about different people were asked for."""
         return self.request.get("kind") == "horizontal"
 
     @property
@@ -272,7 +272,7 @@ class Session(SessionFacts):
         """Every reason why it ended without a release; none while it goes on or when it was published."""
         if self.published or not self.final:
             return ()
-        return self.reasons or (f"the session is {self.status}: {self.cause or 'no cause was told'}",)
+        return self.reasons or (f"the session is {self.status}: {self.cause or 'no cause was given'}",)
 
 
 class PartyOffer(Resource):
@@ -307,7 +307,7 @@ class Event(Resource):
 
     @property
     def final(self) -> bool:
-        """No event follows."""
+        """Whether no event follows."""
         return self.status is not None and self.status.final
 
 
@@ -315,7 +315,7 @@ class Event(Resource):
 
 
 class ReleaseFacts(Resource):
-    """What is stored of a verified table and told to whoever may have it."""
+    """What is stored of a verified table and shown to whoever may have it."""
 
     session: str = Field(description="the session that published it")
     rows: int = Field(description="how many rows it has")
@@ -330,7 +330,7 @@ class ReleaseFacts(Resource):
 
 
 class PublishedRelease(ReleaseFacts):
-    """A verified table, and all that is told of it."""
+    """A verified table, with its summary."""
 
     summary: dict[str, Any] = Field(
         description="rows, groups, requirements, metrics, seconds, cost and more, as the commands print it"

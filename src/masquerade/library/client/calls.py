@@ -131,11 +131,11 @@ class Calls:
 
     @call
     def contract(self, session: str) -> Script[dict[str, Any] | None]:
-        """The contract that all parties signed; None while there is none."""
+        """The contract that all parties signed; None before that."""
         try:
             answer = yield from self._caller.ask(Ask("GET", _of(session, "/contract")))
         except NotFound:
-            yield from self._session(session)  # whether it is the session that there is not
+            yield from self._session(session)  # NotFound when it is the session that does not exist
             return None
         return read(answer, dict[str, Any])
 
@@ -224,7 +224,7 @@ class Calls:
         query: dict[str, str | int] | None = None,
         most: int | None = None,
     ) -> Script[list[Item]]:
-        """The items of a list, at most so many, page after page."""
+        """The first `most` items of a list (None: all), page after page."""
         found: list[Item] = []
         query = dict(query or {})
         while True:

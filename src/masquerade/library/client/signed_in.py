@@ -17,8 +17,8 @@ from masquerade.library.client.exchange import (
 )
 from masquerade.service.resources import SignedIn
 
-TRIES = 5  # of one request, while the coordinator tells us to wait
-LONGEST_PAUSE = 120.0  # seconds; told to wait for longer, we give up and say so
+TRIES = 5  # of one request, while the coordinator lets us wait
+LONGEST_PAUSE = 120.0  # seconds; where more is demanded, the call fails
 
 
 class Caller:

@@ -53,7 +53,7 @@ async def no_unknown_parameters(request: Request) -> None:
 
 
 def _given_twice(body: bytes) -> list[str]:
-    """The keys that a body in JSON gives twice; of one that is no JSON, others tell."""
+    """The keys that a JSON body gives twice; none for a body that is not JSON."""
     problems: list[str] = []
 
     def look(pairs: list[tuple[str, object]]) -> None:

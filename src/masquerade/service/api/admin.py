@@ -10,7 +10,7 @@ from pydantic import Field
 from masquerade.errors import Conflict, ParameterError
 from masquerade.service.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from masquerade.service.api.access import Admin, Service
-from masquerade.service.api.problems import told
+from masquerade.service.api.problems import error_responses
 from masquerade.service.api.shapes import Body, Limit, page
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Page, Role, User, UserDetails
@@ -51,7 +51,7 @@ class UserChange(Body):
     password: Password | None = Field(None, description="another password; it revokes all tokens")
 
 
-@router.get("/users", responses=told(401, 403, 422, 429, 500, 503))
+@router.get("/users", responses=error_responses(401, 403, 422, 429, 500, 503))
 def users(
     _admin: Admin,
     coordinator: Service,
@@ -62,25 +62,25 @@ def users(
     if "\0" in after:
         raise ParameterError("query after: no name holds such signs")
     items, more = page(coordinator.store.users.all(limit + 1, after), limit)
-    told = tuple(_told(coordinator, each) for each in items)
+    told = tuple(_details(coordinator, each) for each in items)
     return Page[UserDetails](items=told, next=items[-1].name if more else None)
 
 
-@router.post("/users", status_code=201, responses=told(401, 403, 409, 413, 422, 429, 500, 503))
+@router.post("/users", status_code=201, responses=error_responses(401, 403, 409, 413, 422, 429, 500, 503))
 def add_user(body: NewUser, admin: Admin, coordinator: Service, response: Response) -> UserDetails:
     """A new account."""
     made = coordinator.accounts.by(admin.name).create(body.name, body.password, body.role)
     response.headers["Location"] = f"/api/v1/users/{made.name}"
-    return _told(coordinator, made)
+    return _details(coordinator, made)
 
 
-@router.get("/users/{name}", responses=told(401, 403, 404, 422, 429, 500, 503))
+@router.get("/users/{name}", responses=error_responses(401, 403, 404, 422, 429, 500, 503))
 def user(name: UserPath, _admin: Admin, coordinator: Service) -> UserDetails:
     """One account."""
-    return _told(coordinator, coordinator.store.users.get(name))
+    return _details(coordinator, coordinator.store.users.get(name))
 
 
-@router.patch("/users/{name}", responses=told(401, 403, 404, 409, 413, 422, 429, 500, 503))
+@router.patch("/users/{name}", responses=error_responses(401, 403, 404, 409, 413, 422, 429, 500, 503))
 def change_user(name: UserPath, body: UserChange, admin: Admin, coordinator: Service) -> UserDetails:
     """Change an account. Nobody takes the admin's role or account from themselves: somebody must be left."""
     accounts = coordinator.accounts.by(admin.name)
@@ -95,14 +95,14 @@ def change_user(name: UserPath, body: UserChange, admin: Admin, coordinator: Ser
         (accounts.disable if body.disabled else accounts.enable)(name)
     if body.unlock:
         accounts.unlock(name)
-    return _told(coordinator, coordinator.store.users.get(name))
+    return _details(coordinator, coordinator.store.users.get(name))
 
 
-@router.get("/audit", responses=told(401, 403, 422, 429, 500, 503))
+@router.get("/audit", responses=error_responses(401, 403, 422, 429, 500, 503))
 def audit(admin: Admin, coordinator: Service, limit: Limit = 100) -> Page[dict[str, Any]]:
     """The end of the coordinator's audit log, the newest last; for all of it see `masquerade audit verify`."""
     return Page[dict[str, Any]](items=tuple(coordinator.audit_tail(admin, limit)))
 
 
-def _told(coordinator: Coordinator, user: User) -> UserDetails:
+def _details(coordinator: Coordinator, user: User) -> UserDetails:
     return UserDetails(**dict(user), locked_until=coordinator.accounts.locked_until(user.name))

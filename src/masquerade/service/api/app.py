@@ -88,7 +88,7 @@ def _routes() -> FastAPI:
 
 
 def _plain_app(**described: Any) -> FastAPI:
-    """An app that tells errors in our way, redirects nobody, and has no page that loads scripts from elsewhere."""
+    """An app with our problem documents, without redirects and without pages that load scripts from elsewhere."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, **described)
     handle_errors(app)
     return app

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from masquerade.errors import MasqueradeError
 from masquerade.service.api.access import Asking, Caller, Service, SessionId
-from masquerade.service.api.problems import told
+from masquerade.service.api.problems import error_responses
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Event, Page
 
@@ -37,7 +37,7 @@ router = APIRouter(tags=["sessions"])
 
 
 class EventStream(StreamingResponse):
-    """A stream that ends as soon as nobody listens, and not only when there is something to say again."""
+    """A stream that ends as soon as its listener goes, not only at the next event."""
 
     media_type = "text/event-stream"
 
@@ -130,7 +130,7 @@ class Streams:
             " the session has ended: `id` is the event's number, `event` its kind, `data` the event as JSON.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
-        **told(401, 404, 422, 429, 500, 503),
+        **error_responses(401, 404, 422, 429, 500, 503),
     },
 )
 async def events(
@@ -140,11 +140,14 @@ async def events(
     coordinator: Service,
     after: Annotated[int, Query(ge=0, le=_LARGEST, description="only those that follow this number")] = 0,
     limit: Annotated[
-        int, Query(ge=1, le=MOST_EVENTS, description="at most so many items of a page; a stream has them all")
+        int,
+        Query(
+            ge=1, le=MOST_EVENTS, description="the largest number of items of a page; a stream has them all"
+        ),
     ] = MOST_EVENTS,
     last_event_id: Annotated[
         int | None,
-        Header(ge=0, le=_LARGEST, description="the same, as a listener tells it that connects again"),
+        Header(ge=0, le=_LARGEST, description="the same, as a listener sends it when it connects again"),
     ] = None,
 ) -> Any:
     """What happened in a session, and with `Accept: text/event-stream` what happens now."""
@@ -161,7 +164,7 @@ async def _stream(
 ) -> Response:
     await anyio.to_thread.run_sync(
         coordinator.session, caller.user, session_id
-    )  # NotFound is told before it begins
+    )  # NotFound is answered before the stream begins
     if streams.open[caller.user.name] >= _MOST_OF_ONE:
         raise HTTPException(
             429, f"at most {_MOST_OF_ONE} streams at once are open to a user", {"Retry-After": "10"}

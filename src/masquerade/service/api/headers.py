@@ -1,4 +1,4 @@
-"""What every answer tells browsers and proxies: keep nothing, guess nothing, load nothing, show it in no frame."""
+"""The headers of every answer, for browsers and proxies: nothing is kept, guessed, loaded or framed."""
 
 from __future__ import annotations
 

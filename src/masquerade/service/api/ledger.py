@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from masquerade.errors import NotAllowed
 from masquerade.service.api.access import Service, Someone
-from masquerade.service.api.problems import told
+from masquerade.service.api.problems import error_responses
 from masquerade.service.api.shapes import Limit, page
 from masquerade.service.resources import LedgerPage, Role
 
@@ -17,7 +17,7 @@ _LARGEST = 2**53 - 1
 router = APIRouter(tags=["ledger"])
 
 
-@router.get("/ledger", responses=told(401, 403, 422, 429, 500, 503))
+@router.get("/ledger", responses=error_responses(401, 403, 422, 429, 500, 503))
 def ledger(
     user: Someone,
     coordinator: Service,

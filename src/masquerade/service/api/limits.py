@@ -34,7 +34,7 @@ class Allowance:
     reset: int
 
     def headers(self) -> dict[str, str]:
-        """As the answer tells it."""
+        """The headers of the answer."""
         return {
             "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(self.remaining),
@@ -91,7 +91,7 @@ def address_key(host: str | None) -> str:
 
 
 class BodyLimit:
-    """Refuses bodies that are too large: by the length that they tell, and by what really comes."""
+    """Refuses bodies that are too large: by their stated length, and by the bytes that come."""
 
     def __init__(self, app: ASGIApp, most: int = MOST_BYTES) -> None:
         self.app = app

@@ -1,7 +1,7 @@
 """Every error of the API as a problem document (RFC 9457).
 
-An error that nobody foresaw is told as status 500 without a word of its text: that may hold a value of a table, a name
-or a part of a statement. The log has its class and where it happened, which is what is needed to find it.
+An unexpected error is answered with status 500 and no word of its text: that may hold a value of a table, a name or a
+part of a statement. The log has its class and where it happened, which is what is needed to find it.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def problem(
     return Response(rendered(status, problems), status, dict(headers or {}), MEDIA_TYPE)
 
 
-def told(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """These statuses as the OpenAPI document describes them."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
 
 
 def handle_errors(app: FastAPI) -> None:
-    """Let an app tell every error that can be foreseen."""
+    """Answer every expected error of an app with a problem document."""
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(MasqueradeError, _explained)
@@ -70,7 +70,7 @@ def handle_errors(app: FastAPI) -> None:
 
 
 class LastResort:
-    """Tells the errors that nobody foresaw, without their text."""
+    """Answers unexpected errors with status 500, without their text."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -87,7 +87,7 @@ class LastResort:
         try:
             await self.app(scope, receive, sent)
         except ClientDisconnect:
-            return  # nobody is there to be told
+            return  # nobody waits for an answer
         except Exception as error:
             if is_outage(error):
                 answer = _away(error)
@@ -139,7 +139,7 @@ async def _no_database(_request: Request, error: Exception) -> Response:
 
 
 def _away(error: Exception) -> Response:
-    _log.error("no database", error=type(error).__name__)  # what it says, the background work tells once
+    _log.error("no database", error=type(error).__name__)  # the background work logs its text, once
     return problem(503, ["the database does not answer; try again"], {"Retry-After": "5"})
 
 
@@ -161,7 +161,7 @@ def _problem(fault: Mapping[str, Any]) -> Problem:
 
 
 def unknown_parameter(name: str, known: Sequence[str]) -> str:
-    """One line for a query parameter that there is not."""
+    """The line for an unknown query parameter."""
     if not known:
         return f"query {name}: unknown; nothing can be asked here"
     return f"query {name}: unknown{hint(name, known)}; known here: {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""What came of a session: for its client and its recipients alone. Where a file lies, the coordinator says."""
+"""The release of a session, for its client and its recipients alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from masquerade.service.api.access import Service, SessionId, Someone
 from masquerade.service.api.headers import REPORT
-from masquerade.service.api.problems import told
+from masquerade.service.api.problems import error_responses
 from masquerade.service.resources import PublishedRelease
 
 router = APIRouter(tags=["releases"])
@@ -30,9 +30,9 @@ class Download(FileResponse):
         await super().__call__({**scope, "headers": whole}, receive, send)
 
 
-@router.get("/sessions/{id}/release", responses=told(401, 404, 422, 429, 500, 503))
+@router.get("/sessions/{id}/release", responses=error_responses(401, 404, 422, 429, 500, 503))
 def release(id: SessionId, user: Someone, coordinator: Service) -> PublishedRelease:
-    """What is told of a release; 404 as long as nothing is published."""
+    """A release's facts and summary; 404 as long as nothing is published."""
     facts = dict(coordinator.release(user, id))
     return PublishedRelease(**facts, summary=coordinator.summary(user, id))
 
@@ -48,7 +48,7 @@ def release(id: SessionId, user: Someone, coordinator: Service) -> PublishedRele
                 "application/vnd.apache.parquet": _BINARY,
             },
         },
-        **told(401, 404, 422, 429, 500, 503),
+        **error_responses(401, 404, 422, 429, 500, 503),
     },
 )
 def table(
@@ -66,7 +66,7 @@ def table(
     response_class=Download,
     responses={
         200: {"description": "One HTML file", "content": {"text/html": {"schema": {"type": "string"}}}},
-        **told(401, 404, 422, 429, 500, 503),
+        **error_responses(401, 404, 422, 429, 500, 503),
     },
 )
 def report(id: SessionId, user: Someone, coordinator: Service) -> Download:

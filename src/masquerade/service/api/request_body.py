@@ -1,6 +1,6 @@
 """The body of a request for a table, as the OpenAPI document describes it.
 
-It is read by `service/request.py`, which tells every problem at once. So what FastAPI sees is a JSON object, and this
+It is read by `service/request.py`, which reports every problem at once. So what FastAPI sees is a JSON object, and this
 schema says what may be in it; a test holds the two against each other.
 """
 
@@ -134,7 +134,7 @@ _CHANGE = {key: each for key, each in SCHEMA.items() if key not in ("required", 
 _DRAFT = {
     "type": "object",
     "title": "Draft",
-    "description": "A request, finished or not: whatever is missing or wrong in it is told as a problem.",
+    "description": "A request, finished or not: whatever is missing or wrong in it is answered as a problem.",
     "properties": {key: {"description": each["description"]} for key, each in SCHEMA["properties"].items()},
     "examples": [EXAMPLE, TOGETHER],
 }

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from masquerade.errors import NotFound, ParameterError
 from masquerade.service.api.access import Service, SessionId, Someone
-from masquerade.service.api.problems import told
+from masquerade.service.api.problems import error_responses
 from masquerade.service.api.request_body import RequestBody, RequestChange
 from masquerade.service.api.shapes import Body, Limit, page
 from masquerade.service.coordinator.coordinator import Coordinator
@@ -41,15 +41,15 @@ class Decision(Body):
     )
 
 
-@router.post("/sessions", status_code=201, responses=told(401, 403, 409, 413, 422, 429, 500, 503))
+@router.post("/sessions", status_code=201, responses=error_responses(401, 403, 409, 413, 422, 429, 500, 503))
 def ask(request: RequestBody, user: Someone, coordinator: Service, response: Response) -> Session:
-    """Ask for a table. The session begins at once; its course is told by its events."""
+    """Ask for a table. The session begins at once; its events show its course."""
     made = coordinator.ask(user, request)
     response.headers["Location"] = f"/api/v1/sessions/{made.id}"
-    return _told(coordinator, user, made)
+    return _summary(coordinator, user, made)
 
 
-@router.get("/sessions", responses=told(401, 403, 404, 422, 429, 500, 503))
+@router.get("/sessions", responses=error_responses(401, 403, 404, 422, 429, 500, 503))
 def sessions(
     user: Someone,
     coordinator: Service,
@@ -67,36 +67,38 @@ def sessions(
     return Page[Session](items=told, next=items[-1].id if more else None)
 
 
-@router.get("/sessions/{id}", responses=told(401, 404, 422, 429, 500, 503))
+@router.get("/sessions/{id}", responses=error_responses(401, 404, 422, 429, 500, 503))
 def session(id: SessionId, user: Someone, coordinator: Service) -> Session:
-    """A session: for its client, its recipients and admins. For all others there is none."""
-    return _told(coordinator, user, coordinator.session(user, id))
+    """A session: for its client, its recipients and admins. 404 for all others."""
+    return _summary(coordinator, user, coordinator.session(user, id))
 
 
-@router.get("/sessions/{id}/offers", responses=told(401, 404, 422, 429, 500, 503))
+@router.get("/sessions/{id}/offers", responses=error_responses(401, 404, 422, 429, 500, 503))
 def offers(id: SessionId, user: Someone, coordinator: Service) -> Page[PartyOffer]:
     """What the parties offered, round by round."""
     return Page[PartyOffer](items=tuple(coordinator.offers(user, id)))
 
 
-@router.get("/sessions/{id}/contract", responses=told(401, 404, 422, 429, 500, 503))
+@router.get("/sessions/{id}/contract", responses=error_responses(401, 404, 422, 429, 500, 503))
 def contract(id: SessionId, user: Someone, coordinator: Service) -> dict[str, Any]:
-    """The contract that all parties signed, with their signatures; 404 as long as there is none."""
+    """The contract that all parties signed, with their signatures; 404 before that."""
     signed = coordinator.contract(user, id)
     if signed is None:
         raise NotFound(f"session {id} has no contract yet")
     return dict(signed)
 
 
-@router.post("/sessions/{id}/cancel", responses=told(401, 403, 404, 409, 422, 429, 500, 503))
+@router.post("/sessions/{id}/cancel", responses=error_responses(401, 403, 404, 409, 422, 429, 500, 503))
 def cancel(id: SessionId, user: Someone, coordinator: Service) -> Session:
     """End a session wherever it stands. One that has ended stays as it is (409)."""
-    return _told(coordinator, user, coordinator.cancel(user, id))
+    return _summary(coordinator, user, coordinator.cancel(user, id))
 
 
-@router.post("/sessions/{id}/decision", responses=told(401, 403, 404, 409, 413, 422, 429, 500, 503))
+@router.post(
+    "/sessions/{id}/decision", responses=error_responses(401, 403, 404, 409, 413, 422, 429, 500, 503)
+)
 def decide(id: SessionId, body: Decision, user: Someone, coordinator: Service) -> Session:
-    """Say what is to become of a table that missed the wished quality."""
+    """Decide on a table that missed the wished quality."""
     if (body.decision is Choice.RELAX) != (body.request is not None):
         raise ParameterError("request: relax needs it, and the other decisions have none")
     if body.decision is Choice.ACCEPT:
@@ -105,9 +107,9 @@ def decide(id: SessionId, body: Decision, user: Someone, coordinator: Service) -
         decided = coordinator.withdraw(user, id)
     else:
         decided = coordinator.relax(user, id, body.request)
-    return _told(coordinator, user, decided)
+    return _summary(coordinator, user, decided)
 
 
-def _told(coordinator: Coordinator, user: User, session: SessionRecord) -> Session:
-    (told,) = coordinator.summaries(user, [session])
-    return told
+def _summary(coordinator: Coordinator, user: User, session: SessionRecord) -> Session:
+    (summary,) = coordinator.summaries(user, [session])
+    return summary

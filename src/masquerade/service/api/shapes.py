@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 Item = TypeVar("Item")
 
 MOST_ITEMS = 200
-Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="at most so many items")]
+Limit = Annotated[int, Query(ge=1, le=MOST_ITEMS, description="the largest number of items")]
 
 
 class Body(BaseModel):

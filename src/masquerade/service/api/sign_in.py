@@ -13,7 +13,7 @@ from pydantic import Field
 from masquerade.errors import Conflict, NotAllowed
 from masquerade.service.accounts import LONGEST_PASSWORD
 from masquerade.service.api.access import Asking, Service, Someone, visitor
-from masquerade.service.api.problems import Unauthenticated, told
+from masquerade.service.api.problems import Unauthenticated, error_responses
 from masquerade.service.api.shapes import Body
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Account, IssuedToken, Page, SignedIn, Token, User
@@ -50,7 +50,9 @@ class NewToken(Body):
     days: int = Field(90, ge=1, le=_MOST_DAYS, description="for how many days")
 
 
-@router.post("/sign-in", dependencies=[Depends(visitor)], responses=told(401, 413, 422, 429, 500, 503))
+@router.post(
+    "/sign-in", dependencies=[Depends(visitor)], responses=error_responses(401, 413, 422, 429, 500, 503)
+)
 async def sign_in(body: Credentials, coordinator: Service) -> SignedIn:
     """Sign in with a password: a token for twelve hours.
 
@@ -70,7 +72,7 @@ async def sign_in(body: Credentials, coordinator: Service) -> SignedIn:
         raise Unauthenticated(str(error)) from None
 
 
-@router.delete("/sign-in", status_code=204, responses=told(401, 422, 429, 500, 503))
+@router.delete("/sign-in", status_code=204, responses=error_responses(401, 422, 429, 500, 503))
 def sign_out(caller: Asking, coordinator: Service) -> Response:
     """Sign out: the token of this request opens nothing from now on."""
     found = coordinator.store.users.by_token(caller.token)
@@ -79,19 +81,19 @@ def sign_out(caller: Asking, coordinator: Service) -> Response:
     return Response(status_code=204)
 
 
-@router.get("/me", responses=told(401, 422, 429, 500, 503))
+@router.get("/me", responses=error_responses(401, 422, 429, 500, 503))
 def me(user: Someone) -> Account:
     """Who asks."""
     return Account.model_validate(user)
 
 
-@router.get("/tokens", responses=told(401, 422, 429, 500, 503))
+@router.get("/tokens", responses=error_responses(401, 422, 429, 500, 503))
 def tokens(user: Someone, coordinator: Service) -> Page[Token]:
     """Your tokens that open something: their descriptions, never themselves."""
     return Page[Token](items=tuple(map(Token.model_validate, _living(coordinator, user))))
 
 
-@router.post("/tokens", status_code=201, responses=told(401, 409, 413, 422, 429, 500, 503))
+@router.post("/tokens", status_code=201, responses=error_responses(401, 409, 413, 422, 429, 500, 503))
 def make_token(body: NewToken, user: Someone, coordinator: Service) -> IssuedToken:
     """A new token, for a program."""
     if len([each for each in _living(coordinator, user) if each.name != _SIGN_IN]) >= _MOST_TOKENS:
@@ -100,7 +102,7 @@ def make_token(body: NewToken, user: Someone, coordinator: Service) -> IssuedTok
     return IssuedToken(**dict(made), token=token)
 
 
-@router.delete("/tokens/{id}", status_code=204, responses=told(401, 404, 422, 429, 500, 503))
+@router.delete("/tokens/{id}", status_code=204, responses=error_responses(401, 404, 422, 429, 500, 503))
 def revoke(
     id: Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="the token's id")],
     user: Someone,

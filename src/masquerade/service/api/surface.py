@@ -1,4 +1,4 @@
-"""What the OpenAPI document says there is: which methods a path has, and which parameters a question may have."""
+"""The methods of each path and their query parameters, as the OpenAPI document has them."""
 
 from __future__ import annotations
 

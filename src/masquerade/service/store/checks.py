@@ -25,7 +25,7 @@ def user_name(name: str) -> str:
 
 
 def findable(name: str) -> str:
-    """A name to look for. What no database can hold is nobody's name, and so is the empty one."""
+    """Normalise a name for look-up; names that no database can store match nobody."""
     return "" if _unstorable(name) else name
 
 

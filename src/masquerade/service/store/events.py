@@ -16,7 +16,7 @@ from masquerade.service.store import checks
 from masquerade.service.store.database import Database
 from masquerade.service.store.tables import EventRow, SessionRow
 
-_MOVE = "status"  # the kind of event that tells of a move
+_MOVE = "status"  # the kind of event that records a move
 
 
 class Events:
@@ -26,12 +26,12 @@ class Events:
         self._database = database
 
     def append(self, session_id: str, kind: str, data: Mapping[str, Any]) -> Event:
-        """Tell everybody who watches a session."""
+        """Add an event to a session, for everybody who watches it."""
         with self._database.writing() as transaction:
             return append(transaction, session_id, kind, data, self._database.clock())
 
     def extend(self, session_id: str, several: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Tell several things at once, in their order."""
+        """Add several events in one transaction, in their order."""
         with self._database.writing() as transaction:
             now = self._database.clock()
             for kind, data in several:
@@ -49,13 +49,13 @@ class Events:
             return [Event.model_validate(row) for row in transaction.scalars(query)]
 
     def last_moves(self, session_ids: Iterable[str]) -> dict[str, Event]:
-        """The event of each session's last move, by session; in one look, however many they are."""
+        """The event of each session's last move, by session, in one query."""
         query = select(EventRow).where(EventRow.session.in_(session_ids), EventRow.number == _last_move())
         with self._database.reading() as transaction:
             return {row.session: Event.model_validate(row) for row in transaction.scalars(query)}
 
     def since_last_move(self, session_ids: Iterable[str], kind: str) -> dict[str, list[Event]]:
-        """The events of a kind that followed each session's last move, by session and in order; in one look."""
+        """The events of a kind that followed each session's last move, by session and in order, in one query."""
         query = (
             select(EventRow)
             .where(EventRow.session.in_(session_ids), EventRow.kind == kind, EventRow.number > _last_move())
@@ -68,7 +68,7 @@ class Events:
         return found
 
     def last(self, session_id: str, kind: str) -> Event | None:
-        """The newest event of a kind, if there is one."""
+        """The newest event of a kind, or None."""
         query = (
             select(EventRow)
             .where(EventRow.session == checks.findable(session_id), EventRow.kind == kind)
@@ -125,6 +125,6 @@ def append(
 
 
 def purge(transaction: Transaction, before: datetime) -> None:
-    """Forget the events of sessions that ended before a time."""
+    """Delete the events of sessions that ended before a time."""
     ended = select(SessionRow.id).where(SessionRow.finished <= before)
     transaction.execute(delete(EventRow).where(EventRow.session.in_(ended)))

@@ -1,4 +1,4 @@
-"""A database that is away: told apart from a mistake of ours.
+"""A database that is away, as opposed to a mistake of ours.
 
 Whoever meets an outage has stored nothing that it can be sure of. Nothing is decided then; it is looked at again when
 the database is back, where the row's version says whether the move was made after all.

@@ -26,7 +26,7 @@ class Providers:
     def register(
         self, party: str, address: str, fingerprint: str, *, public: bool = False, allowed: Iterable[str] = ()
     ) -> RegisteredProvider:
-        """Make a provider known, or change what is known of it. A new certificate forgets the old one's schema."""
+        """Register a provider, or change its entry. A new certificate discards the old one's schema."""
         check_name(party)
         checks.text(address, "the provider's address", longest=300)
         checks.text(fingerprint, "the certificate's fingerprint", longest=256)
@@ -60,7 +60,7 @@ class Providers:
     ) -> RegisteredProvider:
         """Take in the schema that a party publishes; only from the certificate that it is known by.
 
-        With it a party may tell who may ask it; users that have no account (yet) are left out.
+        The party may say with it who may ask; users that have no account (yet) are left out.
         """
         written = checks.document(schema, f"the schema of {shown(party)}")
         with self._database.writing() as transaction:
@@ -81,7 +81,7 @@ class Providers:
             self._own(transaction, party, fingerprint).last_seen = self._database.clock()
 
     def get(self, party: str) -> RegisteredProvider:
-        """A provider; NotFound when there is none."""
+        """A provider, or NotFound."""
         with self._database.reading() as transaction:
             row = transaction.get(ProviderRow, checks.findable(party))
             if row is None:

@@ -42,7 +42,7 @@ class RegisteredProvider(Resource):
 
 
 class Session(SessionFacts):
-    """A session as it is stored. `version` tells whether somebody moved it since this was read."""
+    """A session as it is stored. `version` changes with every move: a move is made on the version that was read."""
 
     contract: dict[str, Any] | None
     version: int

@@ -58,9 +58,9 @@ class Releases:
             return Session.model_validate(row)
 
     def hold_on(self, session: Session, cause: str, reasons: Sequence[str]) -> Session | None:
-        """What its client wanted instead is not to be had: the table that was held waits for another word.
+        """Keep the held table waiting after the parties refused what its client wanted instead.
 
-        The request is again the one that the table was made for. None when no table is held.
+        The request becomes again the one that the table was made for. Return None when no table is held.
         """
         with self._database.writing() as transaction:
             now = self._database.clock()
@@ -79,7 +79,7 @@ class Releases:
         prices: Mapping[str, int] | None = None,
         request: Mapping[str, Any] | None = None,
     ) -> Session:
-        """The client accepts the table that was held; with a `request`, because it meets that one."""
+        """Publish the table that was held; with a `request`, because it meets that one."""
         with self._database.writing() as transaction:
             now = self._database.clock()
             row = move(transaction, session, Status.PUBLISHED, now)
@@ -136,7 +136,7 @@ class Releases:
             return StoredRelease.model_validate(row)
 
     def rows(self, session_ids: Iterable[str], user: str) -> dict[str, int]:
-        """How many rows those of the sessions published that a user may have, by session; in one look."""
+        """How many rows those of the sessions published that a user may have, by session, in one query."""
         query = (
             select(ReleaseRow.session, ReleaseRow.rows)
             .join(SessionRow, SessionRow.id == ReleaseRow.session)
@@ -167,7 +167,7 @@ class Releases:
             return None if row is None else StoredRelease.model_validate(row)
 
     def terms_among(self, terms: Iterable[str]) -> set[str]:
-        """Those of these terms for which a release was published that is kept; in one look."""
+        """Those of these terms for which a release was published that is kept, in one query."""
         query = select(ReleaseRow.terms_hash).where(
             ReleaseRow.terms_hash.in_(list(terms)), *_served(self._database.clock())
         )
@@ -177,10 +177,10 @@ class Releases:
     def replace_snapshots(
         self, party: str, current: Collection[str], replaced: Collection[str]
     ) -> tuple[int, int]:
-        """A party told which snapshots are its data, and which are not any more: those leave the cache, these return.
+        """Take in which snapshots are a party's data now and which were replaced; the cache serves none of the latter.
 
-        How many were replaced that we did not know of, and how many releases leave with them. Nothing is written of
-        what is no news.
+        Return how many of them are newly replaced, and how many releases leave the cache. What is known already is
+        not written again.
         """
         for commitment in (*current, *replaced):
             checks.text(commitment, "the snapshot's commitment", longest=256)
@@ -207,7 +207,7 @@ class Releases:
             return len(news), len(left)
 
     def forget(self, release_ids: Iterable[int]) -> None:
-        """The files of these expired releases are gone; retention names them no more."""
+        """Note that the files of these expired releases are deleted; retention names them no more."""
         with self._database.writing() as transaction:
             now = self._database.clock()
             gone = update(ReleaseRow).where(ReleaseRow.id.in_(list(release_ids)), ReleaseRow.expires <= now)
@@ -232,7 +232,7 @@ def expired(transaction: Transaction, now: datetime) -> tuple[tuple[int, ...], t
 
 
 def purge_stale(transaction: Transaction, now: datetime, before: datetime) -> None:
-    """Forget snapshots that were replaced before a moment, and that no release is kept of."""
+    """Delete snapshots that were replaced before a moment and of which no release is kept."""
     needed = exists().where(
         ReleaseSnapshotRow.party == StaleSnapshotRow.party,
         ReleaseSnapshotRow.commitment == StaleSnapshotRow.commitment,

@@ -23,7 +23,7 @@ _HOLDING = (Status.AWAITING_CLIENT, Status.NEGOTIATING)
 
 
 def existing(transaction: Transaction, session_id: str, lock: bool = False) -> SessionRow:
-    """The row of a session; NotFound when there is none."""
+    """Find the row of a session, or raise NotFound."""
     query = select(SessionRow).where(SessionRow.id == checks.findable(session_id))
     if lock:
         query = query.with_for_update().execution_options(populate_existing=True)

@@ -77,12 +77,12 @@ class Sessions:
             return Session.model_validate(row)
 
     def get(self, session_id: str) -> Session:
-        """A session, for the coordinator itself; NotFound when there is none."""
+        """A session, for the coordinator itself, or NotFound."""
         with self._database.reading() as transaction:
             return Session.model_validate(existing(transaction, session_id))
 
     def seen_by(self, session_id: str, user: str) -> Session:
-        """A session, for its client or a recipient. For all others there is none."""
+        """A session, for its client or a recipient; NotFound for all others."""
         with self._database.reading() as transaction:
             query = select(SessionRow).where(SessionRow.id == checks.findable(session_id), concerns(user))
             row = transaction.scalars(query).one_or_none()
@@ -121,7 +121,7 @@ class Sessions:
         cause: str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Move a session on; the event tells the details, too. Conflict when not allowed, or somebody was faster."""
+        """Move a session on, with the details in its event. Conflict when not allowed, or somebody was faster."""
         if to in _REACHED_BY:
             raise ParameterError(f"a session becomes {to} by {_REACHED_BY[to]}")
         with self._database.writing() as transaction:
@@ -138,7 +138,7 @@ class Sessions:
         *,
         expires: datetime | None = None,
     ) -> Session:
-        """All parties signed: remember what they signed. Attempts count from here."""
+        """Store the contract that all parties signed. Attempts count from here."""
         checks.sha256(terms_hash, "terms_hash")
         checks.sha256(contract_hash, "contract_hash")
         written = checks.document(contract, "the contract")
@@ -151,12 +151,12 @@ class Sessions:
             return Session.model_validate(row)
 
     def retry(self, session: Session, cause: str, details: Mapping[str, Any] | None = None) -> Session:
-        """An attempt failed: back to the queue, at its old place, or failed when the contract allows no more."""
+        """After a failed attempt: back to the queue, at its old place, or failed when no attempt is left."""
         again = session.attempts < session.attempt_limit
         return self.advance(session, Status.QUEUED if again else Status.FAILED, cause, details)
 
     def renew(self, session: Session, contract_hash: str, contract: Mapping[str, Any]) -> Session:
-        """The contract of this attempt, signed anew, while the session is running."""
+        """Store the contract of this attempt, signed anew, while the session is running."""
         checks.sha256(contract_hash, "contract_hash")
         written = checks.document(contract, "the contract")
         with self._database.writing() as transaction:
@@ -171,7 +171,7 @@ class Sessions:
     def put_back(
         self, session: Session, cause: str, contract_hash: str, contract: Mapping[str, Any]
     ) -> Session:
-        """A party was busy: back to the queue, at its old place; the attempt does not count.
+        """After a party was busy: back to the queue, at its old place; the attempt does not count.
 
         The contract was shown, so it is not used again: another is stored, which is signed when its turn comes.
         """
@@ -194,7 +194,7 @@ class Sessions:
         attempt_limit: int = 3,
         expires: datetime | None = None,
     ) -> Session:
-        """The client asks the same parties for something else; the table that was held is kept until they agree."""
+        """Negotiate a changed request with the same parties; the table that was held is kept until they agree."""
         if not 1 <= attempt_limit <= MOST_ATTEMPTS:
             raise ParameterError(f"attempt_limit: must be from 1 to {MOST_ATTEMPTS}; got {attempt_limit}")
         written = checks.document(request, "the request")
@@ -211,7 +211,7 @@ class Sessions:
     # --- by state ---
 
     def count(self, *states: Status) -> int:
-        """How many sessions are in one of these states."""
+        """Count the sessions in one of these states."""
         query = select(func.count()).select_from(SessionRow).where(SessionRow.status.in_(states))
         with self._database.reading() as transaction:
             return int(transaction.scalars(query).one())

@@ -64,7 +64,7 @@ class Store:
 
     @property
     def clock(self) -> Clock:
-        """What tells the time here."""
+        """The clock of all times in the store."""
         return self._database.clock
 
     def ping(self) -> None:

@@ -90,7 +90,7 @@ class UserRow(Base):
 
 
 class GuardRow(Base):
-    """Failed sign-ins by the digest of the name that was tried, whether or not there is such a user."""
+    """Failed sign-ins by the digest of the name that was tried, also of names that nobody has."""
 
     __tablename__ = "guards"
 

@@ -46,7 +46,7 @@ class Users:
         return User.model_validate(row)
 
     def get(self, name: str) -> User:
-        """A user; NotFound when there is none."""
+        """A user, or NotFound."""
         with self._database.reading() as transaction:
             return User.model_validate(_existing(transaction, name))
 
@@ -57,7 +57,7 @@ class Users:
             return [User.model_validate(row) for row in transaction.scalars(query)]
 
     def with_hash(self, name: str) -> tuple[User, str] | None:
-        """A user and the password's hash; None when there is no such user."""
+        """A user and the password's hash; None when nobody has the name."""
         with self._database.reading() as transaction:
             row = transaction.get(UserRow, checks.findable(name))
             return None if row is None else (User.model_validate(row), row.password_hash)
@@ -105,7 +105,7 @@ class Users:
             return answer
 
     def guard(self, name: str) -> Guard | None:
-        """What is known of guesses at a name."""
+        """The recent guesses at a name, or None."""
         with self._database.reading() as transaction:
             row = transaction.get(GuardRow, _digest(name))
             return None if row is None else _guard(row)
