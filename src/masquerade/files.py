@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and secrets that only their owner may read.
+"""Files that appear whole or not at all, secrets that only their owner may read, and lock files.
 
 A file is written under a hidden name in its own folder and gets its name once it is complete and on the disk. A
 failure before that leaves nothing behind, and an older file of the name stays as it was. Every failure is a
@@ -7,6 +7,7 @@ FileError of one line that names the file.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import stat
@@ -110,6 +111,34 @@ def kept_secret(path: Path, what: str, make: Callable[[], bytes]) -> bytes:
         with suppress(FileExists):
             write_new(path, make(), PRIVATE)
     return read_secret(path, what)
+
+
+class FileLock:
+    """A lock that one process at a time can hold, on a file that stays when it is released; it guards `name`."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path, self.name = path, name
+        self._file: int | None = None
+
+    def hold(self) -> bool:
+        """Take the lock, once; return False when another process has it."""
+        if self._file is not None:
+            return True
+        with _naming(self._path):
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            return False
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Let go of the lock."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
 
 def make_folder(folder: Path) -> None:

@@ -86,7 +86,7 @@ def test_what_is_missing_is_noticed_and_gone_on_with_only_when_somebody_says_so(
 
 
 def test_a_head_that_is_older_than_the_log_is_no_fault(log: Path) -> None:
-    """As after a power cut; and a log of an earlier version has none."""
+    """As after a power cut; and a copy of a log may come without its head."""
     before = head_path(log).read_bytes()
     with AuditLog(log, BANK) as opened:
         opened.append("test", {})

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from masquerade.errors import ParameterError
+from masquerade.files import FileLock
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.store import FileLock, Lock, Store, is_outage
+from masquerade.service.store import Lock, Store, is_outage
 
 
 class Replaced(ParameterError):

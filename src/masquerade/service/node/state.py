@@ -13,15 +13,13 @@ lock                held by the one node that uses the folder
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from masquerade.files import PRIVATE, FileError, FileExists, kept_secret, write_new, write_whole
+from masquerade.files import PRIVATE, FileError, FileExists, FileLock, kept_secret, write_new, write_whole
 from masquerade.service.canonical import canonical
 from masquerade.service.snapshot import KEY_BYTES, make_secret
 
@@ -68,18 +66,13 @@ class State:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder's lock: two nodes would each release what the other one does not know of."""
-        path = self.folder / "lock"
+        lock = FileLock(self.folder / "lock", str(self.folder))
+        if not lock.hold():
+            raise FileError.at(self.folder, "another node uses this state folder; stop it first")
         try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise FileError.at(path, f"cannot be written: {error.strerror}") from None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
-        except BlockingIOError:
-            raise FileError.at(self.folder, "another node uses this state folder; stop it first") from None
         finally:
-            os.close(file)
+            lock.release()
 
     def secret(self, dataset: str, releases: int = 0) -> bytes:
         """Read a dataset's secret; make it at the first time, as long as the ledger has no release of the dataset."""

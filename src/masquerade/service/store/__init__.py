@@ -5,7 +5,7 @@ from __future__ import annotations
 from masquerade.service.resources import Role, User
 from masquerade.service.session_states import COMPUTING, FINAL, WAITING, Status
 from masquerade.service.store.database import Clock, system_clock
-from masquerade.service.store.lock import FileLock, Lock
+from masquerade.service.store.lock import Lock
 from masquerade.service.store.outage import is_outage
 from masquerade.service.store.records import (
     ApiToken,
@@ -25,7 +25,6 @@ __all__ = [
     "ApiToken",
     "Clock",
     "Expired",
-    "FileLock",
     "Guard",
     "Lock",
     "NewRelease",

@@ -32,7 +32,8 @@ from sqlalchemy.orm import sessionmaker
 
 from masquerade.data.database_url import PostgresUrl, sqlite_path
 from masquerade.errors import ParameterError, one_line
-from masquerade.service.store.lock import AdvisoryLock, FileLock, Lock
+from masquerade.files import FileLock
+from masquerade.service.store.lock import AdvisoryLock, Lock
 from masquerade.service.store.tables import Base
 
 Clock = Callable[[], datetime]

@@ -6,17 +6,12 @@ with an advisory lock that a connection of its own holds: both are free again wh
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
-
-from masquerade.errors import ParameterError
 
 _COORDINATOR = 0x6D617371  # any number, the same for all coordinators
 _TAKE = text("SELECT pg_try_advisory_lock(:ours, hashtext(current_schema()))")
@@ -39,36 +34,6 @@ class Lock(Protocol):
 
     def release(self) -> None:
         """Let go of it."""
-
-
-class FileLock:
-    """A lock file, which stays when the lock is released."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self._path, self.name = path, name
-        self._file: int | None = None
-
-    def hold(self) -> bool:
-        """Take it, once; ParameterError when the file cannot be written."""
-        if self._file is not None:
-            return True
-        try:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise ParameterError(f"{self._path}: cannot be written: {error.strerror}") from None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-            return False
-        self._file = file
-        return True
-
-    def release(self) -> None:
-        """Let go of it."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
 
 
 class AdvisoryLock:
