@@ -100,8 +100,7 @@ class Setting:
         comparison = self._comparison(outcome)
         estimates = estimated_answers(comparison, self.queries)
         errors = np.abs(estimates - self.true) / np.maximum(self.true, FLOOR * len(self.table))
-        rows = np.arange(len(self.table)) if outcome.kept is None else outcome.kept
-        fed = np.unique(comparison.groups * N_PROVIDERS + self.providers.codes[rows]).size
+        fed = int(comparison.providers_of_groups(self.providers).sum())
         groups = int(comparison.group_sizes.size)
         figures = (float(errors.mean()), discernibility(comparison), groups, fed / groups)
         return Result(program, len(self.table), m, k, l, min(seconds), *figures)

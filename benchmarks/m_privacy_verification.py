@@ -18,7 +18,7 @@ import masquerade as mq
 from _adult import adult
 from _figures import Figure, Say, duration, save_chart, tell
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import pair_counts
 from masquerade.privacy.m_privacy.constraint import constraint_of
 from masquerade.privacy.m_privacy.group import Group
 from masquerade.privacy.m_privacy.outcome import Outcome, TooManyCoalitions
@@ -37,15 +37,14 @@ class Records:
     def __init__(self) -> None:
         coded = Table(adult().select(["occupation"])).coded("occupation")
         self.codes, self.labels = coded.codes, coded.labels
-        self.whole = np.bincount(coded.codes).reshape(1, -1)
+        self.whole = coded.histogram()
 
     def group(self, n: int, size: int, seed: int, k: int = K) -> Group:
         """A group of `size` records of n providers, each with at least one."""
         random = np.random.default_rng(seed)
         weights = np.exp(-3 * np.arange(n) / n)
         providers = np.concatenate([np.arange(n), random.choice(n, size - n, p=weights / weights.sum())])
-        counts: Counts = np.zeros((n, len(self.labels)), np.int64)
-        np.add.at(counts, (providers, random.choice(self.codes, size)), 1)
+        counts = pair_counts(providers, random.choice(self.codes, size), n, len(self.labels))
         sizes = constraint_of(mq.KAnonymity("q", k), self.whole.sum(axis=1, keepdims=True), ())
         values = constraint_of(mq.LDiversity("q", L, "occupation"), self.whole, self.labels)
         return Group([sizes, values], [counts.sum(axis=1, keepdims=True), counts])

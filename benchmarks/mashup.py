@@ -16,6 +16,7 @@ from _figures import Figure, Say, duration, tell
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.public_state import PublicState
 from masquerade.data.table import Table
+from masquerade.engine.counts import value_counts
 from masquerade.library.jobs import anonymize_job
 from masquerade.library.mashup import Mashup, mashup_job
 from masquerade.net.transcript import read_transcript
@@ -176,7 +177,7 @@ def _information(table: pa.Table, qid: tuple[str, ...], k: int) -> list[float]:
     found = []
     while (best := view.best(state)) is not None:
         winner, instruction = best
-        counts = np.bincount(instruction.children)
+        counts = value_counts(instruction.children, instruction.n_children)
         total = int(counts.sum())
         found.append(-sum(n * math.log2(n / total) for n in counts.tolist() if n) / 8)
         view.specialise(winner, state.specialise(instruction))

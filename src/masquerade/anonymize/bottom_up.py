@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from masquerade.data.column import Column, Generalised
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, group_rows
+from masquerade.engine.counts import Counts, Rows, which_occur
+from masquerade.engine.numbering import group_rows
 from masquerade.errors import ParameterError
-
-Rows = NDArray[np.intp]
 
 
 class BottomUpColumns:
@@ -91,4 +90,4 @@ class _Attribute:
         return whole.of_rows(rows)
 
     def _present(self, rows: Rows) -> NDArray[np.bool_]:
-        return np.bincount(self.codes[rows], minlength=self.size) > 0
+        return which_occur(self.codes[rows], self.size)

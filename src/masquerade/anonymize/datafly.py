@@ -14,12 +14,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.bottom_up import BottomUpColumns, Rows
+from masquerade.anonymize.bottom_up import BottomUpColumns
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.tds import in_schema_order, refuse_misplaced, refuse_unreachable
 from masquerade.data.column import Coded
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, pair_counts
+from masquerade.engine.counts import Counts, Rows, value_counts
 from masquerade.errors import ParameterError
 from masquerade.forms.declared import parameter_error
 from masquerade.privacy.requirement import (
@@ -101,15 +101,14 @@ class _Judge:
 
     def __call__(self, rows: Rows, labels: Counts, n_groups: int) -> NDArray[np.bool_]:
         good = np.ones(n_groups, bool)
-        sizes = np.bincount(labels, minlength=n_groups).reshape(n_groups, 1)
+        sizes = value_counts(labels, n_groups).reshape(n_groups, 1)
         for part in self._parts:
             if part.sensitive is None:
                 good &= part.holds(sizes, np.array([[self._n_rows]]), ())
             else:
                 coded = self._sensitive[part.sensitive]
-                whole = np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
-                histogram = pair_counts(labels, coded.codes[rows], n_groups, len(coded.labels))
-                good &= part.holds(histogram, whole, coded.labels)
+                histogram = coded.histograms(labels, n_groups, rows)
+                good &= part.holds(histogram, coded.histogram(), coded.labels)
         return good[labels]
 
 

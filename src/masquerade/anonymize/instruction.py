@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.intp]  # record numbers, ascending
+from masquerade.engine.counts import Rows, value_counts
+from masquerade.engine.numbering import rows_by_rank
+
 Children = NDArray[np.unsignedinteger[Any]]
 
 _FEW = 8  # children; to look for so many, one by one, is faster than to sort
@@ -24,8 +26,8 @@ def places_by_child(children: Children, n_children: int) -> list[Rows]:
     """Where each child stands in an instruction, in order."""
     if n_children <= _FEW:
         return [np.flatnonzero(children == child) for child in range(n_children)]
-    ends = np.cumsum(np.bincount(children, minlength=n_children))[:-1]
-    return np.split(np.argsort(children, kind="stable"), ends)
+    ends = np.cumsum(value_counts(children, n_children))[:-1]
+    return np.split(rows_by_rank(children, n_children), ends)
 
 
 @dataclass(frozen=True, eq=False)

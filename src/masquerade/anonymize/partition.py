@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from masquerade.anonymize.instruction import Instruction, Rows
+from masquerade.anonymize.instruction import Instruction
 from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, pair_counts, renumber, sizes_of
+from masquerade.engine.counts import Counts, Rows, value_counts, which_occur
+from masquerade.engine.numbering import occurring, renumber
 from masquerade.privacy.requirement import GroupRequirement
 
 
@@ -27,10 +28,7 @@ class Partition:
         self.sensitive = sensitive
         self.labels: Counts = np.zeros(n_rows, np.int64)  # each record's group
         self.sizes: Counts = np.array([n_rows])  # of each group; one that was emptied stays, with none
-        self._whole = {
-            name: np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
-            for name, coded in sensitive.items()
-        }
+        self._whole = {name: coded.histogram() for name, coded in sensitive.items()}
 
     @property
     def anonymity(self) -> int:
@@ -43,13 +41,12 @@ class Partition:
         for requirement in self.requirements:
             if requirement.sensitive is None:
                 names: tuple[str, ...] = ()
-                histogram, whole = sizes_of(keys, bound).reshape(-1, 1), np.array([[self.labels.size]])
+                histogram, whole = occurring(keys, bound)[1].reshape(-1, 1), np.array([[self.labels.size]])
             else:
                 coded = self.sensitive[requirement.sensitive]
                 whole, names = self._whole[requirement.sensitive], coded.labels
-                groups, n_groups = renumber(keys, bound)
-                codes = coded.codes if carriers is None else coded.codes[carriers]
-                histogram = pair_counts(groups, codes, n_groups, len(names))
+                groups, found = renumber(keys, bound)
+                histogram = coded.histograms(groups, found.size, carriers)
             if not requirement.holds(histogram, whole, names).all():
                 return False
         return True
@@ -62,17 +59,17 @@ class Partition:
     def anonymity_after(self, carriers: Rows | None, instruction: Instruction) -> int:
         """A(QID) once the instruction is carried out."""
         keys, bound = self.keys(carriers, instruction)
-        smallest = int(sizes_of(keys, bound).min())
+        smallest = int(occurring(keys, bound)[1].min())
         # Records of a group agree on the attribute, so a group carries the value as a whole or not at all.
-        touched = np.bincount(keys // instruction.n_children, minlength=self.sizes.size)
-        untouched = self.sizes[(self.sizes > 0) & (touched == 0)]
+        touched = which_occur(keys // instruction.n_children, self.sizes.size)
+        untouched = self.sizes[(self.sizes > 0) & ~touched]
         return min(smallest, int(untouched.min())) if untouched.size else smallest
 
     def split(self, carriers: Rows | None, instruction: Instruction) -> None:
         """Tell the children's records apart: the first child keeps its groups' numbers, the others get new ones."""
         keys, bound = self.keys(carriers, instruction)
         n_children = instruction.n_children
-        counts = np.bincount(keys, minlength=bound).reshape(-1, n_children)
+        counts = value_counts(keys, bound).reshape(-1, n_children)
         numbers = np.repeat(np.arange(self.sizes.size), n_children).reshape(-1, n_children)
         newcomers = counts[:, 1:].T > 0
         fresh = np.arange(self.sizes.size, self.sizes.size + np.count_nonzero(newcomers))

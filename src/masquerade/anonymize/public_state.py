@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from masquerade.anonymize.instruction import Instruction, Rows, places_by_child
+from masquerade.anonymize.instruction import Instruction, places_by_child
 from masquerade.anonymize.partition import Partition
 from masquerade.anonymize.tolerant_partition import TolerantPartition
 from masquerade.data.column import Coded
+from masquerade.engine.counts import Rows
 from masquerade.privacy.requirement import GroupRequirement
 
 

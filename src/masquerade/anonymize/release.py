@@ -16,6 +16,7 @@ from masquerade.data.column import Generalised
 from masquerade.data.encode import without_unused
 from masquerade.data.table import Missing, Table
 from masquerade.engine.counts import Counts
+from masquerade.engine.numbering import occurring
 from masquerade.errors import Bug
 from masquerade.privacy.check import Verdict, verify
 from masquerade.privacy.requirement import Requirement
@@ -71,8 +72,8 @@ class Release:
         """How many groups are fed by one provider, by two, …"""
         if self.group_providers is None:
             return {}
-        groups = np.bincount(self.group_providers)
-        return {"groups_by_providers": {str(n): int(groups[n]) for n in np.flatnonzero(groups)}}
+        found, groups = occurring(self.group_providers, int(self.group_providers.max(initial=0)) + 1)
+        return {"groups_by_providers": dict(zip(map(str, found.tolist()), groups.tolist(), strict=True))}
 
 
 def publish(
@@ -118,6 +119,7 @@ def publish(
     metrics = measure(comparison)
     losses = comparison.attribute_losses()
     asks = algorithm.name in _FOR_QUERIES and outcome.columns
+    provider = next(iter(requirement.provider_columns), None)
     queries = query_error(comparison, seed=seed) if asks else None
     measured = time.perf_counter()
     return Release(
@@ -137,22 +139,10 @@ def publish(
             "anonymize": anonymised - encoded,
             "metrics": measured - anonymised,
         },
-        group_providers=_providers_of_groups(complete, outcome, comparison, requirement),
+        group_providers=comparison.providers_of_groups(complete.coded(provider)) if provider else None,
         query_error=queries,
         suppressed=comparison.suppressed,
     )
-
-
-def _providers_of_groups(
-    table: Table, outcome: Outcome, comparison: Comparison, requirement: Requirement
-) -> Counts | None:
-    if not requirement.provider_columns:
-        return None
-    provider = table.coded(requirement.provider_columns[0])
-    codes = provider.codes if outcome.kept is None else provider.codes[outcome.kept]
-    n_groups, n_providers = comparison.group_sizes.size, max(len(provider.labels), 1)
-    pairs = np.unique(comparison.groups * n_providers + codes)
-    return np.bincount(pairs // n_providers, minlength=n_groups)
 
 
 def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Table:

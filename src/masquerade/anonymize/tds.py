@@ -166,11 +166,7 @@ def refuse_unreachable(
     for part in parts:
         name = part.sensitive
         coded = None if name is None else known[name] if name in known else table.coded(name)
-        histogram = (
-            np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
-            if coded is not None
-            else np.array([[n]], np.int64)
-        )
+        histogram = coded.histogram() if coded is not None else np.array([[n]], np.int64)
         names = coded.labels if coded is not None else ()
         if not part.holds(histogram, histogram, names)[0]:
             figure = float(part.figures(histogram, histogram, names)[0])

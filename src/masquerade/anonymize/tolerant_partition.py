@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.instruction import Instruction, Rows
+from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.partition import Partition
 from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, look_up, occurring, pair_counts, renumber
+from masquerade.engine.counts import Counts, Rows, value_counts
+from masquerade.engine.numbering import look_up, occurring, renumber
 from masquerade.privacy.requirement import GroupRequirement
 
 
@@ -60,7 +61,7 @@ class TolerantPartition(Partition):
             self.labels = of_carrier
         else:
             self.labels[carriers] = of_carrier
-        self.sizes = np.bincount(self.labels, minlength=self.sizes.size + further.size)
+        self.sizes = value_counts(self.labels, self.sizes.size + further.size)
 
     def _parts(self, carriers: Rows | None, instruction: Instruction) -> _Parts:
         if self._judged is not None and self._judged[0] is instruction:
@@ -75,8 +76,7 @@ class TolerantPartition(Partition):
             else:
                 coded = self.sensitive[requirement.sensitive]
                 whole, names = self._whole[requirement.sensitive], coded.labels
-                codes = coded.codes if carriers is None else coded.codes[carriers]
-                histogram = pair_counts(renumber(keys, bound)[0], codes, found.size, len(names))
+                histogram = coded.histograms(renumber(keys, bound)[0], found.size, carriers)
             violating |= ~requirement.holds(histogram, whole, names)
         violating &= found >= instruction.n_children  # what is in group 0 was left out before
         parts = _Parts(keys, bound, found, sizes, violating)

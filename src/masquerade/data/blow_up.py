@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.encode import distinct, missing_rows
+from masquerade.engine.counts import which_occur
 from masquerade.errors import ParameterError, hint
 
 _MOST_NAMES = 62
@@ -71,7 +72,7 @@ def _varied(
     """The originals' cells, with random ones at the chosen rows."""
     codes, values = distinct(column)
     holes = missing_rows(column)
-    present = np.unique(codes if holes is None else codes[~holes])
+    present = np.flatnonzero(which_occur(codes if holes is None else codes[~holes], len(values)))
     more = codes[original]
     if present.size:
         more[chosen] = present[random.integers(0, present.size, chosen.size)]

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from masquerade.data.continuum import Continuum
 from masquerade.data.taxonomy import Taxonomy
+from masquerade.engine.counts import Counts, Ints, Rows, pair_counts, value_counts
+from masquerade.engine.numbering import renumber
 
 Ranks = NDArray[np.int32]
 Domain = Taxonomy | Continuum
@@ -42,16 +44,20 @@ class Generalised:
     hi: NDArray[np.int64]
     domain: Domain
 
-    def of_rows(self, rows: NDArray[np.intp]) -> Generalised:
+    def of_rows(self, rows: Rows) -> Generalised:
         """The column of some rows only. Values that none of them has are forgotten: they tell of the others."""
         codes = self.codes.take(rows)
-        used = np.flatnonzero(np.bincount(codes, minlength=len(self.labels)))
+        numbers, used = renumber(codes, len(self.labels))
         if used.size == len(self.labels):
             return replace(self, codes=codes)
-        number = np.zeros(len(self.labels), np.int32)
-        number[used] = np.arange(used.size, dtype=np.int32)
         labels = tuple(self.labels[code] for code in used)
-        return Generalised(self.name, number.take(codes), labels, self.lo[used], self.hi[used], self.domain)
+        return Generalised(
+            self.name, numbers.astype(np.int32, copy=False), labels, self.lo[used], self.hi[used], self.domain
+        )
+
+    def counts(self) -> Counts:
+        """How many rows have each code."""
+        return value_counts(self.codes, len(self.labels))
 
     def to_arrow(self) -> pa.DictionaryArray:
         """The cells as text, each distinct one stored once."""
@@ -65,3 +71,12 @@ class Coded:
     name: str
     codes: NDArray[np.int32]
     labels: tuple[str, ...]
+
+    def histogram(self) -> Counts:
+        """How many rows of the whole table have each value: one row of a histogram."""
+        return value_counts(self.codes, len(self.labels)).reshape(1, -1)
+
+    def histograms(self, groups: Ints, n_groups: int, rows: Rows | None = None) -> Counts:
+        """How many rows of each group have each value; `groups` are those of all rows, or of the given ones."""
+        codes = self.codes if rows is None else self.codes.take(rows)
+        return pair_counts(groups, codes, n_groups, len(self.labels))

@@ -18,6 +18,7 @@ from masquerade.data.column import Coded, Column, Ranks
 from masquerade.data.continuum import DATE, NUMBER, Continuum, Kind, days, read_number, write_number
 from masquerade.data.schema import Attribute
 from masquerade.data.taxonomy import Taxonomy
+from masquerade.engine.numbering import distinct_values, renumber
 from masquerade.errors import DataError, nearest, shown
 
 Where = Callable[[int], str]  # names a row of the table for a person
@@ -110,7 +111,7 @@ def encode(attribute: Attribute, column: pa.ChunkedArray, where: Where) -> Colum
     _check_bounds(attribute, codes, numbers, where)
     kind = _kind(attribute)
     if attribute.taxonomy is None:
-        points, ranks = np.unique(numbers, return_inverse=True)
+        points, ranks = distinct_values(numbers)
         lower = float("-inf") if attribute.lower is None else attribute.lower
         upper = float("inf") if attribute.upper is None else attribute.upper
         domain = Continuum(points, kind, lower, upper)  # type: ignore[arg-type] # unique keeps the dtype
@@ -139,10 +140,10 @@ def code(name: str, column: pa.ChunkedArray) -> Coded:
 
 def _only_used(values: pa.Array, codes: Codes) -> tuple[pa.Array, Codes]:
     """Forget dictionary values that no row has (a filtered table keeps its dictionary)."""
-    used = np.bincount(codes, minlength=len(values)) > 0
-    if used.all():
+    numbers, used = renumber(codes, len(values))
+    if used.size == len(values):
         return values, codes
-    return values.filter(pa.array(used)), (np.cumsum(used, dtype=np.int32) - 1)[codes]
+    return values.take(pa.array(used)), numbers.astype(np.int32, copy=False)
 
 
 def without_unused(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from masquerade.data.column import Coded
+from masquerade.engine.numbering import first_rows, group_rows
 
 _SIGN = " × "
 
@@ -57,10 +58,9 @@ def columns_of(name: str) -> tuple[str, ...]:
 
 def coded_product(name: str, members: Sequence[Coded]) -> Coded:
     """The combinations that occur, in the order of the first member's values, then the second's, …"""
-    keys = np.zeros(members[0].codes.size, np.int64)
-    for member in members:  # renumbered each time, so that products of many columns do not grow beyond bounds
-        merged = keys * len(member.labels) + member.codes
-        _, first, keys = np.unique(merged, return_index=True, return_inverse=True)
+    columns = ((member.codes, len(member.labels)) for member in members)
+    keys, n_keys = group_rows(columns, members[0].codes.size)
+    first = first_rows(keys, n_keys)
     labels = tuple(
         Combination(
             [member.labels[place] for member, place in zip(members, places, strict=True)],
@@ -68,4 +68,4 @@ def coded_product(name: str, members: Sequence[Coded]) -> Coded:
         )
         for places in zip(*(member.codes[first].tolist() for member in members), strict=True)
     )
-    return Coded(name, keys.astype(np.int32, copy=False), labels)
+    return Coded(name, keys.astype(np.int32), labels)

@@ -1,1 +1,1 @@
-"""Where counting runs: the kernels that every algorithm, check and metric is made of."""
+"""Where counting runs: kernels on integer arrays, which every other room calls instead of numpy's own."""

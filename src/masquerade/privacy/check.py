@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from masquerade.data.column import Coded
 from masquerade.data.encode import distinct, is_text, texts
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, group_rows, pair_counts, rows_by_rank
+from masquerade.engine.counts import Counts, pair_counts, value_counts
+from masquerade.engine.numbering import group_rows, rows_by_rank
 from masquerade.errors import DataError, ParameterError, RequirementViolated, one_line
 from masquerade.privacy.requirement import GroupRequirement, Requirement
 
@@ -163,10 +164,8 @@ def _complaint(part: GroupRequirement, figure: float, members: NDArray[np.bool_]
     if coded is None:
         size, everybody = np.count_nonzero(members), members.size
         return part.explain(figure, np.array([[size]]), np.array([[everybody]]), ())
-    n_values = len(coded.labels)
-    counts = np.bincount(coded.codes[members], minlength=n_values).reshape(1, -1)
-    whole = np.bincount(coded.codes, minlength=n_values).reshape(1, -1)
-    return part.explain(figure, counts, whole, coded.labels)
+    counts = value_counts(coded.codes[members], len(coded.labels)).reshape(1, -1)
+    return part.explain(figure, counts, coded.histogram(), coded.labels)
 
 
 def _judge(
@@ -174,10 +173,10 @@ def _judge(
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Each group's figure, and whether it satisfies the requirement."""
     if coded is None:
-        sizes = np.bincount(labels, minlength=n_groups).reshape(n_groups, 1)
+        sizes = value_counts(labels, n_groups).reshape(n_groups, 1)
         whole = sizes.sum(axis=0, keepdims=True)
         return part.figures(sizes, whole, ()), part.holds(sizes, whole, ())
-    whole = np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
+    whole = coded.histogram()
     figures, good = [], []
     for histogram in _histograms(labels, n_groups, coded):
         figures.append(part.figures(histogram, whole, coded.labels))
@@ -190,7 +189,7 @@ def _histograms(labels: Counts, n_groups: int, coded: Coded) -> Iterator[Counts]
     n_values = len(coded.labels)
     step = max(_CELLS_AT_A_TIME // n_values, 1)
     if n_groups <= step:
-        yield pair_counts(labels, coded.codes, n_groups, n_values)
+        yield coded.histograms(labels, n_groups)
         return
     rows = rows_by_rank(labels, n_groups)
     labels, codes = labels[rows], coded.codes[rows]

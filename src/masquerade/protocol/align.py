@@ -25,13 +25,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from masquerade.crypto.group import POINT_BYTES, Blinding, NotAPoint, OnDone, Points, as_points, hash_texts
+from masquerade.engine.counts import Rows, value_counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
-
-Rows = NDArray[np.intp]
 
 # More than enough for a country, and little enough that nobody can try all numbers of nine digits.
 MOST_RECORDS = 20_000_000
@@ -167,7 +165,7 @@ def _unpacked(message: Positions, sender: str, size: int) -> Rows:
     if len(message.positions) % 4:
         raise PeerBrokeProtocol(sender, "sent broken positions")
     positions = np.frombuffer(message.positions, "<u4").astype(np.intp)
-    if positions.size and (positions.max() >= size or np.unique(positions).size < positions.size):
+    if positions.size and (positions.max() >= size or value_counts(positions, size).max() > 1):
         raise PeerBrokeProtocol(sender, "sent positions that are outside the list, or twice the same")
     return positions
 

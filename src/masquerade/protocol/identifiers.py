@@ -8,6 +8,8 @@ import numpy as np
 
 from masquerade.data.encode import distinct, is_text, texts
 from masquerade.data.table import Table
+from masquerade.engine.counts import value_counts
+from masquerade.engine.numbering import distinct_values
 from masquerade.errors import DataError
 
 NORMAL: Mapping[str, Callable[[str], str]] = {
@@ -25,9 +27,9 @@ def identifiers(table: Table, column: str, normalize: str) -> list[bytes]:
     codes, values = distinct(table.cells(column))
     cells = values.to_pylist() if normalize == "none" and is_text(values.type) else texts(values).to_pylist()
     normal = [NORMAL[normalize](cell) for cell in cells]
-    once, code_of = np.unique(np.array(normal, object).astype(str), return_inverse=True)
+    once, code_of = distinct_values(np.array(normal, object).astype(str))
     numbers = code_of[codes]
-    counts = np.bincount(numbers, minlength=once.size)
+    counts = value_counts(numbers, once.size)
     if numbers.size and counts.max() > 1:
         first, second = np.flatnonzero(numbers == int(np.argmax(counts > 1)))[:2]
         doubled = int(np.count_nonzero(counts > 1))

@@ -30,7 +30,7 @@ from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.public_state import PublicState
 from masquerade.crypto.circuit import Circuit
 from masquerade.data.column import Coded
-from masquerade.engine.counts import renumber
+from masquerade.engine.numbering import renumber
 from masquerade.errors import Bug, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.privacy.requirement import GroupRequirement, SharedRow
@@ -146,8 +146,8 @@ class RemoteChecks:
         if instruction.attribute in check.part.qid:
             partition = next(each for each in state.partitions if {*each.qid} == {*check.part.qid})
             carriers = state.carriers[instruction.attribute][instruction.value]
-            groups, n_groups = renumber(*partition.keys(carriers, instruction))
-            if n_groups > nowhere:
+            groups, found = renumber(*partition.keys(carriers, instruction))
+            if found.size > nowhere:
                 raise Bug("a split makes more groups than their size allows")
             labels[slice(None) if carriers is None else carriers] = groups
         return labels
@@ -169,7 +169,7 @@ class RemoteChecks:
 
 def _labelled(part: GroupRequirement, coded: Coded) -> tuple[Labels, SensitiveValues]:
     """The holder's values as labels, those that the requirement bounds first; all that it does not are one."""
-    present, codes = np.unique(coded.codes, return_inverse=True)
+    codes, present = renumber(coded.codes, len(coded.labels))
     names = [coded.labels[code] for code in present]
     if part.values is None:
         return codes.astype(np.uint64), SensitiveValues(len(names), len(names))

@@ -19,7 +19,7 @@ from masquerade.anonymize.release import Release
 from masquerade.data.column import Generalised
 from masquerade.privacy.check import Verdict
 from masquerade.report.charts import SizeLine, share_bar, size_histogram, tree_chart
-from masquerade.report.cuts import cut_tree, is_flat, value_records
+from masquerade.report.cuts import cut_tree, is_flat
 from masquerade.report.wording import (
     METRICS,
     bare_name,
@@ -163,7 +163,7 @@ def _groups(release: Release) -> Section:
 
 def _attribute(column: Generalised, release: Release) -> Section:
     lost = release.attribute_losses.get(column.name)
-    values = sum(records > 0 for records in value_records(column))
+    values = int(np.count_nonzero(column.counts()))
     return {
         "name": column.name,
         "lost": percent(lost) if lost is not None else figure(None),
@@ -185,7 +185,7 @@ def _trees(release: Release) -> list[Section]:
     trees = []
     for column in release.columns:
         nodes = cut_tree(column, by_attribute.get(column.name, ()), rows)
-        values = sum(records > 0 for records in value_records(column))
+        values = int(np.count_nonzero(column.counts()))
         title = f"{column.name}: the tree and its cut"
         trees.append(
             {
@@ -200,7 +200,7 @@ def _trees(release: Release) -> list[Section]:
 def _steps(release: Release) -> Section:
     top = max((step.score for step in release.steps), default=0.0)
     released = {
-        column.name: {label for label, n in zip(column.labels, value_records(column), strict=True) if n}
+        column.name: {label for label, n in zip(column.labels, column.counts().tolist(), strict=True) if n}
         for column in release.columns
         if is_flat(column)
     }

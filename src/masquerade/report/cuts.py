@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from masquerade.anonymize.outcome import Step
 from masquerade.data.column import Generalised
 from masquerade.data.taxonomy import Taxonomy
@@ -23,12 +21,6 @@ _ROOMY = 24  # rows up to which the inner nodes below the cut are shown, too
 def is_flat(column: Generalised) -> bool:
     """Whether the taxonomy's leaves were taken from the data."""
     return isinstance(column.domain, Taxonomy) and column.domain.source == "flat"
-
-
-def value_records(column: Generalised) -> list[int]:
-    """How many released records have each of the column's values."""
-    records: list[int] = np.bincount(column.codes, minlength=len(column.labels)).tolist()
-    return records
 
 
 def cut_tree(column: Generalised, steps: Sequence[Step], rows: int = 60) -> list[TreeNode]:
@@ -46,7 +38,7 @@ def _of_taxonomy(column: Generalised, taxonomy: Taxonomy, rows: int) -> list[Tre
     flat = is_flat(column)
     position_of = {(node.lo, node.hi): position for position, node in enumerate(taxonomy.nodes)}
     released: dict[int, int] = {}
-    for lo, hi, records in zip(column.lo.tolist(), column.hi.tolist(), value_records(column), strict=True):
+    for lo, hi, records in zip(column.lo.tolist(), column.hi.tolist(), column.counts().tolist(), strict=True):
         if (lo, hi) not in position_of:
             return None
         if records or not flat:
@@ -92,7 +84,7 @@ def _drawn_taxonomy(
 
 def _of_splits(column: Generalised, steps: Sequence[Step]) -> list[TreeNode] | None:
     """None when the splits do not lead to just the released intervals, or the algorithm tells none."""
-    records = dict(zip(column.labels, value_records(column), strict=True))
+    records = dict(zip(column.labels, column.counts().tolist(), strict=True))
     children = {step.value: step.children for step in steps}
     inner = {child for step in steps for child in step.children}
     tops = [value for value in children if value not in inner]
@@ -117,7 +109,7 @@ def _of_values(column: Generalised) -> list[TreeNode]:
     """No tree is known: the released values, side by side."""
     used = [
         (label, records)
-        for label, records in zip(column.labels, value_records(column), strict=True)
+        for label, records in zip(column.labels, column.counts().tolist(), strict=True)
         if records
     ]
     if len(used) == 1:

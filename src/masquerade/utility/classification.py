@@ -26,13 +26,11 @@ from numpy.typing import NDArray
 
 from masquerade.data.column import Generalised
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, Rows
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.features import Features, raw_features, released_features
 from masquerade.utility.pruning import pruned_labels
-
-Rows = NDArray[np.intp]
 
 BITS_PER_LEAF = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0, 24.0, 48.0)
 _TUNING_FOLDS = 3

@@ -18,7 +18,8 @@ from masquerade.data.column import Coded, Column, Domain, Generalised
 from masquerade.data.continuum import Continuum, Kind, read_number
 from masquerade.data.encode import missing_rows
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, group_rows
+from masquerade.engine.counts import Counts, value_counts
+from masquerade.engine.numbering import distinct_codes, group_rows
 from masquerade.errors import DataError
 from masquerade.utility.penalties import Penalties, certainty_penalties
 
@@ -66,17 +67,22 @@ class Comparison:
     def group_sizes(self) -> Counts:
         """How many rows each group has, by group."""
         labels, n_groups = self._grouped
-        return np.bincount(labels, minlength=n_groups)
+        return value_counts(labels, n_groups)
 
     @cached_property
     def _grouped(self) -> tuple[Counts, int]:
         columns = [(column.codes, len(column.labels)) for column in self.released if len(column.labels) > 1]
         return group_rows(columns, self.released_rows)
 
+    def providers_of_groups(self, providers: Coded) -> Counts:
+        """How many providers feed each group, given the provider of every kept input row."""
+        codes = providers.codes if self.kept is None else providers.codes[self.kept]
+        return distinct_codes(self.groups, codes, self.group_sizes.size, max(len(providers.labels), 1))
+
     @cached_property
     def code_counts(self) -> tuple[Counts, ...]:
         """How many released rows have each code, one array a column."""
-        return tuple(np.bincount(column.codes, minlength=len(column.labels)) for column in self.released)
+        return tuple(column.counts() for column in self.released)
 
     @cached_property
     def released_classes(self) -> NDArray[np.int32] | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from masquerade.data.column import Column, Generalised
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, value_counts
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.penalties import certainty_penalties, leaf_losses, nodes, relative_heights
 
@@ -49,6 +49,6 @@ def _climbed(
     if not isinstance(taxonomy, Taxonomy):
         return 0, 0
     ranks = original.ranks if comparison.kept is None else original.ranks[comparison.kept]
-    path = int(np.bincount(ranks, minlength=taxonomy.size) @ np.array(taxonomy.leaf_depths, np.int64))
+    path = int(value_counts(ranks, taxonomy.size) @ np.array(taxonomy.leaf_depths, np.int64))
     depths = np.array([node.depth for node in nodes(column, taxonomy)], np.int64)
     return path - int(counts @ depths), path

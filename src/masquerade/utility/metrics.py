@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from masquerade.engine.counts import Ints, group_rows
+from masquerade.engine.counts import Ints, value_counts
+from masquerade.engine.numbering import group_rows
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import AttributeLoss, losses_of
 
@@ -77,7 +78,7 @@ def majority(comparison: Comparison) -> int | None:
     group_of_pair[labels] = comparison.groups
     # Pairs are numbered group by group, so those of a group stand together.
     starts = np.flatnonzero(np.diff(group_of_pair, prepend=-1))
-    largest = np.maximum.reduceat(np.bincount(labels), starts)
+    largest = np.maximum.reduceat(value_counts(labels, n_pairs), starts)
     return comparison.released_rows - int(largest.sum()) + comparison.suppressed
 
 

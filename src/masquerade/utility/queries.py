@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts, Ints, group_rows
+from masquerade.engine.counts import Counts, Ints, value_counts, weighted_counts
+from masquerade.engine.numbering import group_rows
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
 
@@ -89,7 +90,7 @@ def true_answers(comparison: Comparison, queries: Sequence[Query]) -> NDArray[np
     for ranks, size in columns:
         starts = np.arange(size)
         cells.append(_Cells(_of_groups(ranks, groups, n_groups), starts, starts + 1))
-    return _answers(cells, np.bincount(groups, minlength=n_groups), queries)
+    return _answers(cells, value_counts(groups, n_groups), queries)
 
 
 def estimated_answers(comparison: Comparison, queries: Sequence[Query]) -> NDArray[np.float64]:
@@ -154,5 +155,5 @@ def _answers(cells: Sequence[_Cells], sizes: Counts, queries: Sequence[Query]) -
 def _merged(cells: Sequence[_Cells], sizes: Counts) -> tuple[list[_Cells], NDArray[np.float64]]:
     """The groups that some attributes make, and how many records each has."""
     groups, n_groups = group_rows([(cell.codes, cell.lo.size) for cell in cells], sizes.size)
-    totals = np.bincount(groups, sizes, n_groups).astype(np.float64)
+    totals = weighted_counts(groups, sizes, n_groups)
     return [_Cells(_of_groups(cell.codes, groups, n_groups), cell.lo, cell.hi) for cell in cells], totals

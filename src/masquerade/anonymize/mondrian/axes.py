@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 from masquerade.data.column import Column
 from masquerade.data.continuum import Continuum
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts, Ints
+from masquerade.engine.counts import Counts, Flags, Ints, Rows
 from masquerade.utility.penalties import certainty_of_ranges
 
 Shares = NDArray[np.float64]
-Rows = NDArray[np.intp]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

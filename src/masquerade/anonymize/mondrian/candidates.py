@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Flags, Shares, Slots
+from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares, Slots
 from masquerade.anonymize.mondrian.groups import Cells
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.parts import Parts, judged
-from masquerade.engine.counts import Counts, look_up, occurring
+from masquerade.engine.counts import Counts, Flags
+from masquerade.engine.numbering import look_up, occurring
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch, Flags, Rows, TaxonomyAxis
+from masquerade.anonymize.mondrian.axes import Axis, Batch, TaxonomyAxis
 from masquerade.anonymize.mondrian.tally import Tally
 from masquerade.data.column import Generalised
-from masquerade.engine.counts import Counts, look_up, occurring
+from masquerade.engine.counts import Counts, Flags, Rows
+from masquerade.engine.numbering import renumber
 
 Cells = NDArray[np.int64]  # dimension × (lo, hi) × group
 
@@ -97,8 +98,7 @@ class Partition:
         domain = axis.column.domain
         width = domain.size + 1
         keys, bound = lo * width + hi, width * width
-        found, _ = occurring(keys, bound)
+        codes, found = renumber(keys, bound)
         starts, ends = found // width, found % width
         names = tuple(domain.label(int(lo), int(hi)) for lo, hi in zip(starts, ends, strict=True))
-        codes = look_up(keys, found, np.arange(found.size), bound).astype(np.int32)
-        return Generalised(axis.name, codes.take(self.labels), names, starts, ends, domain)
+        return Generalised(axis.name, codes.astype(np.int32).take(self.labels), names, starts, ends, domain)

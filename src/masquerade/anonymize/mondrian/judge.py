@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import Rows
 from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, Ints, pair_counts
+from masquerade.engine.counts import Counts, Ints, Rows
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import GroupRequirement
 
@@ -33,7 +32,7 @@ class Judge:
         self._place[None] = 0
         self._whole: Histograms = (
             np.array([[n_rows]]),
-            *(np.bincount(each.codes, minlength=len(each.labels)).reshape(1, -1) for each in self._coded),
+            *(each.histogram() for each in self._coded),
         )
         self._labels = ((), *(each.labels for each in self._coded))
         # Made once: a requirement against colluding providers sorts its counts out first.
@@ -59,10 +58,7 @@ class Judge:
         labels = label()
         return (
             sizes.reshape(-1, 1),
-            *(
-                pair_counts(labels, each.codes.take(rows), sizes.size, len(each.labels))
-                for each in self._coded
-            ),
+            *(each.histograms(labels, sizes.size, rows) for each in self._coded),
         )
 
     def holds(self, histograms: Histograms) -> NDArray[np.bool_]:

@@ -18,7 +18,8 @@ from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.tally import Tally
 from masquerade.anonymize.mondrian.taxonomy_candidates import taxonomy_candidates
 from masquerade.anonymize.mondrian.trees import Trees
-from masquerade.engine.counts import Counts, rows_by_rank
+from masquerade.engine.counts import Counts
+from masquerade.engine.numbering import rows_by_rank
 
 # How good each of these cuts is; of a group's cuts the best is made, of equals along the first dimension.
 Choice = Callable[[Candidates], Shares]

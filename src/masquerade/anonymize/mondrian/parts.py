@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Flags, Shares
+from masquerade.anonymize.mondrian.axes import Shares
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, Flags, value_counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ def judged(parts: Parts, widths: Shares, judge: Judge, strict: bool) -> tuple[Pa
     `widths` are those of the groups, which is what parts that stay together cover.
     """
     good = judge.holds(parts.counts)
-    bad_parts = np.bincount(parts.group[~good], minlength=widths.size)
+    bad_parts = value_counts(parts.group[~good], widths.size)
     allowed = bad_parts == 0
     if strict or allowed.all():
         return parts, np.arange(parts.group.size), allowed
@@ -54,7 +54,7 @@ def _keep_small(
 ) -> tuple[Parts, Counts, Flags]:
     """Leave parts that do not satisfy together: the parts then, the new part of each old one, and what is allowed."""
     n_groups = bad_parts.size
-    good_parts = np.bincount(parts.group[good], minlength=n_groups)
+    good_parts = value_counts(parts.group[good], n_groups)
     allowed = bad_parts == 0
     stays = ~good & (good_parts[parts.group] > 0)
     mixed = np.flatnonzero(~allowed & (good_parts > 0))

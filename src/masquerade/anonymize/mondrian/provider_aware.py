@@ -93,7 +93,7 @@ class ProviderAxis(ContinuousAxis):
     released = False
 
     def __init__(self, providers: Coded) -> None:
-        records = np.bincount(providers.codes, minlength=len(providers.labels))
+        records = providers.histogram()[0]
         place = np.empty(records.size, np.int32)
         place[np.argsort(records, kind="stable")] = np.arange(records.size)  # codes are in the order of names
         super().__init__(Column(providers.name, place[providers.codes], Continuum(np.arange(records.size))))

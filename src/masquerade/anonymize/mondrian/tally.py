@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Batch, Flags
+from masquerade.anonymize.mondrian.axes import Batch
 from masquerade.anonymize.mondrian.trees import Trees
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, Flags, value_counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class Tally:
             batch.only(rows_of).rows, table[counted], sizes[counted], n_alone + starts.size
         )
         left = self.counts[parents[starts]] - counts[n_alone:]
-        n_siblings = np.bincount(family[alone], minlength=starts.size)
+        n_siblings = value_counts(family[alone], starts.size)
         first = np.cumsum(n_siblings) - n_siblings
         for nth in range(int(n_siblings.max())):
             more = np.flatnonzero(n_siblings > nth)

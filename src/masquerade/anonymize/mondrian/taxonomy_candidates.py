@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.axes import Batch, Flags
+from masquerade.anonymize.mondrian.axes import Batch
 from masquerade.anonymize.mondrian.candidates import Candidates
 from masquerade.anonymize.mondrian.groups import Cells
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.parts import Parts, judged
 from masquerade.anonymize.mondrian.tally import Tally
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, Flags
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import Axis, Rows, TaxonomyAxis
-from masquerade.engine.counts import Counts
+from masquerade.anonymize.mondrian.axes import Axis, TaxonomyAxis
+from masquerade.engine.counts import Counts, Rows, value_counts
 
 _ROWS_AT_A_TIME = 1 << 17  # so that counting needs little memory
 _CELLS_PER_VALUE = 1
@@ -58,7 +58,7 @@ class Trees:
             some = slice(start, start + _ROWS_AT_A_TIME)
             keys = self.columns.take(rows[some], axis=0).astype(shift.dtype, copy=False)
             keys += shift[some, np.newaxis]
-            counts += np.bincount(keys.ravel(), minlength=n_cells)
+            counts += value_counts(keys.ravel(), n_cells)
         return counts.reshape(n_labels, self.n_columns)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from masquerade.data.product import columns_of
 from masquerade.data.table import Table
-from masquerade.engine.counts import pair_counts
+from masquerade.engine.numbering import first_rows
 from masquerade.forms.declared import parameter_error
 from masquerade.privacy.check import Reading, Verdict
 from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT
@@ -88,11 +88,10 @@ def _verdicts(reading: Reading, part: MPrivateGroups, strategy: Strategy | None 
     part.bind(coded.labels)
     if not n_groups:
         return []
-    whole = np.bincount(coded.codes, minlength=len(coded.labels)).reshape(1, -1)
+    whole = coded.histogram()
     layout, check = part.check(whole, coded.labels, strategy)
-    rows = np.empty(n_groups, np.intp)
-    rows[labels[::-1]] = np.arange(labels.size - 1, -1, -1)
-    histograms = pair_counts(labels, coded.codes, n_groups, len(coded.labels))
+    rows = first_rows(labels, n_groups)
+    histograms = coded.histograms(labels, n_groups)
     verdicts = []
     for group in np.argsort(rows):  # in the order of the rows
         histogram = histograms[group]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.product import Product, columns_of
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, weighted_counts
 from masquerade.forms.declared import parameter_error
 from masquerade.privacy.m_privacy.constraint import can_wrap, constraint_of
 from masquerade.privacy.m_privacy.group_check import GroupCheck
@@ -141,7 +141,7 @@ class MPrivateGroups(GroupRequirement):
             if member.sensitive is None:
                 mine = everything.sum(axis=1, keepdims=True)
             else:
-                mine = np.bincount(of_value, everything[0], len(names)).astype(np.int64)[None]
+                mine = weighted_counts(of_value, everything[0], len(names)).astype(np.int64)[None]
             constraints.append(constraint_of(member, mine, names))
             places.append(None if np.array_equal(of_value, np.arange(layout.n_values)) else of_value)
         return layout, GroupCheck(self.m, constraints, places, strategy or self.verification)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.engine.numbering import distinct_rows
 from masquerade.errors import ParameterError, hint
 from masquerade.privacy.m_privacy.coalition_masks import Masks, bits, joined, members, of_size, within
 from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT, score
@@ -194,9 +195,8 @@ def _all_of_whose_supers(group: Group, breaching: Masks, size: int, most: int) -
     smaller = np.concatenate(
         [breaching[held[:, provider]] ^ group.singles[provider] for provider in range(group.n)]
     )
-    kinds = smaller[:, 0] if smaller.shape[1] == 1 else smaller
-    found, times = np.unique(kinds, axis=0, return_counts=True)
-    needed: Masks = found[times == group.n - size + 1].reshape(-1, smaller.shape[1])
+    found, times = distinct_rows(smaller)
+    needed: Masks = found[times == group.n - size + 1]
     return needed
 
 

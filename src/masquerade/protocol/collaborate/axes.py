@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from masquerade.data.column import Column, Generalised
 from masquerade.data.continuum import Kind, Number, write_interval
 from masquerade.data.taxonomy import Taxonomy
+from masquerade.engine.counts import value_counts
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import AttributeLoss, losses_of
 
@@ -120,7 +121,7 @@ class HalvingAxis(PublicAxis):
     def loss(self, ranks: Ranks, cells: list[Range], of_row: Ranks) -> AttributeLoss:
         """Each cell's share of the whole range."""
         widths = np.array([self.width(cell) for cell in cells])
-        total = float(np.bincount(of_row, minlength=len(cells)) @ widths)
+        total = float(value_counts(of_row, len(cells)) @ widths)
         return AttributeLoss(total, total, total, 0, 0)
 
     def _number(self, rank: int) -> Number:

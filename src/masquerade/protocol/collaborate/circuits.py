@@ -23,8 +23,8 @@ import numpy as np
 
 from masquerade.crypto import words
 from masquerade.crypto.circuit import FALSE, TRUE, Bits, Builder, Circuit, Literal, Word, to_bits
-from masquerade.engine.counts import Counts
-from masquerade.protocol.collaborate.criterion import Criterion, Flags
+from masquerade.engine.counts import Counts, Flags
+from masquerade.protocol.collaborate.criterion import Criterion
 
 
 def count_bits(criterion: Criterion) -> int:

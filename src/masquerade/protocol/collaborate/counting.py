@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts, pair_counts
+from masquerade.engine.counts import Counts, Flags, Rows, pair_counts, value_counts, which_occur
 from masquerade.net.script import Script
 from masquerade.protocol.collaborate.criterion import Criterion
-from masquerade.protocol.collaborate.tree import Answers, Flags, Rows
+from masquerade.protocol.collaborate.tree import Answers
 
 Codes = NDArray[np.int64]
 
@@ -25,8 +25,7 @@ class SensitiveCodes:
 
     def present(self, rows: Rows) -> Flags:
         """Which values these rows have."""
-        flags: Flags = np.bincount(self.codes[rows], minlength=self.n_values) > 0
-        return flags
+        return which_occur(self.codes[rows], self.n_values)
 
 
 class CountingJudge:
@@ -61,7 +60,7 @@ class CountingJudge:
         rows = np.concatenate(parts) if parts else np.zeros(0, np.intp)
         n_providers = self._criterion.n_providers
         feeding = label * n_providers + self._providers[rows]
-        counts = np.bincount(feeding, minlength=len(parts) * n_providers).reshape(-1, n_providers)
+        counts = value_counts(feeding, len(parts) * n_providers).reshape(-1, n_providers)
         present = [
             pair_counts(feeding, each.codes[rows], counts.size, each.n_values).reshape(
                 len(parts), n_providers, each.n_values

@@ -25,15 +25,12 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from masquerade.data.product import columns_of
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, Flags
 from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement, plural
-
-Flags = NDArray[np.bool_]
 
 MOST_LOOK_UPS = 1_000  # coalitions × values, or sets of values × providers, of a part
 MOST_OF_WHOLE = 50_000  # the same of the group of all records: some 120,000 gates

@@ -11,14 +11,14 @@ import numpy as np
 
 from masquerade.crypto.bits import pack, unpack
 from masquerade.crypto.circuit import Bits
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, Flags, Rows
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.collaborate import circuits
 from masquerade.protocol.collaborate.counting import SensitiveCodes
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.collaborate.shared_bits import SharedBits
-from masquerade.protocol.collaborate.tree import Answers, Flags, Rows
+from masquerade.protocol.collaborate.tree import Answers
 
 
 class Alone(Message, tag="collaborate-alone", frozen=True):

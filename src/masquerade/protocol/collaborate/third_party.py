@@ -20,6 +20,7 @@ from masquerade.data.continuum import Continuum
 from masquerade.data.encode import distinct, texts
 from masquerade.data.schema import Schema
 from masquerade.data.table import Origin, Table
+from masquerade.engine.counts import value_counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Receive, Script, Send
 from masquerade.privacy.check import Verdict, insist, verify
@@ -143,9 +144,7 @@ def public_settings(contract: Contract, table: Table) -> tuple[Settings, Countin
     coded = table.coded(terms.provider)
     number = np.array([contract.parties.index(label) for label in coded.labels], np.int64)
     providers = number[coded.codes]
-    sizes = [
-        1 << rounded_size(count) for count in np.bincount(providers, minlength=len(contract.parties)).tolist()
-    ]
+    sizes = [1 << rounded_size(count) for count in value_counts(providers, len(contract.parties)).tolist()]
     settings = Settings(
         (*(axis for axis, _ in pairs), provider_axis(contract)),
         (*(ranks for _, ranks in pairs), providers),
@@ -244,7 +243,6 @@ def _release(
     comparison = Comparison((), released, classes, None, dict(weights))
     rows = cells.num_rows
     providers = Table(cells).coded(terms.provider)
-    pairs = np.unique(comparison.groups * len(providers.labels) + providers.codes)
     published = cells if terms.keep_provider else cells.drop_columns([terms.provider])
     return Release(
         table=shuffled(published),
@@ -259,7 +257,7 @@ def _release(
         attribute_losses={name: loss.certainty / max(rows, 1) for name, loss in losses.items()},
         settings=_settings(contract),
         seconds=seconds,
-        group_providers=np.bincount(pairs // len(providers.labels), minlength=comparison.group_sizes.size),
+        group_providers=comparison.providers_of_groups(providers),
     )
 
 

@@ -26,13 +26,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from masquerade.engine.counts import Flags, Rows
 from masquerade.net.script import Script
 from masquerade.protocol.collaborate.axes import PublicAxis, Range, Ranks
 
-Rows = NDArray[np.intp]
-Flags = NDArray[np.bool_]
 OnRound = Callable[[int, int], None]  # how many attempts there were so far, how many groups are being cut
 
 

@@ -21,9 +21,10 @@ from typing import Protocol
 
 import numpy as np
 
-from masquerade.anonymize.bottom_up import BottomUpColumns, Rows
+from masquerade.anonymize.bottom_up import BottomUpColumns
 from masquerade.data.column import Column, Generalised
-from masquerade.engine.counts import Counts, group_rows
+from masquerade.engine.counts import Counts, Rows
+from masquerade.engine.numbering import group_rows
 from masquerade.errors import RequirementUnreachable
 from masquerade.protocol.dka.groups import all_large, labels_of
 

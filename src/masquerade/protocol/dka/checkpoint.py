@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 
 from masquerade.crypto.bits import pack, unpack
 from masquerade.data.table import Table
+from masquerade.engine.counts import Rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.files import PRIVATE, write_whole
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.columns import write_columns
 from masquerade.protocol.contract import Contract
-
-Rows = NDArray[np.intp]
 
 
 class Remembered(Message, tag="dka-remembered", frozen=True):

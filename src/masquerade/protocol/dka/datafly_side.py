@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.bottom_up import BottomUpColumns, Rows
+from masquerade.anonymize.bottom_up import BottomUpColumns
 from masquerade.data.column import Column, Generalised
+from masquerade.engine.counts import Rows
 from masquerade.errors import Bug, RequirementUnreachable
 from masquerade.protocol.dka.groups import Labels, labels_of, most_groups
 

@@ -7,9 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, Rows, value_counts
 
-Rows = NDArray[np.intp]
 Labels = NDArray[np.uint64]
 
 
@@ -28,7 +27,7 @@ def most_groups(records: int, k: int) -> int:
 def labels_of(columns: Grouped, rows: Rows, k: int, bound: int) -> Labels:
     """The group of each of these records, and `bound` where it has fewer than k: such a record cannot pass."""
     numbers, n_groups = columns.groups(rows)
-    large = np.bincount(numbers, minlength=n_groups) >= k
+    large = value_counts(numbers, n_groups) >= k
     renumbered = np.full(n_groups, bound, np.uint64)
     renumbered[large] = np.arange(np.count_nonzero(large), dtype=np.uint64)
     return renumbered[numbers]
@@ -37,4 +36,4 @@ def labels_of(columns: Grouped, rows: Rows, k: int, bound: int) -> Labels:
 def all_large(columns: Grouped, rows: Rows, k: int) -> bool:
     """Whether every group of these records has at least k of them."""
     numbers, n_groups = columns.groups(rows)
-    return bool((np.bincount(numbers, minlength=n_groups) >= k).all())
+    return bool((value_counts(numbers, n_groups) >= k).all())

@@ -10,15 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian.groups import Cells, Partition
 from masquerade.data.column import Column
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, Flags, value_counts
 from masquerade.utility.penalties import Penalties, certainty_of_ranges
-
-Flags = NDArray[np.bool_]
 
 
 class MergedGroups:
@@ -27,7 +24,7 @@ class MergedGroups:
     def __init__(self, columns: Sequence[Column], groups: Partition) -> None:
         n_groups = groups.cells.shape[2]
         self._first = groups.labels
-        self._sizes = np.bincount(groups.labels, minlength=n_groups)
+        self._sizes = value_counts(groups.labels, n_groups)
         self._into = np.arange(n_groups)  # which group each has become part of
         self._alive: Flags = np.ones(n_groups, bool)
         self._extents = [_extent(column, *cells) for column, cells in zip(columns, groups.cells, strict=True)]

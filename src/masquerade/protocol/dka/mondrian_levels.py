@@ -32,11 +32,11 @@ from masquerade.anonymize.mondrian.groups import Partition
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import partition
 from masquerade.data.column import Column, Generalised
-from masquerade.engine.counts import Counts, renumber
+from masquerade.engine.counts import Counts, Rows
+from masquerade.engine.numbering import renumber
 from masquerade.errors import ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol.dka.anonymizers import refuse_few
-from masquerade.protocol.dka.groups import Rows
 from masquerade.protocol.dka.merged_groups import MergedGroups
 
 
@@ -54,8 +54,8 @@ class _OnLevels:
     def groups(self, rows: Rows) -> tuple[Counts, int]:
         """The group of each of these records, and how many groups there are."""
         level = self._levels[self._at]
-        numbers, n_groups = renumber(level.labels[rows], level.cells.shape[2])
-        return numbers.astype(np.int64), n_groups
+        numbers, found = renumber(level.labels[rows], level.cells.shape[2])
+        return numbers.astype(np.int64), found.size
 
     def released(self, rows: Rows) -> tuple[Generalised, ...]:
         """The columns of these records, as they are now."""

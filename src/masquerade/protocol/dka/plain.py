@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.column import Column
+from masquerade.engine.counts import value_counts
+from masquerade.engine.numbering import renumber
 from masquerade.errors import ParameterError
 from masquerade.protocol.dka.anonymizers import LocalAnonymizer, TopDownAnonymizer
 from masquerade.protocol.dka.datafly_side import DataflySide
@@ -71,5 +73,6 @@ def _anonymized(sides: Sequence[LocalAnonymizer], n_records: int, k: int) -> boo
 def joint_passes(left: Labels, right: Labels, bound: int, k: int) -> NDArray[np.bool_]:
     """Whether each record's pair of labels occurs at least k times; the label `bound` never passes."""
     pairs = left.astype(np.int64) * (bound + 1) + right.astype(np.int64)
-    _, number, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-    return np.asarray((counts[number] >= k) & (left < bound) & (right < bound))
+    groups, found = renumber(pairs, (bound + 1) ** 2)
+    large = value_counts(groups, found.size) >= k
+    return np.asarray(large[groups] & (left < bound) & (right < bound))

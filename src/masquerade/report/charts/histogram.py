@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from masquerade.engine.counts import value_counts
 from masquerade.report.charts.scales import Scale, log_ticks, nice_step, ticks
 from masquerade.report.charts.svg import chart, element, label, text_width
 from masquerade.report.wording import count, counted
@@ -64,7 +65,7 @@ def size_bins(sizes: NDArray[np.int64], marks: Sequence[int] = ()) -> Bins:
     first = int(np.searchsorted(ordered, low, side="right")) - 1
     last = int(np.searchsorted(ordered, high, side="right"))
     used = ordered[first : last + 1]
-    counts, _ = np.histogram(sizes, bins=np.append(used[:-1], used[-1] - 0.5))
+    counts = value_counts(np.searchsorted(used, sizes, side="right") - 1, used.size - 1)
     return Bins(tuple(used.tolist()), tuple(counts.tolist()), log)
 
 

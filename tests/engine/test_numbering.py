@@ -1,4 +1,4 @@
-"""The groups of equal rows, against a sorted set of tuples."""
+"""Numbers of keys and of equal rows, against sorted sets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masquerade.engine.counts import group_rows
+from masquerade.engine.numbering import (
+    distinct_codes,
+    distinct_rows,
+    first_rows,
+    group_rows,
+    look_up,
+    occurring,
+    renumber,
+    rows_by_rank,
+)
 
 WIDTHS = [np.int8, np.int32, np.int64, np.uint8, np.uint32]
 
@@ -50,3 +59,43 @@ def test_many_rows(bounds: list[int]) -> None:
     distinct, expected = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     assert n_groups == len(distinct)
     assert (labels == expected.ravel()).all()
+
+
+@pytest.mark.parametrize("bound", [6, 70_000, 2**40])  # by a table, and by sorting
+@given(keys=st.lists(st.integers(0, 5), max_size=20))
+def test_keys_that_occur(bound: int, keys: list[int]) -> None:
+    rows = np.array(keys, np.int64)
+    different = sorted(set(keys))
+    found, sizes = occurring(rows, bound)
+    assert found.tolist() == different
+    assert sizes.tolist() == [keys.count(key) for key in different]
+    numbers, key_of_number = renumber(rows, bound)
+    assert key_of_number.tolist() == different
+    assert numbers.tolist() == [different.index(key) for key in keys]
+    assert look_up(rows, found, np.arange(found.size), bound).tolist() == numbers.tolist()
+    assert first_rows(numbers, found.size).tolist() == [keys.index(key) for key in different]
+    assert rows.tolist() == keys
+
+
+@given(pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), max_size=30))
+def test_different_codes_of_each_label(pairs: list[tuple[int, int]]) -> None:
+    labels, codes = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
+    expected = [len({code for label, code in pairs if label == each}) for each in range(4)]
+    assert distinct_codes(labels, codes, 4, 7).tolist() == expected
+
+
+@pytest.mark.parametrize("n_ranks", [200, 60_000, 3_000_000])
+def test_rows_by_rank_keeps_the_order_of_equals(n_ranks: int) -> None:
+    ranks = np.random.default_rng(5).integers(0, n_ranks, 20_000)
+    ranks[::3] = ranks[0]
+    assert np.array_equal(rows_by_rank(ranks, n_ranks), np.argsort(ranks, kind="stable"))
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_distinct_rows(columns: int) -> None:
+    rows = np.random.default_rng(2).integers(0, 3, (50, columns)).astype(np.uint64)
+    found, times = distinct_rows(rows)
+    listed = [tuple(row) for row in rows.tolist()]
+    assert [tuple(row) for row in found.tolist()] == sorted(set(listed))
+    assert times.tolist() == [listed.count(row) for row in sorted(set(listed))]
+    assert found.shape[1] == columns
