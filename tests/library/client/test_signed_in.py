@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 import json
-from typing import cast
+from collections.abc import Coroutine, Generator
+from contextlib import suppress
+from typing import Any
 
-from masquerade.library.client.exchange import Answer, Ask, Script
+from masquerade.library.client.exchange import Answer, Ask
 from masquerade.library.client.signed_in import Caller
+
+
+class Step:
+    """A request that waits until a test answers it."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def __await__(self) -> Generator[Ask, Answer, Answer]:
+        return (yield self._ask)
+
+
+class ByHand:
+    """A transport whose answers are given by a test."""
+
+    async def send(self, ask: Ask) -> Answer:
+        return await Step(ask)
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("nobody lets us wait")
+
+
+Asking = Coroutine[Ask, Answer | None, Answer]
 
 
 def signed_in(token: str) -> Answer:
@@ -14,32 +39,39 @@ def signed_in(token: str) -> Answer:
     return Answer(200, {"content-type": "application/json"}, json.dumps(body).encode())
 
 
-def begun(script: Script[Answer]) -> Ask:
-    return cast(Ask, next(script))
-
-
-def answered(script: Script[Answer], answer: Answer) -> Ask:
-    return cast(Ask, script.send(answer))
-
-
-def two_calls() -> tuple[Caller, Script[Answer], Script[Answer]]:
+def two_calls() -> tuple[Caller, Asking, Asking]:
     """A client with a password, whose two calls both had to sign in."""
-    caller = Caller(None, "ana", "a long password")
-    first, second = caller.ask(Ask("GET", "/me")), caller.ask(Ask("GET", "/sessions"))
-    assert begun(first).path == begun(second).path == "/sign-in"
-    assert answered(first, signed_in("one")).token == "one"
-    assert answered(second, signed_in("two")).token == "two"
+    caller = Caller(ByHand(), None, "ana", "a long password")
+    first: Any = caller.ask(Ask("GET", "/me"))
+    second: Any = caller.ask(Ask("GET", "/sessions"))
+    assert first.send(None).path == second.send(None).path == "/sign-in"
+    assert first.send(signed_in("one")).token == "one"
+    assert second.send(signed_in("two")).token == "two"
     return caller, first, second
 
 
+def ended(caller: Caller) -> list[str | None]:
+    """The tokens that signing out makes worthless."""
+    leaving: Any = caller.sign_out()
+    tokens: list[str | None] = []
+    with suppress(StopIteration):
+        while True:
+            tokens.append(leaving.send(Answer(204, {}) if tokens else None).token)
+    return tokens
+
+
 def test_leaving_takes_back_every_token_that_the_password_got() -> None:
-    caller, _first, _second = two_calls()
-    assert {cast(Ask, each).token for each in caller.sign_out()} == {"one", "two"}
-    assert list(caller.sign_out()) == []
+    caller, first, second = two_calls()
+    assert set(ended(caller)) == {"one", "two"}
+    assert ended(caller) == []
+    first.close()
+    second.close()
 
 
 def test_a_refused_token_does_not_cost_the_one_that_came_after_it() -> None:
-    caller, first, _second = two_calls()
-    asked_again = answered(first, Answer(401, {}))
+    caller, first, second = two_calls()
+    asked_again = first.send(Answer(401, {}))
     assert (asked_again.path, asked_again.token) == ("/me", "two")
-    assert [cast(Ask, each).token for each in caller.sign_out()] == ["two"]
+    assert ended(caller) == ["two"]
+    first.close()
+    second.close()

@@ -10,8 +10,7 @@
 `AsyncClient` has the same methods, to be awaited; its `watch` is an async iterator. Failures are the errors of
 `masquerade.errors`.
 
-Every call is declared once, in calls.py, as a script without I/O (exchange.py); clients.py runs scripts, with and
-without asyncio.
+Every call is declared once, in calls.py, as a coroutine over a transport; clients.py runs it, with asyncio or without.
 """
 
 from __future__ import annotations

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from masquerade.errors import NotFound, ParameterError, PeerBrokeProtocol, PeerError, shown
 from masquerade.library.client.declared import call, stream
 from masquerade.library.client.event_stream import PATIENCE, Following
-from masquerade.library.client.exchange import COORDINATOR, Ask, Reply, Script, read, received, told_date
+from masquerade.library.client.exchange import COORDINATOR, Ask, read, told_date
 from masquerade.library.client.requests import Wish, keys_of, placed, whole_request
 from masquerade.library.client.results import Me, unless_failed
 from masquerade.library.client.signed_in import Caller
@@ -40,141 +41,132 @@ _SESSION = re.compile("[0-9a-f]{32}")
 
 
 class Calls:
-    """Every call, as a script."""
+    """Every call, as a coroutine over a transport that the client chooses."""
 
     _caller: Caller
 
     @call
-    def me(self) -> Script[Me]:
+    async def me(self) -> Me:
         """Who asks, and with which role."""
-        answer = yield from self._caller.ask(Ask("GET", "/me"))
+        answer = await self._caller.ask(Ask("GET", "/me"))
         return Me(**dict(read(answer, Account)), now=told_date(answer))
 
     @call
-    def providers(self) -> Script[tuple[Provider, ...]]:
+    async def providers(self) -> tuple[Provider, ...]:
         """The parties that this user may ask, with the schemas of their datasets."""
-        return tuple((yield from self._listed("/providers", Page[Provider])))
+        return tuple(await self._listed("/providers", Page[Provider]))
 
     @call
-    def preview(self, request: Wish) -> Script[RequestPreview]:
+    async def preview(self, request: Wish) -> RequestPreview:
         """What a request would come to; nothing is asked of anybody yet."""
         ask = Ask("POST", "/previews", body=keys_of(request))  # what is wrong with it is part of the answer
-        found = read((yield from self._caller.ask(ask)), RequestPreview)
+        found = read(await self._caller.ask(ask), RequestPreview)
         return found.model_copy(update={"problems": placed(found.problems, request)})
 
     @call
-    def request(self, request: Wish) -> Script[Session]:
+    async def request(self, request: Wish) -> Session:
         """Ask for a table: a dictionary, a TOML file (its [request]) or a Request. The session begins at once."""
         ask = Ask("POST", "/sessions", body=whole_request(request))
         try:
-            return read((yield from self._caller.ask(ask)), Session)
+            return read(await self._caller.ask(ask), Session)
         except ParameterError as error:
             raise ParameterError(*placed(error.lines, request)) from None
 
     @call
-    def session(self, session: str) -> Script[Session]:
+    async def session(self, session: str) -> Session:
         """How a session stands."""
-        return (yield from self._session(session))
+        return await self._session(session)
 
     @call
-    def sessions(
+    async def sessions(
         self, *, status: str | None = None, limit: int = 50, everyone: bool = False
-    ) -> Script[list[Session]]:
+    ) -> list[Session]:
         """The newest sessions that concern this user; an admin may ask for everyone's."""
         if not isinstance(limit, int) or limit < 1:
             raise ParameterError(f"limit: must be a whole number of at least 1; got {limit!r}")
         query: dict[str, str | int] = {"status": status} if status is not None else {}
         query |= {"everyone": "true"} if everyone else {}
-        return (yield from self._listed("/sessions", Page[Session], query, limit))
+        return await self._listed("/sessions", Page[Session], query, limit)
 
     @stream
-    def watch(self, session: str, *, after: int = 0, patience: float = PATIENCE) -> Script[None]:
+    def watch(
+        self, session: str, *, after: int = 0, patience: float = PATIENCE
+    ) -> AsyncGenerator[Event, None]:
         """The events of a session as they happen, from its first (or after number `after`) to its last.
 
         A broken connection is taken up again where it broke; PeerUnreachable after `patience` seconds of silence.
         """
-        yield from self._events(session, after, patience)
+        return self._events(session, after, patience)
 
     @call
-    def wait(
+    async def wait(
         self, session: str, on_event: OnEvent | None = None, *, patience: float = PATIENCE
-    ) -> Script[Session]:
+    ) -> Session:
         """The session once it has ended, or waits for its client's word (`awaiting_client`).
 
         SessionFailed, a PeerError, when it failed because of a party; it has the session.
         """
-        reply: Reply = None
-        with closing(self._events(session, 0, patience)) as events:
-            while True:
-                try:
-                    step = events.send(reply)
-                except StopIteration:
-                    break
-                if not isinstance(step, Event):
-                    reply = yield step
-                    continue
-                reply = None
+        async with aclosing(self._events(session, 0, patience)) as events:
+            async for event in events:
                 if on_event is not None:
-                    on_event(step)
-                if step.status is Status.AWAITING_CLIENT:
-                    now = yield from self._session(
-                        session
-                    )  # the event may be older than the client's last word
+                    on_event(event)
+                if event.status is Status.AWAITING_CLIENT:
+                    now = await self._session(session)  # the event may be older than the client's last word
                     if now.status is Status.AWAITING_CLIENT:
                         return now
-        return unless_failed((yield from self._session(session)))
+        return unless_failed(await self._session(session))
 
     @call
-    def offers(self, session: str) -> Script[tuple[PartyOffer, ...]]:
+    async def offers(self, session: str) -> tuple[PartyOffer, ...]:
         """What each party answered in each round of the negotiation."""
-        return tuple((yield from self._listed(_of(session, "/offers"), Page[PartyOffer])))
+        return tuple(await self._listed(_of(session, "/offers"), Page[PartyOffer]))
 
     @call
-    def contract(self, session: str) -> Script[dict[str, Any] | None]:
+    async def contract(self, session: str) -> dict[str, Any] | None:
         """The contract that all parties signed; None before that."""
         try:
-            answer = yield from self._caller.ask(Ask("GET", _of(session, "/contract")))
+            answer = await self._caller.ask(Ask("GET", _of(session, "/contract")))
         except NotFound:
-            yield from self._session(session)  # NotFound when it is the session that does not exist
+            await self._session(session)  # NotFound when it is the session that does not exist
             return None
         return read(answer, dict[str, Any])
 
     @call
-    def cancel(self, session: str) -> Script[Session]:
+    async def cancel(self, session: str) -> Session:
         """End a session; Conflict when it has ended already."""
-        return read((yield from self._caller.ask(Ask("POST", _of(session, "/cancel")))), Session)
+        return read(await self._caller.ask(Ask("POST", _of(session, "/cancel"))), Session)
 
     @call
-    def accept(self, session: str) -> Script[Session]:
+    async def accept(self, session: str) -> Session:
         """Take the release although it missed the wished quality."""
-        return (yield from self._decide(session, {"decision": "accept"}))
+        return await self._decide(session, {"decision": "accept"})
 
     @call
-    def relax(self, session: str, request: Wish) -> Script[Session]:
+    async def relax(self, session: str, request: Wish) -> Session:
         """Ask again, for less; what the parties refuse leaves the release that missed the wished quality waiting."""
         try:
-            return (yield from self._decide(session, {"decision": "relax", "request": keys_of(request)}))
+            return await self._decide(session, {"decision": "relax", "request": keys_of(request)})
         except ParameterError as error:
             raise ParameterError(*placed(error.lines, request)) from None
 
     @call
-    def withdraw(self, session: str) -> Script[Session]:
+    async def withdraw(self, session: str) -> Session:
         """Do without the release."""
-        return (yield from self._decide(session, {"decision": "withdraw"}))
+        return await self._decide(session, {"decision": "withdraw"})
 
     @call
-    def release(self, session: str) -> Script[PublishedRelease]:
+    async def release(self, session: str) -> PublishedRelease:
         """What is known of a published table: rows, digests, summary."""
-        return (yield from self._release(session))
+        return await self._release(session)
 
     @call
-    def table(self, session: str) -> Script[pa.Table]:
+    async def table(self, session: str) -> pa.Table:
         """The published table; pandas, polars and DuckDB take it as it is."""
-        table, _, _ = yield from self._parquet(session)
+        table, _, _ = await self._parquet(session)
         return table
 
     @call
-    def download(self, session: str, path: str | Path) -> Script[PublishedRelease]:
+    async def download(self, session: str, path: str | Path) -> PublishedRelease:
         """Write the published table to a file, .csv or .parquet: all of it, or no file."""
         from masquerade.data.source import PARQUET_SUFFIXES
         from masquerade.data.write import check_target
@@ -184,94 +176,101 @@ class Calls:
         check_target(target)
         with replacing(target) as file:
             if target.suffix.lower() in PARQUET_SUFFIXES:
-                _, content, release = yield from self._parquet(session)
+                _, content, release = await self._parquet(session)
                 file.write(content)
                 return release
-            release = yield from self._release(session)
-            digest = yield from self._fetched(_table_of(session, "csv"), file)
+            release = await self._release(session)
+            digest = await self._fetched(_table_of(session, "csv"), file)
             _compare(digest, release.sha256)
             return release
 
     @call
-    def report(self, session: str, path: str | Path) -> Script[Path]:
+    async def report(self, session: str, path: str | Path) -> Path:
         """Write the release's report to a file: all of it, and as it was written, or no file."""
         from masquerade.files import replacing
 
         target = Path(path)
         with replacing(target) as file:
-            release = yield from self._release(session)
-            ask = Ask("GET", _of(session, "/release/report"), accept="text/html", streamed=True)
-            digest = yield from self._fetched(ask, file)
+            release = await self._release(session)
+            ask = Ask("GET", _of(session, "/release/report"), accept="text/html")
+            digest = await self._fetched(ask, file)
             _compare(digest, release.summary.get("report_sha256", digest), "report")
         return target
 
     # --- parts of calls ---
 
-    def _session(self, session: str) -> Script[Session]:
-        return read((yield from self._caller.ask(Ask("GET", _of(session)))), Session)
+    async def _session(self, session: str) -> Session:
+        return read(await self._caller.ask(Ask("GET", _of(session))), Session)
 
-    def _release(self, session: str) -> Script[PublishedRelease]:
-        return read((yield from self._caller.ask(Ask("GET", _of(session, "/release")))), PublishedRelease)
+    async def _release(self, session: str) -> PublishedRelease:
+        return read(await self._caller.ask(Ask("GET", _of(session, "/release"))), PublishedRelease)
 
-    def _decide(self, session: str, decision: dict[str, Any]) -> Script[Session]:
+    async def _decide(self, session: str, decision: dict[str, Any]) -> Session:
         ask = Ask("POST", _of(session, "/decision"), body=decision)
-        return read((yield from self._caller.ask(ask)), Session)
+        return read(await self._caller.ask(ask), Session)
 
-    def _listed(
+    async def _listed(
         self,
         path: str,
         kind: type[Page[Item]],
         query: dict[str, str | int] | None = None,
         most: int | None = None,
-    ) -> Script[list[Item]]:
+    ) -> list[Item]:
         """The first `most` items of a list (None: all), page after page."""
         found: list[Item] = []
         query = dict(query or {})
         while True:
             if most is not None:
                 query["limit"] = min(most - len(found), MOST_PAGE)
-            page = read((yield from self._caller.ask(Ask("GET", path, dict(query)))), kind)
+            page = read(await self._caller.ask(Ask("GET", path, dict(query))), kind)
             found += page.items
             if page.next is None or not page.items or (most is not None and len(found) >= most):
                 return found[:most]
             query["after"] = page.next
 
-    def _events(self, session: str, after: int, patience: float) -> Script[None]:
+    async def _events(self, session: str, after: int, patience: float) -> AsyncGenerator[Event, None]:
         following = Following(session, after, patience)
         while not following.is_over():
             try:
                 is_final = (
-                    yield from self._session(session)
+                    await self._session(session)
                 ).final  # and our token holds, however long this takes
-                yield from self._caller.ask(following.ask())
-                while chunk := (yield from received()):
-                    yield from following.feed(chunk)
-                    if following.is_over():
-                        return
+                async with aclosing(await self._chunks(following.ask())) as chunks:
+                    async for chunk in chunks:
+                        for event in following.feed(chunk):
+                            yield event
+                        if following.is_over():
+                            return
                 pause = following.ended(is_final)
             except PeerError as error:
                 pause = following.broke(error)
-            yield pause
+            await self._caller.transport.sleep(pause)
 
-    def _fetched(self, ask: Ask, file: BinaryIO) -> Script[str]:
+    async def _chunks(self, ask: Ask) -> AsyncGenerator[bytes, None]:
+        """The body of a good answer, as it comes."""
+        answer = await self._caller.ask(replace(ask, streamed=True))
+        assert answer.chunks is not None
+        return answer.chunks
+
+    async def _fetched(self, ask: Ask, file: BinaryIO) -> str:
         """Write what is asked for to a file; its SHA-256."""
         digest = hashlib.sha256()
-        yield from self._caller.ask(ask)
-        while chunk := (yield from received()):
-            digest.update(chunk)
-            file.write(chunk)
+        async with aclosing(await self._chunks(ask)) as chunks:
+            async for chunk in chunks:
+                digest.update(chunk)
+                file.write(chunk)
         return digest.hexdigest()
 
-    def _parquet(self, session: str) -> Script[tuple[pa.Table, bytes, PublishedRelease]]:
+    async def _parquet(self, session: str) -> tuple[pa.Table, bytes, PublishedRelease]:
         """The published table, its file, and what is known of it."""
         import pyarrow as pa
         import pyarrow.parquet
 
         from masquerade.data.write import csv_lines
 
-        release = yield from self._release(session)
+        release = await self._release(session)
         content = io.BytesIO()
-        yield from self._fetched(_table_of(session, "parquet"), content)
+        await self._fetched(_table_of(session, "parquet"), content)
         digest = hashlib.sha256()
         try:
             # `read_table` lets go of it in another thread, later: a process that ends by then would be aborted.
@@ -299,7 +298,7 @@ def _of(session: str, rest: str = "") -> str:
 
 
 def _table_of(session: str, kind: str) -> Ask:
-    return Ask("GET", _of(session, "/release/table"), {"format": kind}, accept="*/*", streamed=True)
+    return Ask("GET", _of(session, "/release/table"), {"format": kind}, accept="*/*")
 
 
 def _compare(digest: str, published: object, what: str = "table") -> None:

@@ -1,21 +1,19 @@
-"""Calls that are declared once, as scripts, and become methods of both clients.
+"""Calls that are declared once, as coroutines, and become methods of both clients.
 
     class Calls:
         @call
-        def me(self) -> Script[Account]: ...
+        async def me(self) -> Account: ...
 
-makes `Client.me() -> Account`, and `AsyncClient.me()`, a coroutine of the same. `@stream` makes iterators of events.
+makes `AsyncClient.me()`, and `Client.me() -> Account`. `@stream` makes iterators of events.
 """
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
-from masquerade.library.client.exchange import Script
 from masquerade.service.resources import Event
 
 Parameters = ParamSpec("Parameters")
@@ -24,23 +22,23 @@ Returned = TypeVar("Returned", covariant=True)
 
 
 class Synchronous(ABC):
-    """A client that runs scripts at once."""
+    """A client whose calls return their results."""
 
     @abstractmethod
-    def _run(self, script: Script[Result]) -> Result: ...
+    def _run(self, calling: Coroutine[Any, Any, Result]) -> Result: ...
 
     @abstractmethod
-    def _watch(self, script: Script[None]) -> Iterator[Event]: ...
+    def _iterate(self, events: AsyncGenerator[Event, None]) -> Iterator[Event]: ...
 
 
 class Asynchronous(ABC):
-    """A client whose runs are awaited."""
+    """A client whose calls are awaited."""
 
     @abstractmethod
-    async def _run(self, script: Script[Result]) -> Result: ...
+    def _run(self, calling: Coroutine[Any, Any, Result]) -> Coroutine[Any, Any, Result]: ...
 
     @abstractmethod
-    def _watch(self, script: Script[None]) -> AsyncIterator[Event]: ...
+    def _iterate(self, events: AsyncGenerator[Event, None]) -> AsyncIterator[Event]: ...
 
 
 class Call(Protocol[Parameters, Returned]):
@@ -63,28 +61,23 @@ class Stream(Protocol[Parameters]):
     def __get__(self, client: Asynchronous, kind: type) -> Callable[Parameters, AsyncIterator[Event]]: ...
 
 
-def call(script: Callable[Concatenate[Any, Parameters], Script[Result]]) -> Call[Parameters, Result]:
+def call(
+    method: Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]],
+) -> Call[Parameters, Result]:
     """Declare a call with one result."""
-    made: Call[Parameters, Result] = _method(script, "_run")
-    return made
+    declared: Call[Parameters, Result] = _declared(method, "_run")
+    return declared
 
 
-def stream(script: Callable[Concatenate[Any, Parameters], Script[None]]) -> Stream[Parameters]:
+def stream(method: Callable[Concatenate[Any, Parameters], AsyncGenerator[Event, None]]) -> Stream[Parameters]:
     """Declare a call whose events are iterated over."""
-    made: Stream[Parameters] = _method(script, "_watch")
-    return made
+    declared: Stream[Parameters] = _declared(method, "_iterate")
+    return declared
 
 
-def _method(script: Callable[..., Script[Any]], runner: str) -> Any:
-    """A method that makes a script and lets the client run it."""
+def _declared(method: Callable[..., Any], runner: str) -> Any:
+    @wraps(method)
+    def declared(client: object, *arguments: Any, **named: Any) -> Any:
+        return getattr(client, runner)(method(client, *arguments, **named))
 
-    @wraps(script)
-    def method(client: object, *arguments: Any, **named: Any) -> Any:
-        return getattr(client, runner)(script(client, *arguments, **named))
-
-    told = inspect.signature(script)
-    result = str(told.return_annotation).removeprefix("Script[").removesuffix("]")
-    method.__dict__["__signature__"] = told.replace(
-        return_annotation=result if runner == "_run" else "Iterator[Event]"
-    )
-    return method
+    return declared

@@ -114,7 +114,6 @@ class Following:
             query={"after": self.last},
             accept="text/event-stream",
             headers={"last-event-id": str(self.last), "cache-control": "no-store"},
-            streamed=True,
         )
 
     def feed(self, chunk: bytes) -> Iterator[Event]:

@@ -1,28 +1,17 @@
-"""What a client's calls are made of, without I/O: requests, answers, and what an answer means.
-
-A call is a script: a generator that yields steps and gets a reply to each.
-
-| step | is | its reply |
-|---|---|---|
-| `Ask` | a request | the `Answer`, or the PeerError that came instead |
-| `Receive` | read on in the answer to an `Ask` with `streamed` | the next bytes, none at its end, or a PeerError |
-| a number | seconds to wait | None |
-| `Event` | something that the caller of `watch` gets | None |
-"""
+"""Requests, answers, and what an answer means: what the calls of both clients are made of, without I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from masquerade.errors import MasqueradeError, PeerBrokeProtocol, PeerError, PeerUnreachable, one_line
+from masquerade.errors import MasqueradeError, PeerBrokeProtocol, PeerUnreachable, one_line
 from masquerade.service.problem_document import error_of, read_problems
-from masquerade.service.resources import Event
 
 COORDINATOR = "coordinator"
 
@@ -31,7 +20,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Ask:
-    """One request. The body of a good answer that is `streamed` is taken in by `Receive`."""
+    """One request. The body of a good answer that is `streamed` is left to be read from its `chunks`."""
 
     method: str
     path: str
@@ -44,22 +33,23 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Receive:
-    """Read on in the answer that is being streamed."""
-
-
-@dataclass(frozen=True)
 class Answer:
     """What came back; header names are in small letters."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes = b""
+    chunks: AsyncGenerator[bytes, None] | None = None
 
 
-Step = Ask | Receive | float | Event
-Reply = Answer | bytes | PeerError | None
-Script = Generator[Step, Reply, Result]
+class Transport(Protocol):
+    """How requests travel, and how time passes."""
+
+    async def send(self, ask: Ask) -> Answer:
+        """Send a request; PeerError when no answer comes."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
 
 
 class TooMany(PeerUnreachable):
@@ -68,24 +58,6 @@ class TooMany(PeerUnreachable):
     def __init__(self, seconds: float) -> None:
         super().__init__(COORDINATOR, f"is asked too often; try again in {seconds:.0f} s")
         self.seconds = seconds
-
-
-def answer_to(ask: Ask) -> Script[Answer]:
-    """Send one request; raise the PeerError that came instead of an answer."""
-    reply = yield ask
-    if isinstance(reply, PeerError):
-        raise reply
-    assert isinstance(reply, Answer)
-    return reply
-
-
-def received() -> Script[bytes]:
-    """The next bytes of the answer that is being streamed; none at its end."""
-    reply = yield Receive()
-    if isinstance(reply, PeerError):
-        raise reply
-    assert isinstance(reply, bytes)
-    return reply
 
 
 def read(answer: Answer, kind: type[Result]) -> Result:
@@ -99,11 +71,8 @@ def read(answer: Answer, kind: type[Result]) -> Result:
 def not_understood(what: str, error: ValidationError) -> PeerBrokeProtocol:
     """The error of an answer that has not the form it should have."""
     first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    return PeerBrokeProtocol(
-        COORDINATOR,
-        f"{what} this version does not understand: {one_line(': '.join(filter(None, (place, first['msg']))))}",
-    )
+    why = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+    return PeerBrokeProtocol(COORDINATOR, f"{what} this version does not understand: {one_line(why)}")
 
 
 def refusal(answer: Answer) -> MasqueradeError | None:

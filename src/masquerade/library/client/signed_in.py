@@ -1,20 +1,12 @@
-"""Who asks, and with which token; a request is sent again where its answer says so. Without I/O."""
+"""Who asks, and with which token; a request is sent again where its answer says so."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
-from masquerade.errors import ParameterError, PeerUnreachable
-from masquerade.library.client.exchange import (
-    COORDINATOR,
-    Answer,
-    Ask,
-    Script,
-    TooMany,
-    answer_to,
-    read,
-    refusal,
-)
+from masquerade.errors import ParameterError, PeerError, PeerUnreachable
+from masquerade.library.client.exchange import COORDINATOR, Answer, Ask, TooMany, Transport, read, refusal
 from masquerade.service.resources import SignedIn
 
 TRIES = 5  # of one request, while the coordinator lets us wait
@@ -24,61 +16,62 @@ LONGEST_PAUSE = 120.0  # seconds; where more is demanded, the call fails
 class Caller:
     """A user with a token, or with a password that gets one when it is first needed."""
 
-    def __init__(self, token: str | None, user: str | None, password: str | None) -> None:
+    def __init__(
+        self, transport: Transport, token: str | None, user: str | None, password: str | None
+    ) -> None:
         if (user is None) != (password is None):
             raise ParameterError("a sign-in needs both user and password")
         if token is None and user is None:
             raise ParameterError("no token: give one, or user and password, or set MASQUERADE_TOKEN")
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token and token):
             raise ParameterError("the token holds signs that no token has; was it copied whole, on one line?")
+        self.transport = transport
         self._token = token
         self._user, self._password = user, password
         self._got: list[str] = []  # tokens that our password got us; calls at once may get one each
 
-    def ask(self, ask: Ask) -> Script[Answer]:
+    async def ask(self, ask: Ask) -> Answer:
         """The answer to a request; when it is a refusal, the error that it means is raised."""
         renewed = False
         for left in reversed(range(TRIES)):
             if self._token is None:
-                yield from self._sign_in()
+                await self._sign_in()
             sent = replace(ask, token=self._token)
-            answer = yield from answer_to(sent)
+            answer = await self.transport.send(sent)
             if answer.status == 401 and self._password is not None and not renewed:
                 renewed = True
                 self._forget(sent.token)  # it lives for hours, and we may live longer
-                continue
-            if (pause := _pause(answer, left)) is None:
+            elif await self._is_good(answer, left):
                 return answer
-            yield pause
         raise PeerUnreachable(COORDINATOR, "refuses the token that it has just given us")
 
-    def sign_out(self) -> Script[None]:
+    async def sign_out(self) -> None:
         """Make every token that a password got us worthless; a token that was given stays."""
         for token in tuple(self._got):
             self._forget(token)
-            yield Ask("DELETE", "/sign-in", token=token)  # it ends by itself too, if nobody hears us
+            with suppress(PeerError):  # it ends by itself too, if nobody hears us
+                await self.transport.send(Ask("DELETE", "/sign-in", token=token))
 
     def _forget(self, token: str | None) -> None:
         if self._token == token:
             self._token = None
         self._got = [each for each in self._got if each != token]
 
-    def _sign_in(self) -> Script[None]:
+    async def _sign_in(self) -> None:
         ask = Ask("POST", "/sign-in", body={"user": self._user, "password": self._password})
         for left in reversed(range(TRIES)):
-            answer = yield from answer_to(ask)
-            if (pause := _pause(answer, left)) is None:
+            answer = await self.transport.send(ask)
+            if await self._is_good(answer, left):
                 self._token = read(answer, SignedIn).token
                 self._got.append(self._token)
                 return
-            yield pause
 
-
-def _pause(answer: Answer, left: int) -> float | None:
-    """Seconds until a request is sent again; None for a good answer. A refusal that lasts is raised."""
-    error = refusal(answer)
-    if error is None:
-        return None
-    if not isinstance(error, TooMany) or not left or error.seconds > LONGEST_PAUSE:
-        raise error
-    return error.seconds
+    async def _is_good(self, answer: Answer, left: int) -> bool:
+        """Whether an answer is good; else wait where it says so and tries are left, or raise what it means."""
+        error = refusal(answer)
+        if error is None:
+            return True
+        if not isinstance(error, TooMany) or not left or error.seconds > LONGEST_PAUSE:
+            raise error
+        await self.transport.sleep(error.seconds)
+        return False

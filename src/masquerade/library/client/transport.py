@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +22,106 @@ _CONNECT = 10.0  # seconds
 _SILENCE = 60.0  # between two pieces of an answer; a stream of events has a sign of life far more often
 
 
-def options(address: Address, ca: str | Path | None) -> dict[str, Any]:
-    """How httpx is to behave: nobody but the coordinator hears the token."""
-    return {
-        "verify": trust(ca) if address.secure else False,  # plain http is for this machine alone
-        "timeout": httpx.Timeout(_SILENCE, connect=_CONNECT),
-        "follow_redirects": False,
-        "trust_env": address.secure and not address.loopback,  # a proxy sees no more than ciphertext
-        "headers": {"user-agent": f"masquerade/{__version__}"},
-    }
+class _Http:
+    """What both transports share: nobody but the coordinator hears the token."""
+
+    def __init__(self, address: Address, ca: str | Path | None) -> None:
+        self._address = address
+        self._options: dict[str, Any] = {
+            "verify": trust(ca) if address.secure else False,  # plain http is for this machine alone
+            "timeout": httpx.Timeout(_SILENCE, connect=_CONNECT),
+            "follow_redirects": False,
+            "trust_env": address.secure and not address.loopback,  # a proxy sees no more than ciphertext
+            "headers": {"user-agent": f"masquerade/{__version__}"},
+        }
+
+    def _request(self, http: httpx.Client | httpx.AsyncClient, ask: Ask) -> httpx.Request:
+        if http.is_closed:
+            raise ParameterError("this client is closed; make another one to ask more")
+        headers = {"accept": ask.accept, **ask.headers}
+        if ask.token is not None:
+            headers["authorization"] = f"Bearer {ask.token}"
+        content = None
+        if ask.body is not None:
+            headers["content-type"] = "application/json"
+            content = msgspec.json.encode(ask.body)
+        url, query = self._address.of(ask.path), dict(ask.query) or None
+        return http.build_request(ask.method, url, params=query, headers=headers, content=content)
+
+    def _failure(self, error: httpx.HTTPError, response: httpx.Response | None) -> PeerError:
+        return failure(error, self._address, answered=response is not None)
+
+
+class HttpTransport(_Http):
+    """Requests that are answered at once: nothing here suspends the coroutine that awaits it."""
+
+    def __init__(self, address: Address, ca: str | Path | None) -> None:
+        super().__init__(address, ca)
+        self._http = httpx.Client(**self._options)
+
+    async def send(self, ask: Ask) -> Answer:
+        """Send a request; PeerError when no answer comes."""
+        response = None
+        try:
+            response = self._http.send(self._request(self._http, ask), stream=True)
+            if ask.streamed and response.is_success:
+                return _answer(response, chunks=self._chunks(response))
+            with closing(response):
+                return _answer(response, response.read())
+        except httpx.HTTPError as error:
+            raise self._failure(error, response) from None
+
+    async def _chunks(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
+        with closing(response):
+            try:
+                for chunk in response.iter_bytes():
+                    yield chunk
+            except httpx.HTTPError as error:
+                raise self._failure(error, response) from None
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)  # no event loop is kept waiting
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+
+class AsyncHttpTransport(_Http):
+    """Requests that are awaited."""
+
+    def __init__(self, address: Address, ca: str | Path | None) -> None:
+        super().__init__(address, ca)
+        self._http = httpx.AsyncClient(**self._options)
+
+    async def send(self, ask: Ask) -> Answer:
+        """Send a request; PeerError when no answer comes."""
+        response = None
+        try:
+            response = await self._http.send(self._request(self._http, ask), stream=True)
+            if ask.streamed and response.is_success:
+                return _answer(response, chunks=self._chunks(response))
+            async with aclosing(response):
+                return _answer(response, await response.aread())
+        except httpx.HTTPError as error:
+            raise self._failure(error, response) from None
+
+    async def _chunks(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
+        async with aclosing(response):
+            try:
+                async for chunk in response.aiter_bytes():
+                    yield chunk
+            except httpx.HTTPError as error:
+                raise self._failure(error, response) from None
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._http.aclose()
 
 
 def trust(ca: str | Path | None) -> ssl.SSLContext:
@@ -45,28 +140,11 @@ def trust(ca: str | Path | None) -> ssl.SSLContext:
     return context
 
 
-def request_options(address: Address, ask: Ask) -> dict[str, Any]:
-    """The request as httpx wants it."""
-    headers = {"accept": ask.accept, **ask.headers}
-    if ask.token is not None:
-        headers["authorization"] = f"Bearer {ask.token}"
-    content = None
-    if ask.body is not None:
-        headers["content-type"] = "application/json"
-        content = msgspec.json.encode(ask.body)
-    return {
-        "method": ask.method,
-        "url": address.of(ask.path),
-        "params": dict(ask.query) or None,
-        "headers": headers,
-        "content": content,
-    }
-
-
-def answer_of(response: httpx.Response, body: bytes = b"") -> Answer:
-    """The answer in a response."""
+def _answer(
+    response: httpx.Response, body: bytes = b"", chunks: AsyncGenerator[bytes, None] | None = None
+) -> Answer:
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Answer(response.status_code, headers, body)
+    return Answer(response.status_code, headers, body, chunks)
 
 
 def failure(error: httpx.HTTPError, address: Address, *, answered: bool) -> PeerError:
