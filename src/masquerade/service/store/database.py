@@ -17,14 +17,14 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, inspect, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session as Transaction
@@ -33,10 +33,12 @@ from sqlalchemy.orm import sessionmaker
 from masquerade.data.database_url import PostgresUrl, sqlite_path
 from masquerade.errors import ParameterError, one_line
 from masquerade.files import FileLock
+from masquerade.service.resources import Resource
 from masquerade.service.store.lock import AdvisoryLock, Lock
 from masquerade.service.store.tables import Base
 
 Clock = Callable[[], datetime]
+Record = TypeVar("Record", bound=Resource)
 
 VERSION_TABLE = "masquerade_version"
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -80,6 +82,17 @@ class Database:
         """One look, which keeps nobody waiting."""
         with self._reading.begin() as transaction:
             yield transaction
+
+    def read(self, kind: type[Record], query: Select[Any]) -> list[Record]:
+        """The rows of a query as frozen values: each field is the row's attribute of its name."""
+        with self.reading() as transaction:
+            return [kind.model_validate(row) for row in transaction.scalars(query)]
+
+    def read_first(self, kind: type[Record], query: Select[Any]) -> Record | None:
+        """The first row of a query as a frozen value, or None."""
+        with self.reading() as transaction:
+            row = transaction.scalars(query).first()
+            return None if row is None else kind.model_validate(row)
 
     def reason(self, error: BaseException) -> str:
         """What the driver says of an outage, in one line and without a password."""

@@ -45,14 +45,12 @@ class Events:
             .order_by(EventRow.number)
             .limit(checks.page(limit))
         )
-        with self._database.reading() as transaction:
-            return [Event.model_validate(row) for row in transaction.scalars(query)]
+        return self._database.read(Event, query)
 
     def last_moves(self, session_ids: Iterable[str]) -> dict[str, Event]:
         """The event of each session's last move, by session, in one query."""
         query = select(EventRow).where(EventRow.session.in_(session_ids), EventRow.number == _last_move())
-        with self._database.reading() as transaction:
-            return {row.session: Event.model_validate(row) for row in transaction.scalars(query)}
+        return {event.session: event for event in self._database.read(Event, query)}
 
     def since_last_move(self, session_ids: Iterable[str], kind: str) -> dict[str, list[Event]]:
         """The events of a kind that followed each session's last move, by session and in order, in one query."""
@@ -62,9 +60,8 @@ class Events:
             .order_by(EventRow.session, EventRow.number)
         )
         found: dict[str, list[Event]] = {}
-        with self._database.reading() as transaction:
-            for row in transaction.scalars(query):
-                found.setdefault(row.session, []).append(Event.model_validate(row))
+        for event in self._database.read(Event, query):
+            found.setdefault(event.session, []).append(event)
         return found
 
     def last(self, session_id: str, kind: str) -> Event | None:
@@ -75,9 +72,7 @@ class Events:
             .order_by(EventRow.number.desc())
             .limit(1)
         )
-        with self._database.reading() as transaction:
-            row = transaction.scalars(query).one_or_none()
-            return None if row is None else Event.model_validate(row)
+        return self._database.read_first(Event, query)
 
 
 def last_move(transaction: Transaction, session_id: str) -> Event | None:

@@ -36,8 +36,7 @@ class Ledger:
         for column, value in wished:
             if value is not None:
                 query = query.where(column == checks.findable(value))
-        with self._database.reading() as transaction:
-            return [LedgerEntry.model_validate(row) for row in transaction.scalars(query)]
+        return self._database.read(LedgerEntry, query)
 
     def owed(self, *, user: str | None = None, party: str | None = None) -> int:
         """Sum up, in cents, what a user owes, what a party is owed, or what a user owes a party."""

@@ -61,6 +61,4 @@ class Offers:
     def of(self, session_id: str) -> list[PartyOffer]:
         """All answers of a session, by round and party."""
         query = select(OfferRow).where(OfferRow.session == checks.findable(session_id))
-        with self._database.reading() as transaction:
-            rows = transaction.scalars(query.order_by(OfferRow.round, OfferRow.party))
-            return [PartyOffer.model_validate(row) for row in rows]
+        return self._database.read(PartyOffer, query.order_by(OfferRow.round, OfferRow.party))

@@ -82,23 +82,20 @@ class Providers:
 
     def get(self, party: str) -> RegisteredProvider:
         """A provider, or NotFound."""
-        with self._database.reading() as transaction:
-            row = transaction.get(ProviderRow, checks.findable(party))
-            if row is None:
-                raise NotFound(f"there is no provider {shown(party)}")
-            return RegisteredProvider.model_validate(row)
+        query = select(ProviderRow).where(ProviderRow.party == checks.findable(party))
+        found = self._database.read_first(RegisteredProvider, query)
+        if found is None:
+            raise NotFound(f"there is no provider {shown(party)}")
+        return found
 
     def all(self) -> list[RegisteredProvider]:
         """Every provider, by name."""
-        query = select(ProviderRow).order_by(ProviderRow.party)
-        with self._database.reading() as transaction:
-            return [RegisteredProvider.model_validate(row) for row in transaction.scalars(query)]
+        return self._database.read(RegisteredProvider, select(ProviderRow).order_by(ProviderRow.party))
 
     def reachable(self, user: str) -> list[RegisteredProvider]:
         """The providers that a user may ask, by name."""
         query = select(ProviderRow).where(reachable_by(user)).order_by(ProviderRow.party)
-        with self._database.reading() as transaction:
-            return [RegisteredProvider.model_validate(row) for row in transaction.scalars(query)]
+        return self._database.read(RegisteredProvider, query)
 
     @staticmethod
     def _own(transaction: Transaction, party: str, fingerprint: str) -> ProviderRow:

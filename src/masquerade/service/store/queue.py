@@ -26,9 +26,7 @@ class Queue:
 
         Users take turns: whoever was served longest ago comes first, and with them their oldest session.
         """
-        with self._database.reading() as transaction:
-            row = transaction.scalars(_next(free, self._database.clock())).first()
-            return None if row is None else Session.model_validate(row)
+        return self._database.read_first(Session, _next(free, self._database.clock()))
 
     def claim(self, free: Mapping[str, int], only: Session | None = None) -> Session | None:
         """Take the next session (`only`: this one, if it can) and start an attempt. No two callers get the same one."""

@@ -129,11 +129,10 @@ class Releases:
         )
         if user is not None:
             query = query.where(concerns(user))
-        with self._database.reading() as transaction:
-            row = transaction.scalars(query).first()
-            if row is None:
-                raise NotFound(f"session {shown(session_id)} has no release that is kept")
-            return StoredRelease.model_validate(row)
+        found = self._database.read_first(StoredRelease, query)
+        if found is None:
+            raise NotFound(f"session {shown(session_id)} has no release that is kept")
+        return found
 
     def rows(self, session_ids: Iterable[str], user: str) -> dict[str, int]:
         """How many rows those of the sessions published that a user may have, by session, in one query."""
@@ -147,9 +146,8 @@ class Releases:
 
     def held(self, session_id: str) -> StoredRelease | None:
         """The table that waits for its client's word, for the coordinator itself."""
-        with self._database.reading() as transaction:
-            row = transaction.scalars(_held(checks.findable(session_id), self._database.clock())).first()
-            return None if row is None else StoredRelease.model_validate(row)
+        query = _held(checks.findable(session_id), self._database.clock())
+        return self._database.read_first(StoredRelease, query)
 
     def kept(self) -> set[str]:
         """The paths of all tables that are kept, held or published, and of those that are still to be deleted."""
@@ -162,9 +160,7 @@ class Releases:
         The user must be client or recipient of a session whose parties signed exactly these terms, may still reach
         every provider of the release, and none of its snapshots was replaced.
         """
-        with self._database.reading() as transaction:
-            row = transaction.scalars(_cached(terms_hash, user, self._database.clock())).first()
-            return None if row is None else StoredRelease.model_validate(row)
+        return self._database.read_first(StoredRelease, _cached(terms_hash, user, self._database.clock()))
 
     def terms_among(self, terms: Iterable[str]) -> set[str]:
         """Those of these terms for which a release was published that is kept, in one query."""

@@ -83,12 +83,11 @@ class Sessions:
 
     def seen_by(self, session_id: str, user: str) -> Session:
         """A session, for its client or a recipient; NotFound for all others."""
-        with self._database.reading() as transaction:
-            query = select(SessionRow).where(SessionRow.id == checks.findable(session_id), concerns(user))
-            row = transaction.scalars(query).one_or_none()
-            if row is None:
-                raise NotFound(f"there is no session {shown(session_id)}")
-            return Session.model_validate(row)
+        query = select(SessionRow).where(SessionRow.id == checks.findable(session_id), concerns(user))
+        found = self._database.read_first(Session, query)
+        if found is None:
+            raise NotFound(f"there is no session {shown(session_id)}")
+        return found
 
     def recent(
         self,
@@ -109,8 +108,7 @@ class Sessions:
             last = self.seen_by(after, user) if user is not None else self.get(after)
             same_time = and_(SessionRow.created == last.created, SessionRow.id < last.id)
             query = query.where(or_(SessionRow.created < last.created, same_time))
-        with self._database.reading() as transaction:
-            return [Session.model_validate(row) for row in transaction.scalars(query)]
+        return self._database.read(Session, query)
 
     # --- moves ---
 
@@ -223,9 +221,7 @@ class Sessions:
     def in_states(self, *states: Status) -> list[Session]:
         """Every session in one of these states, oldest first."""
         query = select(SessionRow).where(SessionRow.status.in_(states))
-        with self._database.reading() as transaction:
-            rows = transaction.scalars(query.order_by(SessionRow.created, SessionRow.id))
-            return [Session.model_validate(row) for row in rows]
+        return self._database.read(Session, query.order_by(SessionRow.created, SessionRow.id))
 
 
 def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[str]) -> None:

@@ -53,8 +53,7 @@ class Users:
     def all(self, limit: int = 100, after: str = "") -> list[User]:
         """Users by name, the next `limit` after the name `after`."""
         query = select(UserRow).where(UserRow.name > after).order_by(UserRow.name).limit(checks.page(limit))
-        with self._database.reading() as transaction:
-            return [User.model_validate(row) for row in transaction.scalars(query)]
+        return self._database.read(User, query)
 
     def with_hash(self, name: str) -> tuple[User, str] | None:
         """A user and the password's hash; None when nobody has the name."""
@@ -155,8 +154,7 @@ class Users:
     def tokens(self, user: str) -> list[ApiToken]:
         """A user's tokens, oldest first."""
         query = select(TokenRow).where(TokenRow.user == user).order_by(TokenRow.created, TokenRow.id)
-        with self._database.reading() as transaction:
-            return [ApiToken.model_validate(row) for row in transaction.scalars(query)]
+        return self._database.read(ApiToken, query)
 
     def revoke_token(self, user: str, token_id: str) -> ApiToken:
         """Make one of a user's own tokens worthless; NotFound when it is not theirs."""
