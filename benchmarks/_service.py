@@ -18,7 +18,7 @@ from masquerade.data.people import generate_people, people_taxonomies, split_peo
 from masquerade.errors import BadInput
 from masquerade.library.client import AsyncClient
 from masquerade.library.local_configurations import Holding, coordinator_configuration
-from masquerade.library.local_processes import local_processes, start_somewhere
+from masquerade.library.local_services import LocalServices
 from masquerade.net.running import run_async
 from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
@@ -168,11 +168,11 @@ async def _run(folder: Path, crowd: Crowd, holdings: Mapping[str, Holding], toke
         more = "requests_per_minute = 100000\nconsole = false"
         own.write_text(coordinator_configuration(addresses[COORDINATOR], others, more))
 
-    async with local_processes(folder / "logs") as processes:
-        ready = await start_somewhere(
-            processes, {COORDINATOR: ("coordinator", "serve", own), **parties}, configure
+    async with LocalServices(folder / "logs") as services:
+        ready = await services.start_somewhere(
+            {COORDINATOR: ("coordinator", "serve", own), **parties}, configure
         )
-        sessions, turned_away, seconds, posting, again, sent = await processes.watched(
+        sessions, turned_away, seconds, posting, again, sent = await services.watched(
             _ask(str(ready[COORDINATOR]["address"]), crowd, tokens, set(holdings))
         )
         peaks = {name: _peak(int(said["pid"])) for name, said in ready.items()}

@@ -19,11 +19,11 @@ import pytest
 from masquerade.errors import ParameterError, PeerUnreachable
 from masquerade.job.plan import Plan
 from masquerade.library import demo
-from masquerade.library import local_processes as module
+from masquerade.library import local_services as module
 from masquerade.library.demo_folder import COORDINATOR, demo_folder, write_scene
 from masquerade.library.demo_scene import ANALYST, HOLDINGS, request
 from masquerade.library.local_configurations import is_taken, toml_table, write_sqlite
-from masquerade.library.local_processes import LocalProcesses, local_processes, start_somewhere
+from masquerade.library.local_services import LocalServices
 from masquerade.service.answering import Load, answer
 from masquerade.service.card import card_of
 from masquerade.service.coordinator.settings import Settings
@@ -236,8 +236,8 @@ def test_processes_say_that_they_are_ready_and_end_with_the_block(
     configure(scene, dict(zip(nodes, addresses, strict=True)))
 
     async def started() -> list[int]:
-        async with local_processes(scene / "logs") as processes:
-            ready = await processes.start_all(nodes)
+        async with LocalServices(scene / "logs") as services:
+            ready = await services.start_all(nodes)
             assert {name: said["party"] for name, said in ready.items()} == {
                 "bank": "bank",
                 "clinic": "clinic",
@@ -251,8 +251,8 @@ def test_processes_say_that_they_are_ready_and_end_with_the_block(
 
 def test_a_process_that_does_not_start_is_named_with_its_own_words(scene: Path) -> None:
     async def started() -> None:
-        async with local_processes(scene / "logs") as processes:
-            await processes.start_all({"bank": ("party", "serve", scene / "none.toml")})
+        async with LocalServices(scene / "logs") as services:
+            await services.start_all({"bank": ("party", "serve", scene / "none.toml")})
 
     with pytest.raises(
         PeerUnreachable, match=r"party bank: its process ended with exit code 2: .*none\.toml"
@@ -267,11 +267,11 @@ def test_a_death_is_the_failure_of_whatever_goes_on(
     pids: list[int] = []
 
     async def killed() -> None:
-        async with local_processes(scene / "logs") as processes:
-            ready = await processes.start_all(nodes)
+        async with LocalServices(scene / "logs") as services:
+            ready = await services.start_all(nodes)
             pids.extend(int(said["pid"]) for said in ready.values())
             os.kill(int(ready["clinic"]["pid"]), signal.SIGKILL)
-            await processes.watched(asyncio.Event().wait())
+            await services.watched(asyncio.Event().wait())
 
     with pytest.raises(PeerUnreachable, match="party clinic: its process was ended by signal 9; its log is"):
         run(killed())
@@ -284,31 +284,27 @@ def test_a_death_is_told_before_what_others_hear_of_it(
     configure(scene, dict(zip(nodes, addresses, strict=True)))
 
     async def killed() -> None:
-        async with local_processes(scene / "logs") as processes:
-            ready = await processes.start_all({"bank": nodes["bank"]})
+        async with LocalServices(scene / "logs") as services:
+            ready = await services.start_all({"bank": nodes["bank"]})
 
             async def talk() -> None:
                 os.kill(int(ready["bank"]["pid"]), signal.SIGKILL)
                 raise PeerUnreachable("bank", "hangs up")
 
-            await processes.watched(talk())
+            await services.watched(talk())
 
     with pytest.raises(PeerUnreachable, match="its process was ended by signal 9"):
         run(killed())
 
 
 def test_whoever_does_not_end_is_killed(
-    scene: Path,
-    nodes: dict[str, tuple[str, str, Path]],
-    addresses: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+    scene: Path, nodes: dict[str, tuple[str, str, Path]], addresses: list[str]
 ) -> None:
     configure(scene, dict(zip(nodes, addresses, strict=True)))
-    monkeypatch.setattr(module, "_GRACE", 0.2)
 
     async def frozen() -> int:
-        async with local_processes(scene / "logs") as processes:
-            bank = int((await processes.start_all({"bank": nodes["bank"]}))["bank"]["pid"])
+        async with LocalServices(scene / "logs", grace=0.2) as services:
+            bank = int((await services.start_all({"bank": nodes["bank"]}))["bank"]["pid"])
             os.kill(bank, signal.SIGSTOP)
             return bank
 
@@ -316,19 +312,15 @@ def test_whoever_does_not_end_is_killed(
 
 
 def test_a_second_interrupt_does_not_wait_for_anybody(
-    scene: Path,
-    nodes: dict[str, tuple[str, str, Path]],
-    addresses: list[str],
-    monkeypatch: pytest.MonkeyPatch,
+    scene: Path, nodes: dict[str, tuple[str, str, Path]], addresses: list[str]
 ) -> None:
     configure(scene, dict(zip(nodes, addresses, strict=True)))
-    monkeypatch.setattr(module, "_GRACE", 3600.0)
 
     async def interrupted() -> int:
-        processes = LocalProcesses(scene / "logs")
-        bank = int((await processes.start_all({"bank": nodes["bank"]}))["bank"]["pid"])
+        services = LocalServices(scene / "logs", grace=3600.0)
+        bank = int((await services.start_all({"bank": nodes["bank"]}))["bank"]["pid"])
         os.kill(bank, signal.SIGSTOP)
-        ending = asyncio.create_task(processes.end())
+        ending = asyncio.create_task(services.end())
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         ending.cancel()
@@ -358,8 +350,8 @@ def test_another_address_is_tried_when_one_was_taken_meanwhile(
     async def started() -> str:
         squatter = await asyncio.start_server(lambda *_: None, host, int(port))
         assert is_taken(taken)
-        async with squatter, local_processes(scene / "logs") as processes:
-            ready = await start_somewhere(processes, {"bank": nodes["bank"]}, written)
+        async with squatter, LocalServices(scene / "logs") as services:
+            ready = await services.start_somewhere({"bank": nodes["bank"]}, written)
             return str(ready["bank"]["address"])
 
     assert run(started()).removeprefix("https://") == free
@@ -368,11 +360,11 @@ def test_another_address_is_tried_when_one_was_taken_meanwhile(
 LAUNCHER = """
 import asyncio, json, sys
 from pathlib import Path
-from masquerade.library.local_processes import LocalProcesses
+from masquerade.library.local_services import LocalServices
 
 async def main():
-    processes = LocalProcesses(Path(sys.argv[2]))
-    ready = await processes.start("bank", "party", "serve", sys.argv[1])
+    services = LocalServices(Path(sys.argv[2]))
+    ready = await services.start("bank", "party", "serve", sys.argv[1])
     print(json.dumps(ready), flush=True)
     await asyncio.Event().wait()
 

@@ -30,7 +30,7 @@ from masquerade.cli import (
     sessions,
     verify,
 )
-from masquerade.cli.process import prepare, stopped_by
+from masquerade.cli.process import let_go, prepare, stopped_by
 from masquerade.errors import BadInput, Bug, MasqueradeError, one_line, shown
 
 _INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
@@ -85,7 +85,12 @@ def _options(
 def main() -> None:
     """Run the command line and exit with the code that DESIGN promises."""
     prepare()
-    sys.exit(run())
+    try:
+        code = run()
+    except KeyboardInterrupt:  # a second one, while the first was being told
+        code = _INTERRUPTED
+    let_go()
+    sys.exit(code)
 
 
 def run() -> int:

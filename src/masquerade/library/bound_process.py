@@ -1,7 +1,7 @@
-"""Runs the command line in a process that does not outlive whoever started it.
+"""Runs a module in a process that does not outlive whoever started it.
 
-`python -m masquerade.library.bound_process PARENT WORDS…` becomes `python -m masquerade WORDS…`. Where the system can
-do it (Linux), the process is asked to stop as soon as its parent dies, even one that was killed and could end nobody.
+`python bound_process.py PARENT MODULE WORDS…` becomes `python -m MODULE WORDS…`. Where the system can do it (Linux),
+the process is asked to stop as soon as its parent dies, even one that was killed and could end nobody.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _TELL_ME_WHEN_MY_PARENT_DIES = 1  # PR_SET_PDEATHSIG; kept over exec
 
 
 def main() -> None:
-    """Bind this process to its parent, then become the command."""
+    """Bind this process to its parent, then become the module."""
     parent, *words = sys.argv[1:]
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_TELL_ME_WHEN_MY_PARENT_DIES, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != int(parent):  # it died before we could ask
         sys.exit(0)
-    os.execv(sys.executable, [sys.executable, "-m", "masquerade", *words])  # noqa: S606 - our own interpreter
+    os.execv(sys.executable, [sys.executable, "-m", *words])  # noqa: S606 - our own interpreter
 
 
 if __name__ == "__main__":

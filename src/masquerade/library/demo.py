@@ -20,7 +20,7 @@ from masquerade.library.client import AsyncClient
 from masquerade.library.demo_folder import COORDINATOR, DemoFolder, demo_folder, write_scene
 from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS, checked_people
 from masquerade.library.evaluation import OnStage, silent
-from masquerade.library.local_processes import local_processes, start_somewhere
+from masquerade.library.local_services import LocalServices
 from masquerade.net.running import run_async
 from masquerade.service.resources import Event, PublishedRelease, Session
 from masquerade.service.session_states import Status
@@ -83,16 +83,16 @@ def run_demo(
         made: list[Demo] = []
 
         async def whole() -> None:
-            async with local_processes(folder.logs) as processes:
+            async with LocalServices(folder.logs) as services:
                 on_stage("starting the coordinator and three party nodes")
-                ready = await start_somewhere(processes, folder.commands(), folder.configure)
+                ready = await services.start_somewhere(folder.commands(), folder.configure)
                 url = str(ready[COORDINATOR]["address"])
                 folder.invite(url, token, people)
-                made.append(await processes.watched(_ask(folder, url, token, on_stage, on_event)))
+                made.append(await services.watched(_ask(folder, url, token, on_stage, on_event)))
                 if on_release is not None:
                     on_release(made[0])
                 if stay:
-                    await processes.watched(asyncio.Event().wait())
+                    await services.watched(asyncio.Event().wait())
 
         try:
             run_async(whole())

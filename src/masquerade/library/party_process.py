@@ -1,12 +1,13 @@
 """One party of a trial mashup, as a process of its own: `python -m masquerade.library.party_process`.
 
-It is told what to do by lines of JSON on its standard input, answers on its standard output, and ends with an exit code
-and its problems on standard error, as every command does. Keys come that way too, and are never written to a disk.
+It hears what to do by lines of JSON on its standard input, answers on its standard output, and ends with an exit code,
+as every command does. Keys come that way too, and are never written to a disk.
 
     launcher -> party   Setup      the job, the party's name, the contract, its identity and trust store
     party -> launcher   Listening  its address, once its own table is read
     launcher -> party   Book       everybody's address
     party -> launcher   Stage      what it is doing, as it goes
+    party -> launcher   Failed     its last word, when it fails
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import msgspec
 
 from masquerade.audit.log import AuditLog
 from masquerade.data.table import Table
-from masquerade.errors import Bug, DataError, MasqueradeError, ParameterError, one_line
+from masquerade.errors import Bug, DataError, MasqueradeError, ParameterError, PeerError, Problem, restored
 from masquerade.job.attributes import schema_of
 from masquerade.job.plan import Plan
 from masquerade.job.requirements import tell_values
@@ -41,6 +42,8 @@ from masquerade.protocol.dka.party import DKA_DATAFLY, dka_party
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.party import party
+
+STOPPED = 130  # the exit code of a party that was asked to end, as shells have it
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,28 @@ class Stage(msgspec.Struct, frozen=True, tag="stage"):
     name: str
 
 
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The error that ended the party: its class, its problems, and of a PeerError the party at fault."""
+
+    kind: str
+    problems: tuple[Problem, ...]
+    peer: str | None = None
+
+    @classmethod
+    def of(cls, error: MasqueradeError) -> Failed:
+        """An error as it travels."""
+        peer = error.peer if isinstance(error, PeerError) else None
+        return cls(type(error).__name__, error.problems, peer)
+
+    @property
+    def error(self) -> MasqueradeError:
+        """The error again."""
+        return restored(self.kind, self.problems, self.peer)
+
+
+Said = Listening | Stage | Failed
+
+
 class Book(msgspec.Struct, frozen=True):
     """Everybody's address."""
 
@@ -107,16 +132,14 @@ def main() -> int:
     """Run a party to its end; returns the exit code."""
     try:
         setup = msgspec.json.decode(sys.stdin.readline(), type=Setup)
-        run_async(_run(setup))
-        return 0
+        return run_async(_run(setup))
     except MasqueradeError as error:
-        for problem in error.lines:
-            sys.stderr.write(one_line(problem) + "\n")
+        _tell(Failed.of(error))
         return error.exit_code
     except KeyboardInterrupt:
-        return 130
+        return STOPPED
     except Exception as error:  # its text may hold a person's data: its kind is told, its text is not
-        sys.stderr.write(f"a bug of ours ({type(error).__name__})\n")
+        _tell(Failed.of(Bug(f"a bug of ours ({type(error).__name__})")))
         return Bug.exit_code
 
 
@@ -143,7 +166,7 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
     return table, tuple(each for each in source.all_columns if each not in needed)
 
 
-async def _run(setup: Setup) -> None:
+async def _run(setup: Setup) -> int:
     contract = Contract.read(setup.contract.encode())
     plan = Plan(Path(setup.job))
     _tell(Stage("reading"))
@@ -160,6 +183,8 @@ async def _run(setup: Setup) -> None:
     async with listen(identity, trust) as listener:
         _tell(Listening(listener.address, table.dropped_rows))
         line = await asyncio.to_thread(sys.stdin.readline)
+        if not line:  # another party has failed before it was ready
+            return STOPPED
         book = msgspec.json.decode(line, type=Book)
         peers = [Node(name, address) for name, address in book.addresses.items()]
         agreement = Agreement(contract.hash, contract.version)
@@ -169,6 +194,7 @@ async def _run(setup: Setup) -> None:
                 async with listener.connect(peers, agreement) as channels:
                     script = _script(setup, contract, table, ids, left_out)
                     await run_script(script, channels, transcript=transcript)
+    return 0
 
 
 def _script(
@@ -196,6 +222,5 @@ def _tell(message: Any) -> None:
 
 if __name__ == "__main__":
     ended = main()
-    sys.stderr.flush()
     # Threads that still blind identifiers for a session that is over are not waited for.
     os._exit(ended)

@@ -1,0 +1,162 @@
+"""Child processes of this one: started, heard, watched, and ended in order.
+
+Each runs in a session of its own, so that Ctrl-C is ours to handle, and writes its standard error to a log. Whatever
+happens to us (a failure, an interrupt, a second one, our death), no child is left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from masquerade.errors import MasqueradeError, PeerError, PeerUnreachable
+from masquerade.library import bound_process
+
+Result = TypeVar("Result")
+
+_DEATH_IS_NOTICED = 1.0  # seconds
+_LONGEST_LINE = 1 << 24  # bytes that a child may say at once
+
+
+class Child:
+    """A running process, which hears lines on its standard input and says lines on its standard output."""
+
+    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
+        self.name, self.log = name, log
+        self._process = process
+
+    @property
+    def code(self) -> int | None:
+        """The exit code, or minus the signal that ended it; None while it runs."""
+        return self._process.returncode
+
+    async def tell(self, line: bytes) -> None:
+        """Write a line to its standard input; PeerUnreachable when it has ended."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + b"\n")
+        try:
+            await self._process.stdin.drain()
+        except (BrokenPipeError, ConnectionResetError):
+            raise PeerUnreachable(self.name, "its process has ended") from None
+
+    async def hear(self) -> bytes:
+        """The next line of its standard output; b"" once it has ended."""
+        assert self._process.stdout is not None
+        return await self._process.stdout.readline()
+
+    def hang_up(self) -> None:
+        """Close its standard input: it hears that nothing more comes."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    async def drain(self) -> None:
+        """Read what it says until it has ended, so that it never waits for a reader."""
+        assert self._process.stdout is not None
+        while await self._process.stdout.read(1 << 16):
+            pass
+
+    async def wait(self) -> int:
+        """Wait for its end; returns its code."""
+        return await self._process.wait()
+
+    async def end(self, grace: float) -> None:
+        """Ask it to end, and kill it when it has not within `grace` seconds."""
+        if self.code is None and grace:
+            self._process.terminate()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.wait(), grace)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.code is None:
+            self._process.kill()
+
+
+class Supervisor:
+    """Children by name, which all end with the block: `ended_first` first, and each within `grace` seconds."""
+
+    def __init__(self, logs: Path, *, grace: float = 10.0, ended_first: tuple[str, ...] = ()) -> None:
+        self._logs, self._grace, self._ended_first = logs, grace, ended_first
+        self.children: dict[str, Child] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.end()
+
+    async def spawn(self, name: str, module: str, *words: str | Path) -> Child:
+        """Run a module of Python with these words; its log is NAME.log."""
+        path = self._logs / f"{name}.log"
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", bound_process.__file__, str(os.getpid()), module),
+                *map(str, words),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                limit=_LONGEST_LINE,
+            )
+        finally:
+            os.close(log)
+        self.children[name] = Child(name, process, path)
+        return self.children[name]
+
+    def death(self, child: Child, code: int) -> PeerUnreachable:
+        """How a child ended, as an error that names it."""
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return PeerUnreachable(child.name, f"its process {how}")
+
+    async def watched(self, work: Coroutine[Any, Any, Result], *, may_end: bool = False) -> Result:
+        """The result of some work, unless a child dies meanwhile: then that is the failure.
+
+        With `may_end`, a child that ends by itself is not dead, whatever its exit code: only a signal is a death.
+        """
+        task = asyncio.ensure_future(work)
+        waits = {asyncio.create_task(child.wait()): child for child in self.children.values()}
+
+        async def until_any_ends(*more: asyncio.Future[Any], timeout: float | None = None) -> None:
+            open_waits = {wait for wait in waits if not wait.done()}
+            if open_waits or more:
+                await asyncio.wait({*more, *open_waits}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            for wait, child in waits.items():
+                if wait.done() and (wait.result() < 0 or not may_end):
+                    raise self.death(child, wait.result())
+
+        try:
+            while not task.done():
+                await until_any_ends(task)
+            if not task.cancelled() and isinstance(task.exception(), PeerError):
+                # Whoever talks to a process that dies may hear of it first.
+                await until_any_ends(timeout=_DEATH_IS_NOTICED)
+            return await task
+        finally:
+            for each in (task, *waits):
+                each.cancel()
+                with contextlib.suppress(asyncio.CancelledError, MasqueradeError):
+                    await each
+
+    async def end(self) -> None:
+        """End all; whoever does not end in time is killed, and at a second interrupt all are."""
+        first = [child for name, child in self.children.items() if name in self._ended_first]
+        others = [child for child in self.children.values() if child not in first]
+        try:
+            for group in (first, others):
+                await asyncio.gather(*(child.end(self._grace) for child in group))
+        finally:
+            for child in self.children.values():
+                child.kill()
+            for child in self.children.values():
+                await child.wait()
+            self.children.clear()
