@@ -34,8 +34,8 @@ SHARES = {
     "equal shares": np.ones(N_PROVIDERS),
     "exponential shares": np.exp(-np.arange(N_PROVIDERS) / 2),
 }
-SECURE, TRUSTED = 'third_party = "secure"\n', 'third_party = "trusted"\n'
-ALL_COUNTS = f'{TRUSTED}choose = "certainty"\n'
+SECURE, TRUSTED = 'third_party = "secure"\n', 'third_party = "trusted"\nchoose = "public"\n'
+ALL_COUNTS = 'third_party = "trusted"\nchoose = "certainty"\n'
 BASELINE = f"{ALL_COUNTS}provider_aware = false\n"
 
 

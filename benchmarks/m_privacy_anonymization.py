@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 import _adult
 import masquerade as mq
 from _figures import Figure, Say, duration, save_chart, tell
-from masquerade.anonymize.outcome import Anonymizer, Outcome
+from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.outcome import Outcome
 from masquerade.data.column import Generalised
 from masquerade.privacy.requirement import Requirement
 from masquerade.report.charts import Series, line_chart
@@ -49,7 +50,7 @@ FEW_RECORDS = (300, 1_000, 3_000, 10_000)
 KS, LS = (10, 20, 30, 50, 100), (2, 3, 4, 5, 6, 7)
 GOAL_SECONDS = 3.0
 BASELINE, AWARE, ALONE = "baseline", "provider-aware", "anonymize-and-aggregate"
-ALGORITHMS: dict[str, Anonymizer] = {
+ALGORITHMS: dict[str, TableMethod] = {
     BASELINE: mq.Mondrian(),
     AWARE: mq.ProviderAwareMondrian(),
     f"{BASELINE} (paper)": mq.Mondrian(choose="widest"),

@@ -12,7 +12,10 @@ from service_house import House, write
 
 DISEASES = ("flu", "cold", "measles", "gout", "asthma")
 WARDS = {"inner": ("heart", "lung", "kidney"), "surgery": ("bones", "skin")}
-TOGETHER: Mapping[str, Any] = {"least_m": 1, "third_party": ["secure", "trusted"]}
+TOGETHER: Mapping[str, Any] = {
+    "least_m": 1,
+    "methods": {"mondrian": {"third_party": ["secure", "trusted"]}, "tds": {}},
+}
 
 
 @dataclass

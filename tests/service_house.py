@@ -250,7 +250,7 @@ party_address = "127.0.0.1:{self.party_port}"
 identity = "coordinator"
 trust = "coordinator/trust"
 state = "{state}"
-console = {_value(self.console)}
+console = {toml_value(self.console)}
 {more}
 {timings}
 {sections}
@@ -390,14 +390,14 @@ def in_thread(work: Callable[[], AbstractAsyncContextManager[Any]]) -> Iterator[
 
 
 def _toml(content: Mapping[str, Any]) -> str:
-    plain = [f"{key} = {_value(value)}" for key, value in content.items() if key != "privacy"]
+    plain = [f"{key} = {toml_value(value)}" for key, value in content.items() if key != "privacy"]
     for entry in content.get("privacy", []):
         plain.append("[[datasets.people.policy.privacy]]")
-        plain += [f"{key} = {_value(value)}" for key, value in entry.items()]
+        plain += [f"{key} = {toml_value(value)}" for key, value in entry.items()]
     return "\n".join(plain)
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {toml_value(each)}" for key, each in value.items()) + " }"
     return json.dumps(value)

@@ -82,7 +82,7 @@ class Problem:
             "" if self.party is None else f"party {self.party}: " if self.party else "one of the parties: "
         )
         reported = f" (party {self.reported_by} reports it)" if self.reported_by else ""
-        return one_line(f"{party}{self._place()}{self._sentence()}{reported}")
+        return one_line(f"{party}{self._place()}{self.sentence}{reported}")
 
     def _place(self) -> str:
         row = "" if self.row is None else f"row {self.row}"
@@ -92,7 +92,9 @@ class Problem:
         parts = [place, f"line {self.line}" if self.line is not None and self.row is None else ""]
         return "".join(f"{part}: " for part in (*parts, written(self.key)) if part)
 
-    def _sentence(self) -> str:
+    @property
+    def sentence(self) -> str:
+        """What is wrong, without where."""
         if not self.allowed:
             return f"{self.owner}: {self.text}" if self.owner else self.text
         if self.parameter:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import masquerade as mq
 from adult import adult
 from anonymize.reference_mondrian import Cell, Group, Plain, is_m_private
+from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian import partition, trees
-from masquerade.anonymize.outcome import Anonymizer, Outcome
+from masquerade.anonymize.outcome import Outcome
 from strategies import SENSITIVE, tables
 
 PREFERENCES = st.sampled_from(["certainty", "widest"])
@@ -158,7 +159,7 @@ def test_the_release_of_a_plain_provider_aware_mondrian(
         assert cells_of(found) == plain
 
 
-AGAINST_PROVIDERS: list[Anonymizer] = [
+AGAINST_PROVIDERS: list[TableMethod] = [
     mq.Mondrian(),
     mq.Mondrian(choose="widest", strict=True),
     mq.ProviderAwareMondrian(),
@@ -170,7 +171,7 @@ AGAINST_PROVIDERS: list[Anonymizer] = [
 @settings(max_examples=40, deadline=None)
 @given(tables(min_rows=4, max_rows=40), PROVIDERS, st.integers(0, 4), st.integers(1, 4))
 def test_every_group_is_m_private(
-    algorithm: Anonymizer, table: mq.Table, providers: list[str], m: int, k: int
+    algorithm: TableMethod, table: mq.Table, providers: list[str], m: int, k: int
 ) -> None:
     """By counting all coalitions on the released cells, whose groups may be unions of those that were cut."""
     table = with_providers(table, providers[: len(table)])

@@ -97,7 +97,8 @@ def test_with_and_without_a_third_party(tmp_path: Path) -> None:
     assert "shared-masked" in kinds
     assert "collaborate-records" not in kinds
 
-    (tmp_path / "job.toml").write_text(JOB + 'third_party = "trusted"\n\n[output]\nkeep_provider = true\n')
+    same = JOB + 'third_party = "trusted"\nchoose = "public"\n\n[output]\nkeep_provider = true\n'
+    (tmp_path / "job.toml").write_text(same)
     done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     trusted = rows(tmp_path / "release.csv")
@@ -111,11 +112,15 @@ def test_with_and_without_a_third_party(tmp_path: Path) -> None:
     verified = masquerade("verify", "release.csv", "--job", "job.toml", cwd=tmp_path)
     assert verified.returncode == 0, verified.stderr
 
-    (tmp_path / "job.toml").write_text(JOB + 'third_party = "trusted"\nchoose = "certainty"\n')
-    done = masquerade("mashup", "job.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "301 records of all providers" in done.stdout
-    assert "rows dropped for missing cells: south 1\n" in done.stdout
+    made = []
+    for choose in ("", 'choose = "certainty"\n'):  # who sees all counts uses them
+        (tmp_path / "job.toml").write_text(JOB + 'third_party = "trusted"\n' + choose)
+        done = masquerade("mashup", "job.toml", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "301 records of all providers" in done.stdout
+        assert "rows dropped for missing cells: south 1\n" in done.stdout
+        made.append(rows(tmp_path / "release.csv"))
+    assert made[0] == made[1] != secure
 
 
 MISTAKES = {
@@ -123,7 +128,11 @@ MISTAKES = {
     "column": (JOB.replace('["children"]', '["illness"]'), 2, 'north has no column "illness"'),
     "flat": (JOB.replace('"taxonomies/town.csv"', '"flat"'), 2, '"flat" is made of all providers'),
     "choose": (JOB + 'choose = "fitness"\n', 2, "algorithm.choose: looks at counts"),
-    "word": (JOB + 'third_party = "trustd"\n', 2, 'must be one of "trusted", "secure"'),
+    "word": (
+        JOB + 'third_party = "trustd"\n',
+        2,
+        'must be one of "secure", "trusted"; got "trustd" (did you mean "trusted"?)',
+    ),
     "model": (
         JOB.replace('model = "l-diversity"', 'model = "t-closeness"').replace("l = 2", "t = 0.9"),
         2,
@@ -132,7 +141,7 @@ MISTAKES = {
     "other algorithm": (
         JOB.replace('name = "mondrian"', 'name = "tds"\nthird_party = "trusted"'),
         2,
-        "algorithm.third_party: belongs to providers of the same columns",
+        "algorithm.third_party: belongs to mondrian; tds does without it",
     ),
     "choose without cuts between providers": (
         JOB + 'third_party = "trusted"\nchoose = "widest"\n',

@@ -20,7 +20,7 @@ from masquerade.cli.output import Progress
 from masquerade.service.accounts import Accounts
 from masquerade.service.resources import Event
 from service_hospitals import Hospitals
-from service_house import wait_until
+from service_house import toml_value, wait_until
 
 Capture = pytest.CaptureFixture[str]
 
@@ -40,7 +40,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    policies = {"west": {"least_m": 2, "third_party": ["secure"]}}
+    policies = {"west": {"least_m": 2, "methods": {"mondrian": {"third_party": ["secure"]}}}}
     with Hospitals(tmp_path_factory.mktemp("hospitals"), people=60, policies=policies) as house:
         house.start_nodes()
         url = house.serve().ready["address"]
@@ -66,7 +66,7 @@ def written(served: Served, **changes: Any) -> Path:
     """client.toml in this folder with a request."""
     wish = {key: each for key, each in served.house.request(**changes).items() if each is not None}
     lines = [f'coordinator = "{served.url}"', 'token_file = "token"', "[request]"]
-    lines += [f"{key} = {json.dumps(value)}" for key, value in wish.items() if key != "privacy"]
+    lines += [f"{key} = {toml_value(value)}" for key, value in wish.items() if key != "privacy"]
     for entry in wish["privacy"]:
         lines += ["[[request.privacy]]", *(f"{key} = {json.dumps(value)}" for key, value in entry.items())]
     path = Path("client.toml")
@@ -128,7 +128,7 @@ def test_the_steward_sees_what_was_published_together(served: Served, capsys: Ca
     assert lines[-3:] == [
         "  k-anonymity (k = 7) over age, ward",
         "  all of it against any 2 colluding providers",
-        "  published together, third party secure",
+        "  published together by mondrian: choose public, provider aware yes, strict no, third party secure",
     ]
     card = here(capsys, "party", "card", conf).out.splitlines()
     assert "  may be published together with others that have the same columns" in card
@@ -147,7 +147,7 @@ def test_the_doctor_says_whether_it_could_be_asked(served: Served, capsys: Captu
 @pytest.mark.parametrize(
     ("changes", "problems"),
     [
-        ({"third_party": "trusted"}, ['west: third_party "trusted" is not allowed; allowed: secure']),
+        ({"algorithm": {"third_party": "trusted"}}, ['west: third_party "trusted" is not allowed; allowed: secure']),
         (
             {"class": "ward", "attributes": ["age", "disease"], "privacy": [k_of(5, "age")]},
             [
@@ -156,10 +156,10 @@ def test_the_doctor_says_whether_it_could_be_asked(served: Served, capsys: Captu
             ],
         ),
         (
-            {"argmax": "plain", "score": "discernibility"},
+            {"algorithm": {"argmax": "plain", "score": "discernibility"}},
             [
-                'client.toml: request.score: belongs to a vertical request; this one has kind = "horizontal"',
-                'client.toml: request.argmax: belongs to a vertical request; this one has kind = "horizontal"',
+                "client.toml: request.algorithm.argmax: belongs to tds; mondrian does without it",
+                "client.toml: request.algorithm.score: belongs to tds; mondrian does without it",
             ],
         ),
         (
@@ -173,7 +173,8 @@ def test_the_doctor_says_whether_it_could_be_asked(served: Served, capsys: Captu
             {"privacy": [{"model": "t-closeness", "qid": ["age", "ward"], "sensitive": "disease", "t": 0.3}]},
             [
                 "client.toml: request.privacy: t-closeness cannot be tested where nobody sees all counts; use one of "
-                'k-anonymity, l-diversity, p-sensitive-k-anonymity, or third_party = "trusted"'
+                "k-anonymity, l-diversity, p-sensitive-k-anonymity, or "
+                'third_party = "trusted" with choose = "certainty"'
             ],
         ),
     ],

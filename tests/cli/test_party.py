@@ -146,7 +146,7 @@ def test_what_waits_and_what_it_lets_leave(folder: Folder, capsys: Capture) -> N
 def test_a_contract_in_a_file(folder: Folder, capsys: Capture, tmp_path: Path) -> None:
     for name in ("bank", "clinic"):
         folder.write_conf(name, show_steps=True)
-    contract = pending(folder, show_steps=True, adversary="malicious", argmax="plain")
+    contract = pending(folder, show_steps=True, algorithm={"adversary": "malicious", "argmax": "plain"})
     path = tmp_path / "contract.json"
     path.write_bytes(contract.canonical())
     shown = party(capsys, folder, "preview", "bank", str(path), "--json").json
@@ -272,6 +272,7 @@ def test_the_ledger(folder: Folder, capsys: Capture) -> None:
     text = party(capsys, folder, "ledger", "bank").out
     assert "age, job, salary, town, disease  for ana  with bank, clinic" in text
     assert "  k-anonymity (k = 4) over age, job" in text
+    assert "  by tds: adversary semi-honest, argmax secure, epsilon 0.01, score gain-ratio" in text
 
 
 def test_serve_says_where_it_listens(folder: Folder) -> None:

@@ -80,7 +80,15 @@ class HospitalWorld(World):
                 self.tell(session, "counter", round=turn, price=1000, requirements=texts)
         terms_hash, contract_hash = digest(f"terms {session.id}"), digest(f"contract {session.id}")
         self.tell(session, "contract", terms_hash=terms_hash, contract_hash=contract_hash, attempt=1)
-        signed = {"deal": {"terms": {"collaboration": {"m": m, "third_party": "secure"}}}}
+        signed = {
+            "deal": {
+                "terms": {
+                    "kind": "horizontal",
+                    "m": m,
+                    "method": {"name": "mondrian", "third_party": "secure"},
+                }
+            }
+        }
         return self.store.sessions.agree(session, terms_hash, contract_hash, signed)
 
     def progress(self, session: Session, turn: int, sent: int = 12_345) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from masquerade.console.draft import Column, Draft, Wish, as_json, as_toml, needs_sensitive, parameters_of
 from masquerade.errors import ParameterError
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.service.horizontal import unsuitable
+from masquerade.protocol.method import Proposal
 from masquerade.service.request import read_request
 
 JOB = Column("bank", "customers", "job", "attribute")
@@ -169,14 +169,17 @@ def test_the_class_of_a_horizontal_request_is_held_by_two_and_narrows_who_can() 
 
 
 def test_what_the_other_kind_has_no_use_for_comes_back() -> None:
-    draft = pooled("age", "ward", m="3", third_party="trusted")
+    draft = pooled("age", "ward", m="3")
+    draft.choose_setting("third_party", "trusted")
     horizontal = draft.content()
+    assert horizontal["algorithm"] == {"name": "mondrian", "third_party": "trusted"}
     draft.kind = "vertical"
     draft.choose(next(each for each in POOLED if each.name == "beds"), True)
-    draft.adversary, draft.show_steps, draft.class_from = "malicious", True, "north"
+    draft.choose_setting("adversary", "malicious")
+    draft.show_steps, draft.class_from = True, "north"
     vertical = read_request(draft.content())
     assert vertical.attributes == ("age", "ward", "beds")
-    assert (vertical.adversary, vertical.show_steps) == ("malicious", True)
+    assert (vertical.method.settings()["adversary"], vertical.show_steps) == ("malicious", True)
     draft.kind = "horizontal"
     assert draft.content() == horizontal  # the beds are held by one party alone
     draft.kind = "vertical"
@@ -186,12 +189,53 @@ def test_what_the_other_kind_has_no_use_for_comes_back() -> None:
 @pytest.mark.parametrize("third_party", ["secure", "trusted"])
 @pytest.mark.parametrize("model", REQUIREMENTS.plain)
 def test_models_are_offered_where_the_providers_can_test_them(model: str, third_party: str) -> None:
-    draft = pooled("age", "disease", third_party=third_party)
+    draft = pooled("age", "disease")
+    draft.choose_setting("third_party", third_party)
     draft.wishes = [Wish(model, ["age"], sensitive="disease" if needs_sensitive(model) else "")]
     request = read_request(draft.content())
-    possible = not unsuitable(request, request.colluding, request.privacy)
+    possible = not [*request.method.refusals(Proposal(request.privacy, request.colluding))]
     assert (model in draft.models) is possible
     assert bool(draft.problems()) is not possible
+
+
+def test_the_methods_parameters_are_those_that_it_declares() -> None:
+    draft = filled(JOB, AGE)
+    assert "algorithm" not in draft.content()  # the usual one, as it is
+    assert list(draft.methods) == ["tds", "dka-datafly"]
+    assert (draft.setting("argmax"), draft.setting("score"), draft.setting("third_party")) == (
+        "secure",
+        "",
+        "",
+    )
+    draft.choose_setting("epsilon", "0,5")
+    draft.choose_setting("argmax", "secure")
+    assert draft.content()["algorithm"] == {"name": "tds", "epsilon": 0.5}
+    draft.choose_setting("epsilon", "a lot")
+    with pytest.raises(
+        ParameterError, match=r"request: algorithm.epsilon: must be a finite number of at least 0"
+    ):
+        read_request(draft.content())
+    draft.method = "dka-datafly"
+    assert draft.content()["algorithm"] == {"name": "dka-datafly"}
+    assert read_request(draft.content()).method.name == "dka-datafly"
+    draft.method = "tds"
+    assert draft.setting("epsilon") == "a lot"
+
+
+def test_a_switch_of_a_method_is_sent_as_one() -> None:
+    draft = pooled("age", "ward")
+    assert (draft.setting("strict"), draft.setting("provider_aware")) == ("false", "")
+    draft.choose_setting("strict", "false")
+    assert "algorithm" not in draft.content()
+    draft.choose_setting("strict", "true")
+    draft.choose_setting("provider_aware", "false")
+    assert draft.content()["algorithm"] == {"name": "mondrian", "strict": True, "provider_aware": False}
+    draft.choose_setting("provider_aware", "")
+    assert read_request(draft.content()).method.settings() == {
+        "name": "mondrian",
+        "third_party": "secure",
+        "strict": True,
+    }
 
 
 words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)

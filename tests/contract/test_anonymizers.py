@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
-from masquerade.anonymize.outcome import Anonymizer
+from masquerade.anonymize.method import TableMethod
 from papers.paper_tables import JOB, SEX
 
-ANONYMIZERS: list[Anonymizer] = [
+ANONYMIZERS: list[TableMethod] = [
     mq.TopDownSpecialization("class"),
     mq.TopDownSpecialization("class", "info-gain"),
     mq.TopDownSpecialization("class", "info-gain-per-anonymity-loss"),
@@ -108,7 +108,7 @@ people = st.lists(
 )
 @settings(max_examples=15, deadline=None)
 @given(records=people)
-def test_contract(algorithm: Anonymizer, case: Case, records: list[dict[str, object]]) -> None:
+def test_contract(algorithm: TableMethod, case: Case, records: list[dict[str, object]]) -> None:
     records = [{**record, "row": row} for row, record in enumerate(records)]
     frame = pa.Table.from_pylist(records)
     before = frame.to_pylist()
@@ -136,7 +136,7 @@ def test_contract(algorithm: Anonymizer, case: Case, records: list[dict[str, obj
     _assert_generalises(records, release.table, case.requirement.qid_attributes)
 
 
-def _refusal(algorithm: Anonymizer, case: Case) -> str | None:
+def _refusal(algorithm: TableMethod, case: Case) -> str | None:
     """What the algorithm says to a requirement that it cannot be given."""
     if algorithm.settings().get("suppression") and case.name not in SUPPRESSIBLE:
         return "suppression: "
@@ -145,7 +145,7 @@ def _refusal(algorithm: Anonymizer, case: Case) -> str | None:
     return None
 
 
-def _may_suppress(algorithm: Anonymizer, case: Case, n_records: int) -> float:
+def _may_suppress(algorithm: TableMethod, case: Case, n_records: int) -> float:
     if algorithm.name == "datafly":
         return case.requirement.k - 1 if case.name == "k-anonymity" else n_records - 1
     share = algorithm.settings().get("suppression", 0)

@@ -13,9 +13,9 @@ from pydantic import BaseModel
 
 from job.job_files import JOB, parse_job, write_job
 from masquerade.errors import JobError
+from masquerade.forms.declared import parameters_of
 from masquerade.forms.form import known_keys
 from masquerade.job.model import (
-    AlgorithmSection,
     AttributeSection,
     DataSection,
     Job,
@@ -25,8 +25,12 @@ from masquerade.job.model import (
     RolesSection,
 )
 from masquerade.job.plan import Plan
+from masquerade.methods import methods
 
 T = TypeVar("T")
+ALGORITHM = sorted(
+    {"name", "seed", "sauce", *(each.name for method in methods() for each in parameters_of(method))}
+)
 NAMES = st.sampled_from(
     ["age", "job", "city", "disease", "income", "ssn", "hospital", "", "a.b", "[key]", "ü"]
 )
@@ -65,7 +69,7 @@ JOBS = st.fixed_dictionaries(
         "attributes": st.dictionaries(NAMES, section(AttributeSection), max_size=4) | VALUES,
         "roles": section(RolesSection),
         "privacy": st.lists(section(PrivacyEntry), max_size=3) | VALUES,
-        "algorithm": section(AlgorithmSection),
+        "algorithm": st.dictionaries(st.sampled_from(ALGORITHM), VALUES, max_size=6) | VALUES,
         "parties": st.dictionaries(NAMES, section(PartySection), max_size=2) | VALUES,
         "output": section(OutputSection),
         "sauce": VALUES,
@@ -83,7 +87,7 @@ def attempt(do: Callable[[], T]) -> tuple[T | None, tuple[str, ...]]:
 
 def settled(path: Path) -> Plan:
     plan = Plan(path)
-    plan.data(), plan.algorithm(), plan.outputs(), plan.schema()
+    plan.data(), plan.outputs(), plan.algorithm(plan.schema())
     plan.settle()
     return plan
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+import masquerade as mq
 from job.job_files import parse_job
 from masquerade.errors import JobError
 from masquerade.forms.toml import read_toml
 from masquerade.job.model import Job
+from masquerade.methods import CommonKeys, read_method, session_methods, table_methods
 
 
 def load_job(path: Path) -> Job:
@@ -41,10 +43,15 @@ def test_every_default_is_as_designed() -> None:
     assert job.roles.model_dump(by_alias=True) == {
         "class": None, "sensitive": [], "identifiers": [], "provider": None,
     }  # fmt: skip
-    assert job.algorithm.model_dump() == {
-        "name": "tds", "score": None, "argmax": "secure", "adversary": "semi-honest", "epsilon": 0.01,
-        "verification": "adaptive", "provider_aware": True, "seed": 7, "suppression": 0.0,
-        "whole_columns": False, "choose": None, "strict": False, "third_party": "secure",
+    assert read_method(table_methods(), job.algorithm) == (
+        mq.TopDownSpecialization(),
+        CommonKeys(7, "exact"),
+        [],
+    )
+    between, *_ = read_method(session_methods(), job.algorithm)
+    assert between is not None
+    assert between.settings() == {
+        "name": "tds", "argmax": "secure", "adversary": "semi-honest", "epsilon": 0.01
     }  # fmt: skip
     assert job.parties["b"].normalize == "strip"
     assert job.parties["b"].attributes is None
@@ -190,10 +197,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         'output.report: must be a file that ends in .html, such as "report.html", or false for none; got true',
     ),
     "long separator": ({"data": {"separator": "ab"}}, 'data.separator: must be one character, such as ";"; got "ab"'),
-    "negative seed": (
-        {"algorithm": {"seed": -1}},
-        "algorithm.seed: must be a whole number from 0 to 4294967295; got -1",
-    ),
     "time for a date": (
         {"attributes": {"d": {"max": datetime.datetime(2020, 1, 1)}}},
         'attributes.d.max: must be a finite number, or for type = "date" a date such as 1980-12-31; '
@@ -215,7 +218,6 @@ UNKNOWN = {
     "roles": ({"roles": {"Class": "a"}}, 'roles.Class: unknown key (did you mean "class"?); known here: class, '),
     "python's name": ({"roles": {"class_": "a"}}, 'roles.class_: unknown key (did you mean "class"?)'),
     "privacy": ({"privacy": [{}, {"kk": 3}]}, 'privacy[2].kk: unknown key (did you mean "k"?); known here: model,'),
-    "algorithm": ({"algorithm": {"scor": ""}}, 'algorithm.scor: unknown key (did you mean "score"?)'),
     "party": ({"parties": {"b": {"attribute": 1}}}, 'parties.b.attribute: unknown key (did you mean "attributes"?)'),
     "output": ({"output": {"zzz": 1}}, "output.zzz: unknown key; known here: table, report, order, keep_provider"),
 }  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 import masquerade as mq
 from job.job_files import JOB_TAXONOMY, changed
 from masquerade.errors import JobError
-from masquerade.job.contributions import check_parties, contract_of
+from masquerade.job.contributions import contract_of
 from masquerade.job.plan import Plan
 from masquerade.library.party_process import own_table
 
@@ -48,7 +48,6 @@ PROVIDERS = (
     '[algorithm]\nname = "mondrian"\n'
     "[output]\nkeep_provider = true\n"
 )
-OF_PROVIDERS = 'belongs to providers of the same columns, with name = "mondrian"'
 AVAILABLE = "available: tds, dka-datafly, mondrian"
 
 
@@ -73,8 +72,7 @@ WRONG = {
     ),
     "an algorithm for one table": (
         changed('"mondrian"', '"datafly"', PROVIDERS),
-        'algorithm.name: "datafly" is for one table; a mashup has "tds" and "dka-datafly", '
-        'providers of the same columns have "mondrian"',
+        'algorithm.name: "datafly" is for one table; parties have: tds, dka-datafly, mondrian',
     ),
     "a number for the name": (
         changed('"mondrian"', "3", PROVIDERS),
@@ -89,10 +87,10 @@ WRONG = {
         'roles.provider: must be a name, such as "age"; got 3',
     ),
     "keys of providers in a mashup": (
-        MASHUP + 'choose = "widest"\nstrict = true\nverification = "direct"\nprovider_aware = false\n',
+        MASHUP + 'choose = "widest"\nstrict = true\nprovider_aware = false\nthird_party = "secure"\n',
         *(
-            f"algorithm.{key}: {OF_PROVIDERS}"
-            for key in ("choose", "strict", "verification", "provider_aware")
+            f"algorithm.{key}: belongs to mondrian; tds does without it"
+            for key in ("choose", "strict", "provider_aware", "third_party")
         ),
     ),
     "a column that its party leaves out": (
@@ -103,7 +101,7 @@ WRONG = {
     ),
     "a model that needs all counts": (
         changed("l = 2", "t = 0.3", PROVIDERS).replace("l-diversity", "t-closeness"),
-        "privacy[2]: collaborate: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "
+        "privacy[2]: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "
         'l-diversity, p-sensitive-k-anonymity, or third_party = "trusted" with choose = "certainty"',
     ),
     "more colluding providers than there can be": (
@@ -124,14 +122,6 @@ def test_a_mistake_is_told_with_its_key_and_nothing_else_is(tmp_path: Path, name
     with pytest.raises(JobError) as caught:
         mq.mashup_job(path)
     assert [line.removeprefix(f"{path}: ") for line in caught.value.lines] == expected
-
-
-def test_the_usual_values_say_nothing(tmp_path: Path) -> None:
-    for way in ("adaptive", "exact"):
-        usual = MASHUP + f'strict = false\nverification = "{way}"\nprovider_aware = true\n'
-        plan = Plan(write(tmp_path, usual))
-        check_parties(plan)
-        assert contract_of(plan, headers()) is not None
 
 
 def test_a_value_that_its_holder_does_not_have_is_told_with_the_key_that_lists_it(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from masquerade.privacy.l_diversity import LDiversity
 def plan(folder: Path, text: str = JOB) -> Plan:
     """All parts of a plan, as `anonymize` asks for them."""
     found = Plan(write_job(folder, text))
-    found.data(), found.algorithm(), found.outputs(), found.schema()
+    found.data(), found.outputs(), found.algorithm(found.schema())
     found.settle()
     return found
 
@@ -34,7 +34,7 @@ def test_a_good_job_becomes_objects(tmp_path: Path) -> None:
     assert found.requirement.parts == (KAnonymity(["age", "job"], 2),)
     assert found.schema().names == ("age", "job", "city")
     assert (found.schema()["age"].lower, found.schema()["age"].upper) == (0, 120)
-    assert found.algorithm().target == "income"
+    assert found.algorithm(found.schema()).target == "income"
     assert found.published == ("income", "disease")
     assert found.outputs().table == tmp_path / "release.csv"
 
@@ -186,7 +186,7 @@ WRONG = {
     ),
     "score without a class": (
         changed('class = "income"\n', "") + '[algorithm]\nscore = "gain-ratio"\n',
-        'algorithm.score: score: "gain-ratio" needs a class attribute; '
+        'algorithm.score: "gain-ratio" needs a class attribute; '
         'without one, use "discernibility" or "certainty"',
     ),
     "everything may be suppressed": (
@@ -195,20 +195,28 @@ WRONG = {
     ),
     "suppression over two QIDs": (
         JOB + '[[privacy]]\nmodel = "k-anonymity"\nqid = ["job"]\nk = 3\n[algorithm]\nsuppression = 0.1\n',
-        "algorithm: suppression: all requirements must be over the same QID; k-anonymity is over age, job, "
+        "algorithm.suppression: all requirements must be over the same QID; k-anonymity is over age, job, "
         "and k-anonymity over job",
     ),
     "suppression with a model that it cannot be used with": (
         JOB + '[[privacy]]\nmodel = "t-closeness"\nqid = ["age", "job"]\nt = 0.5\n[algorithm]\nsuppression = 0.1\n',
-        "algorithm: suppression: not possible with t-closeness, because a part of a violating group may satisfy it",
+        "algorithm.suppression: not possible with t-closeness, because a part of a violating group may satisfy it",
+    ),
+    "negative seed": (
+        JOB + "[algorithm]\nseed = -1\n",
+        "algorithm.seed: must be a whole number from 0 to 4294967295; got -1",
+    ),
+    "misspelt key of an algorithm": (
+        JOB + '[algorithm]\nscor = ""\n',
+        'algorithm.scor: unknown key (did you mean "score"?); known here: name, score, seed, suppression, verification',
     ),
     "unknown algorithm": (
         JOB + '[algorithm]\nname = "tsd"\n',
-        'algorithm.name: no algorithm "tsd" (did you mean "tds"?); available: tds, datafly, mondrian',
+        'algorithm.name: no algorithm "tsd" (did you mean "tds"?); available: tds, mondrian, datafly',
     ),
     "later algorithm": (
         JOB + '[algorithm]\nname = "k-member"\n',
-        'algorithm.name: "k-member" is not available in this version; available: tds, datafly, mondrian',
+        'algorithm.name: "k-member" is not available in this version; available: tds, mondrian, datafly',
     ),
     "mondrian with a score": (
         JOB + '[algorithm]\nname = "mondrian"\nscore = "certainty"\n',
@@ -216,7 +224,7 @@ WRONG = {
     ),
     "mondrian that is to choose by what it does not know": (
         JOB + '[algorithm]\nname = "mondrian"\nchoose = "fitness"\n',
-        "algorithm.choose: must be \"certainty\" or \"widest\"; got 'fitness'",
+        'algorithm.choose: must be "certainty" or "widest"; got "fitness"',
     ),
     "unknown ending of the table": (
         JOB + '[output]\ntable = "release.xlsx"\n',
@@ -394,11 +402,18 @@ def test_a_kept_provider_is_published_last(tmp_path: Path) -> None:
     )
 
 
-def test_keys_of_other_algorithms_are_accepted(tmp_path: Path) -> None:
+def test_keys_that_only_parties_have_say_so(tmp_path: Path) -> None:
+    text = JOB + '[algorithm]\nargmax = "plain"\nadversary = "malicious"\nverification = "exact"\n'
+    assert problems(tmp_path, text) == [
+        "algorithm.argmax: belongs to tds between parties",
+        "algorithm.adversary: belongs to tds between parties",
+    ]
+
+
+def test_sections_of_other_commands_are_accepted(tmp_path: Path) -> None:
     text = changed(
         'taxonomy = "job.csv"', 'taxonomy = "job.csv"\nmax_generalization = ["Blue-collar"]\nweight = 2.0'
     )
-    text += '[algorithm]\nargmax = "plain"\nadversary = "malicious"\nepsilon = 0.5\nverification = "exact"\n'
     text += '[parties.bank]\nsource = "b.csv"\nid = "ssn"\nattributes = ["job", "income"]\n'
     assert plan(tmp_path, text).schema()["job"].weight == 2.0
 

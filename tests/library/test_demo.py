@@ -24,12 +24,13 @@ from masquerade.library.demo_folder import COORDINATOR, demo_folder, write_scene
 from masquerade.library.demo_scene import ANALYST, HOLDINGS, request
 from masquerade.library.local_configurations import is_taken, toml_table, write_sqlite
 from masquerade.library.local_services import LocalServices
-from masquerade.service.answering import Load, answer
+from masquerade.service.answering import answer
 from masquerade.service.card import card_of
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.ledger import Ledger
 from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
 from masquerade.service.node.settings import read_settings
+from masquerade.service.offers import Load
 from masquerade.service.request import read_request
 from masquerade.service.terms import strictest
 from service_house import Ports, wait_until

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.protocol.collaborate import criterion
-from masquerade.protocol.collaborate.provider import provider
+from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.collaborate.terms import criterion_of
 from masquerade.protocol.collaborate.third_party import third_party
-from masquerade.protocol.contract import EVERYBODY, Collaboration, Contract, Contribution, written_requirement
-from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
+from masquerade.protocol.method import ASSEMBLER
+from protocol.seats import seated
 
 JOBS = Taxonomy(
     Branch(
@@ -46,7 +48,14 @@ def table_of(records: list[tuple[str, Any, str]]) -> mq.Table:
     return mq.Table(pa.table({"job": list(jobs), "age": list(ages), "ill": list(ills)}), SCHEMA)
 
 
-def contract_of(requirement: mq.Requirement, m: int, parties: tuple[str, ...], **terms: Any) -> Contract:
+def contract_of(
+    requirement: mq.Requirement,
+    m: int,
+    parties: tuple[str, ...],
+    *,
+    keep_provider: bool = False,
+    **terms: Any,
+) -> Contract:
     return Contract(
         parties=parties,
         columns=(
@@ -55,14 +64,15 @@ def contract_of(requirement: mq.Requirement, m: int, parties: tuple[str, ...], *
             Contribution("ill", EVERYBODY, "sensitive"),
         ),
         requirements=tuple(written_requirement(part) for part in requirement.parts),
-        score="",
-        algorithm="mondrian",
-        collaboration=Collaboration(m, **terms),
+        method=written_method(Collaboration(**terms).fitted(requirement.parts, m, None)),
+        provider="provider",
+        m=m,
+        keep_provider=keep_provider,
     )
 
 
 def collaborate(contract: Contract, tables: dict[str, mq.Table], wire: Wire | None = None) -> Any:
-    scripts: dict[str, Any] = {name: provider(name, contract, table) for name, table in tables.items()}
+    scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
     scripts[ASSEMBLER] = third_party(contract, SCHEMA)
     return run_together(scripts, wire)[ASSEMBLER]
 
@@ -292,12 +302,12 @@ def test_what_would_take_a_refused_model_is_told_for_the_mode_and_works() -> Non
     for terms, text in (
         (
             {"third_party": "secure"},
-            "collaborate: t-closeness cannot be tested where nobody sees all counts; "
+            "t-closeness cannot be tested where nobody sees all counts; "
             f'{known}third_party = "trusted" with choose = "certainty" and provider_aware = false',
         ),
         (
             {"third_party": "trusted", "provider_aware": False},
-            "collaborate: t-closeness cannot be tested by the cuts at public places that "
+            "t-closeness cannot be tested by the cuts at public places that "
             f'third_party = "trusted" makes without choose; {known}choose = "certainty"',
         ),
     ):
@@ -315,7 +325,7 @@ def test_a_flat_taxonomy_needs_a_third_party() -> None:
     tables = {name: mq.Table(table_of([("clerk", 5, "cold")] * 5).arrow, schema) for name in HOUSES[:2]}
     contract = contract_of(requirement_of(2, 1), 1, HOUSES[:2])
     with pytest.raises(mq.BadInput, match="attribute job: a flat taxonomy"):
-        run_together({name: provider(name, contract, table) for name, table in tables.items()})
+        run_together({name: seated(name, contract, table) for name, table in tables.items()})
 
 
 @pytest.mark.parametrize("choose", ["certainty", "fitness"])

@@ -18,7 +18,7 @@ from masquerade.protocol.collaborate.messages import Size
 from masquerade.protocol.collaborate.secret_counts import Alone
 from masquerade.protocol.collaborate.shared_bits import SharedBits
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER
 from protocol.test_collaborate import HOUSES, QID, SCHEMA, collaborate, contract_of, requirement_of
 from protocol.test_collaborate_leakage import dealt, simulated
 

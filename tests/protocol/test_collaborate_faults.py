@@ -12,14 +12,14 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import Message, kind_of
 from masquerade.protocol.collaborate.messages import Axes, Records, Rows, Size, Values
-from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.collaborate.secret_counts import Alone
 from masquerade.protocol.collaborate.shared_bits import Delivery, Order, Seed
 from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.columns import write_columns
+from masquerade.protocol.method import ASSEMBLER
 from masquerade.protocol.pairwise_setup import BaseTransfers, SessionNonce
-from masquerade.protocol.party import ASSEMBLER
 from masquerade.protocol.shared_circuits import Masked, Share
+from protocol.seats import seated
 from protocol.tampering import changing
 from protocol.test_collaborate import contract_of, requirement_of
 from protocol.test_collaborate_leakage import dealt
@@ -39,7 +39,7 @@ SHORT = [
 def scripts(third: str = "secure", **terms: Any) -> dict[str, Any]:
     tables = dealt((150, 20, 20, 20))
     contract = contract_of(requirement_of(4, 2), 1, tuple(tables), third_party=third, **terms)
-    made: dict[str, Any] = {name: provider(name, contract, table) for name, table in tables.items()}
+    made: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
     made[ASSEMBLER] = third_party(contract)
     return made
 

@@ -18,15 +18,15 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import decode
 from masquerade.protocol.collaborate.domains import ranges_of
 from masquerade.protocol.collaborate.messages import Axes, Records, Rows, stacked
-from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.collaborate.secret_counts import Alone
 from masquerade.protocol.collaborate.shared_bits import Order
 from masquerade.protocol.collaborate.third_party import public_settings, third_party
 from masquerade.protocol.collaborate.tree import Answers, partition
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER
 from masquerade.protocol.shared_circuits import Masked, Share
+from protocol.seats import seated
 from protocol.test_collaborate import (
     HOUSES,
     ILLNESSES,
@@ -63,8 +63,7 @@ class Granted:
     """The simulator: a judge that knows the records by the granted answers alone, each as it is defined."""
 
     def __init__(self, contract: Contract, joined: mq.Table) -> None:
-        assert contract.collaboration is not None
-        self._m = contract.collaboration.m
+        self._m = contract.m
         self._k = next(each.k for each in contract.parts if isinstance(each, mq.KAnonymity))
         self._l = next((each.l for each in contract.parts if isinstance(each, mq.LDiversity)), 1)
         providers, ills = joined.arrow["provider"].to_pylist(), joined.arrow["ill"].to_pylist()
@@ -272,7 +271,7 @@ def test_how_often_a_provider_cuts_what_is_its_own_is_not_told() -> None:
         tables["abbey"] = dealt((1500,), seed=seed)["abbey"]
         contract = contract_of(requirement_of(4, 1), 1, tuple(tables))
         scripts: dict[str, Any] = {
-            name: provider(
+            name: seated(
                 name,
                 contract,
                 table,

@@ -25,10 +25,10 @@ from masquerade.errors import (
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Receive, Send
 from masquerade.protocol.collaborate.messages import Axes, Records, Rows
-from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.contract import Contract, Contribution
-from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER
+from protocol.seats import seated
 from protocol.test_collaborate import HOUSES, JOBS, SCHEMA, contract_of, requirement_of, rows, table_of
 from protocol.test_collaborate_leakage import dealt
 
@@ -38,9 +38,7 @@ THREE = HOUSES[:3]
 
 def play(contract: Contract, tables: dict[str, mq.Table], wire: Wire | None = None, **hooks: Any) -> Any:
     """As in the service, where the third party has no schema; `hooks` are of all providers."""
-    scripts: dict[str, Any] = {
-        name: provider(name, contract, table, **hooks) for name, table in tables.items()
-    }
+    scripts: dict[str, Any] = {name: seated(name, contract, table, **hooks) for name, table in tables.items()}
     scripts[ASSEMBLER] = third_party(contract)
     return run_together(scripts, wire)[ASSEMBLER]
 
@@ -63,7 +61,7 @@ def test_a_third_party_without_a_schema_makes_the_same_release(choose: str) -> N
     terms = {"third_party": "trusted", "choose": choose, "keep_provider": True}
     contract = contract_of(requirement_of(5, 2), 1, tuple(tables), **terms)
     made = play(contract, tables)
-    scripts: dict[str, Any] = {name: provider(name, contract, table) for name, table in tables.items()}
+    scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
     scripts[ASSEMBLER] = third_party(contract, SCHEMA)
     given = run_together(scripts)[ASSEMBLER]
     assert made.table.column_names == given.table.column_names == ["job", "age", "ill", "provider"]
@@ -81,7 +79,7 @@ def test_weights_belong_to_who_publishes() -> None:
     for choose in ("public", "certainty"):
         contract = contract_of(requirement_of(5, 1), 1, THREE, third_party="trusted", choose=choose)
         for weights in ({}, {"age": 3.0}):
-            scripts: dict[str, Any] = {name: provider(name, contract, each) for name, each in tables.items()}
+            scripts: dict[str, Any] = {name: seated(name, contract, each) for name, each in tables.items()}
             scripts[ASSEMBLER] = third_party(contract, weights=weights)
             measured.append(run_together(scripts)[ASSEMBLER].metrics)
         plain, heavy = measured[-2:]
@@ -133,7 +131,7 @@ def test_who_generalises_otherwise_is_named_by_the_third_party(case: str) -> Non
         play(contract, tables)
     assert caught.value.peer == "clinic"
     one_line(caught.value)
-    scripts: dict[str, Any] = {each: provider(each, contract, table) for each, table in tables.items()}
+    scripts: dict[str, Any] = {each: seated(each, contract, table) for each, table in tables.items()}
     scripts[ASSEMBLER] = third_party(contract, SCHEMA)  # also where the third party has a schema of its own
     with pytest.raises(PeerBrokeProtocol) as caught:
         run_together(scripts)
@@ -152,7 +150,7 @@ def test_who_generalises_otherwise_is_named_by_the_others_before_anything_is_sho
         mq.Table(tables["burgh"].arrow.set_column(1, "age", ages), SCHEMA), attribute
     )
     contract = contract_of(requirement_of(4, 2), 1, tuple(tables))
-    scripts: dict[str, Any] = {each: provider(each, contract, table) for each, table in tables.items()}
+    scripts: dict[str, Any] = {each: seated(each, contract, table) for each, table in tables.items()}
     digests = {each: next(script).message for each, script in scripts.items()}
     for each, script in scripts.items():
         move = next(script)
@@ -263,7 +261,7 @@ def test_a_contract_that_cannot_work_is_refused_before_anything_leaves(third: st
     )
     close = contract_of(mq.TCloseness(["job", "age"], t=0.5, sensitive="ill"), 1, THREE, third_party=third)
     for contract, reason in ((doubled, 'named "provider"'), (close, "t-closeness cannot be tested")):
-        for script in (provider("abbey", contract, tables["abbey"]), third_party(contract)):
+        for script in (seated("abbey", contract, tables["abbey"]), third_party(contract)):
             with pytest.raises(BadInput, match=reason) as caught:
                 next(script)
             one_line(caught.value)
@@ -278,7 +276,7 @@ def test_an_algorithm_that_there_is_not_is_refused_before_records_leave(
 ) -> None:
     terms = {"third_party": "trusted", "choose": choose, "provider_aware": aware}
     contract = contract_of(requirement_of(4, 1), 1, THREE, **terms)
-    for script in (provider("abbey", contract, dealt((30, 30, 30))["abbey"]), third_party(contract)):
+    for script in (seated("abbey", contract, dealt((30, 30, 30))["abbey"]), third_party(contract)):
         with pytest.raises(BadInput, match=f"choose parameter of .* must be {allowed}") as caught:
             next(script)
         one_line(caught.value)
@@ -305,8 +303,8 @@ def test_the_last_word_is_asked_for_when_all_is_ready_and_before_anything_is_han
         asked.append("burgh")
         raise NotAllowed("the session was cancelled")
 
-    script = provider("burgh", contract, tables["burgh"], before_handing_in=refuse)
-    scripts: dict[str, Any] = {name: provider(name, contract, table) for name, table in tables.items()}
+    script = seated("burgh", contract, tables["burgh"], before_handing_in=refuse)
+    scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
     wire = Wire()
     with pytest.raises(NotAllowed):
         run_together({**scripts, "burgh": script, ASSEMBLER: third_party(contract)}, wire)
@@ -318,8 +316,8 @@ def test_the_last_word_is_asked_for_when_all_is_ready_and_before_anything_is_han
     with pytest.raises(DataError, match="is no leaf of taxonomy"):
         run_together(
             {
-                **{name: provider(name, contract, table) for name, table in tables.items()},
-                "burgh": provider("burgh", contract, wrong, before_handing_in=refuse),
+                **{name: seated(name, contract, table) for name, table in tables.items()},
+                "burgh": seated("burgh", contract, wrong, before_handing_in=refuse),
                 ASSEMBLER: third_party(contract),
             }
         )
@@ -350,10 +348,10 @@ def test_a_provider_can_be_ended_wherever_it_is(third: str) -> None:
 
     for last in (1, 2, 3, 5, 10, 20, 40, 10_000):
         handed: list[str] = []
-        abbey = provider("abbey", contract, tables["abbey"], before_handing_in=lambda: handed.append("abbey"))  # noqa: B023
+        abbey = seated("abbey", contract, tables["abbey"], before_handing_in=lambda: handed.append("abbey"))  # noqa: B023
         scripts = {
             "abbey": until(abbey, last),
-            "burgh": provider("burgh", contract, tables["burgh"]),
+            "burgh": seated("burgh", contract, tables["burgh"]),
             ASSEMBLER: third_party(contract),
         }
         with pytest.raises(NotAllowed) as caught:
@@ -377,7 +375,7 @@ def test_a_long_computation_can_be_stopped_where_it_tells_its_stage() -> None:
         if len(told) == 2:
             raise NotAllowed("the session was cancelled")
 
-    scripts: dict[str, Any] = {name: provider(name, contract, table) for name, table in tables.items()}
+    scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
     with pytest.raises(NotAllowed):
         run_together({**scripts, ASSEMBLER: third_party(contract, on_stage=stop)})
     assert len(told) == 2

@@ -33,7 +33,7 @@ from masquerade.protocol.dka.party import dka_party
 from masquerade.protocol.dka.plain import plain_dka_datafly
 from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
 from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
-from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.metrics import measure
 from protocol.tampering import changing, cut_short
@@ -74,8 +74,7 @@ def contract_of(k: int) -> Contract:
         parties=PARTIES,
         columns=tuple(Contribution(name, HOLDERS[name], "attribute") for name in NAMES),
         requirements=(written_requirement(mq.KAnonymity(NAMES, k)),),
-        score="",
-        algorithm="dka-datafly",
+        method={"name": "dka-datafly"},
     )
 
 
@@ -85,7 +84,7 @@ def scripts(table: mq.Table, k: int, books: dict[str, Notebook] | None = None) -
     made: dict[str, Any] = {ASSEMBLER: assemble(contract)}
     for name in PARTIES:
         notebook = books[name] if books is not None else None
-        made[name] = dka_party(name, contract, table, ids, notebook=notebook)
+        made[name] = dka_party(Seat(name, contract, table, ids), notebook)
     return made
 
 

@@ -16,8 +16,9 @@ from masquerade.net.memory import Deadlock, run_together
 from masquerade.net.script import Message, decode, encode, kind_of
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.mashup import Instruct
-from masquerade.protocol.party import ASSEMBLER, party
+from masquerade.protocol.method import ASSEMBLER
 from papers.paper_tables import loan_table
+from protocol.seats import seated
 from protocol.tampering import changing, tampering
 from protocol.test_mashup import LOANS, REQUIREMENT, bag, contract_of
 
@@ -26,7 +27,7 @@ IDS = [str(row).encode() for row in range(34)]
 
 def scripts(argmax: str) -> dict[str, Any]:
     contract = contract_of(REQUIREMENT, LOANS, argmax=argmax)
-    made: dict[str, Any] = {name: party(name, contract, loan_table(), IDS) for name in contract.parties}
+    made: dict[str, Any] = {name: seated(name, contract, loan_table(), IDS) for name in contract.parties}
     made[ASSEMBLER] = assemble(contract)
     return made
 

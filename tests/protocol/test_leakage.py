@@ -16,7 +16,7 @@ from masquerade.protocol.columns import Columns, Told
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.mashup import Instruct
-from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER
 from papers.paper_tables import loan_table
 from protocol.test_mashup import LOANS, REQUIREMENT, contract_of, run_mashup
 

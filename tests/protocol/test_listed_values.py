@@ -12,7 +12,8 @@ from masquerade.errors import ParameterError
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.party import ASSEMBLER, party
+from masquerade.protocol.method import ASSEMBLER
+from protocol.seats import seated
 from protocol.test_collaborate import HOUSES, table_of
 from protocol.test_collaborate import QID as HOUSE_QID
 from protocol.test_collaborate import collaborate as publish_together
@@ -72,7 +73,7 @@ def test_a_value_of_nobody_in_common_is_no_mistake() -> None:
 
 def scripts_of(contract: Contract, tables: dict[str, mq.Table]) -> dict[str, Any]:
     parties = {
-        name: party(name, contract, table, [str(row).encode() for row in range(len(table))])
+        name: seated(name, contract, table, [str(row).encode() for row in range(len(table))])
         for name, table in tables.items()
     }
     return {ASSEMBLER: assemble(contract), **parties}

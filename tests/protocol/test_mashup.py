@@ -15,15 +15,19 @@ from hypothesis import strategies as st
 import masquerade as mq
 from masquerade.anonymize.release import Release
 from masquerade.errors import DataError, NoCommonRecords, PeerBrokeProtocol
+from masquerade.forms.declared import parameters_of
+from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import kind_of
 from masquerade.protocol.argmax import Offer
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.identifiers import identifiers
-from masquerade.protocol.party import ASSEMBLER, party
+from masquerade.protocol.joint_specialization import JointSpecialization
+from masquerade.protocol.method import ASSEMBLER
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import JOB, SEX, loan_table
+from protocol.seats import seated
 from protocol.tampering import changing
 
 
@@ -38,11 +42,13 @@ def contract_of(
     names = sorted({*holders.values(), *(sensitive or {}).values()})
     columns = [Contribution(name, holder, "attribute") for name, holder in holders.items()]
     columns += [Contribution(name, holder, "sensitive") for name, holder in (sensitive or {}).items()]
+    own = {each.name for each in parameters_of(JointSpecialization)}
+    method = JointSpecialization(**{name: terms.pop(name) for name in own & {*terms}})
     return Contract(
         parties=terms.pop("parties", tuple(names)),
         columns=tuple(columns),
         requirements=tuple(written_requirement(part) for part in requirement.parts),
-        score=terms.pop("score", "gain-ratio"),
+        method=written_method(method.fitted(requirement.parts, 0, target)),
         class_name=target,
         **terms,
     )
@@ -63,7 +69,7 @@ def run_mashup(
         own = pa.concat_tables([own, strangers])
         order = np.random.default_rng(number).permutation(own.num_rows)
         held = mq.Table(own.take(pa.array(order)), table.schema)
-        scripts[name] = party(name, contract, held, identifiers(held, "id", "strip"))
+        scripts[name] = seated(name, contract, held, identifiers(held, "id", "strip"))
     release: Release = run_together(scripts, wire)[ASSEMBLER]
     return release
 
@@ -137,7 +143,7 @@ def a_split(
 
 
 def is_the_release_of_one_table(release: Release, table: mq.Table, contract: Contract) -> None:
-    way = mq.TopDownSpecialization(contract.class_name, contract.score)
+    way = mq.TopDownSpecialization(contract.class_name, contract.method["score"])
     alone = mq.anonymize(table, contract.requirement, way)
     assert [(s.attribute, s.value, s.children, s.score) for s in release.steps] == [
         (s.attribute, s.value, s.children, s.score) for s in alone.steps
@@ -161,7 +167,7 @@ def test_any_split_gives_the_release_of_one_table_without_showing_scores(
     records: list[dict[str, Any]], qids: list[Any], score: str, dealt: list[int]
 ) -> None:
     table, contract = a_split(records, qids, score, dealt)
-    assert contract.argmax == "secure"
+    assert contract.method["argmax"] == "secure"
     wire = Wire()
     is_the_release_of_one_table(run_mashup(table, contract, wire=wire), table, contract)
     assert "offer" not in {message.kind for message in wire.heard}
@@ -169,7 +175,7 @@ def test_any_split_gives_the_release_of_one_table_without_showing_scores(
 
 @pytest.mark.parametrize("argmax", ["secure", "plain"])
 def test_algorithm_2_of_the_papers_example(argmax: str) -> None:
-    contract = contract_of(REQUIREMENT, LOANS, adversary="malicious", epsilon="0.01", argmax=argmax)
+    contract = contract_of(REQUIREMENT, LOANS, adversary="malicious", epsilon=0.01, argmax=argmax)
     release = run_mashup(loan_table(), contract)
     assert [(s.attribute, round(s.score, 4), s.party) for s in release.steps] == [
         ("Salary", 0.3827, "bank"),
@@ -218,7 +224,7 @@ def test_classes_that_disagree_are_counted_not_named() -> None:
             labels[3], labels[30] = "Y", "N"
         held = mq.Table(table.arrow.set_column(3, "Class", pa.array(labels)), table.schema)
         ids = [str(row).encode() for row in range(34)]
-        scripts[name] = party(name, contract, held, ids)
+        scripts[name] = seated(name, contract, held, ids)
     with pytest.raises(DataError, match="2 of 34 common records have different classes") as caught:
         run_together(scripts)
     assert "30" not in str(caught.value)
@@ -227,7 +233,7 @@ def test_classes_that_disagree_are_counted_not_named() -> None:
 def test_nobody_in_common() -> None:
     contract = contract_of(REQUIREMENT, LOANS)
     scripts = {
-        name: party(name, contract, loan_table(), [f"{name}{row}".encode() for row in range(34)])
+        name: seated(name, contract, loan_table(), [f"{name}{row}".encode() for row in range(34)])
         for name in contract.parties
     }
     with pytest.raises(NoCommonRecords):
@@ -264,7 +270,7 @@ def test_a_false_score_is_named() -> None:
         return claimed.to_bytes(9, "little", signed=True) if score else score
 
     ids = [str(row).encode() for row in range(34)]
-    scripts = {name: party(name, contract, loan_table(), ids) for name in contract.parties}
+    scripts = {name: seated(name, contract, loan_table(), ids) for name in contract.parties}
     scripts["bank"] = changing(scripts["bank"], kind_of(Offer), score=doubled)
     with pytest.raises(PeerBrokeProtocol, match="claimed a false score for Salary") as caught:
         run_together(scripts)

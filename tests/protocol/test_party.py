@@ -12,8 +12,9 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.columns import Told
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.party import ASSEMBLER, party
+from masquerade.protocol.method import ASSEMBLER
 from papers.paper_tables import loan_table
+from protocol.seats import seated
 
 HOLDERS = {"Sex": "loans", "Job": "bank", "Salary": "bank"}
 REQUIREMENT = mq.KAnonymity(["Sex", "Job"], k=4) & mq.KAnonymity(["Sex", "Salary"], k=5)
@@ -21,19 +22,19 @@ CONTRACT = Contract(
     parties=("bank", "loans"),
     columns=tuple(Contribution(name, holder, "attribute") for name, holder in HOLDERS.items()),
     requirements=tuple(written_requirement(part) for part in REQUIREMENT.parts),
-    score="gain-ratio",
+    method={"name": "tds", "score": "gain-ratio", "argmax": "secure"},
     class_name="Class",
 )
 IDS = [str(row).encode() for row in range(34)]
 
 
 def scripts(**options: Any) -> dict[str, Any]:
-    parties = {name: party(name, CONTRACT, loan_table(), IDS, **options) for name in CONTRACT.parties}
+    parties = {name: seated(name, CONTRACT, loan_table(), IDS, **options) for name in CONTRACT.parties}
     return {ASSEMBLER: assemble(CONTRACT), **parties}
 
 
 def test_steps_are_told_only_where_they_may() -> None:
-    told, silent = run_together(scripts()), run_together(scripts(tell_steps=False))
+    told, silent = run_together(scripts()), run_together(scripts(show_steps=False))
     assert len(told[ASSEMBLER].steps) > 1
     assert silent[ASSEMBLER].steps == ()
     assert silent[ASSEMBLER].metrics == told[ASSEMBLER].metrics
@@ -43,7 +44,7 @@ def test_own_steps_are_heard_as_they_are_made() -> None:
     heard: dict[str, list[Told]] = {name: [] for name in CONTRACT.parties}
     made: dict[str, Any] = {ASSEMBLER: assemble(CONTRACT)}
     for name in CONTRACT.parties:
-        made[name] = party(name, CONTRACT, loan_table(), IDS, on_step=heard[name].append)
+        made[name] = seated(name, CONTRACT, loan_table(), IDS, on_step=heard[name].append)
     release = run_together(made)[ASSEMBLER]
     merged = sorted(
         (step.round, name, step.attribute, step.value) for name, steps in heard.items() for step in steps

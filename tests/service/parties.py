@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from masquerade.service.answering import Load, Offer, Refusal, answer
+from masquerade.service.answering import answer
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.ledger import Ledger
 from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.policy import Policy, read_policy
 from masquerade.service.request import Request, read_request
 from masquerade.service.terms import Deal

@@ -20,7 +20,6 @@ from masquerade.net.identity import Identity, issue, make_authority
 from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
-from masquerade.service.answering import Offer, Refusal
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -35,6 +34,7 @@ from masquerade.service.control_audit import ControlNotes
 from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
 from masquerade.service.node.serving import RunningNode, running
 from masquerade.service.node.settings import read_settings
+from masquerade.service.offers import Offer, Refusal
 from masquerade.service.peer_http import PeerHttp
 from masquerade.service.request import Request, read_request
 from masquerade.service.session_tokens import TokenIssuer

@@ -11,7 +11,10 @@ from hypothesis import HealthCheck, settings
 from schemathesis import GenerationMode
 from schemathesis.config import SchemathesisConfig
 
+from masquerade.forms.declared import parameters_of
+from masquerade.methods import session_methods
 from masquerade.service.api.app import document
+from masquerade.service.api.request_body import EXAMPLE, TOGETHER
 from masquerade.service.request import read_request
 from service.api_server import Room
 
@@ -93,14 +96,35 @@ def test_the_document_tells_of_requests_of_both_kinds() -> None:
     told = document()
     body = told["paths"]["/sessions"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     keys = body["properties"]
-    assert {"kind", "m", "third_party", "parties"} <= set(keys)
+    assert {"kind", "m", "parties", "algorithm"} <= set(keys)
     assert all(
-        keys[each]["description"].endswith("only in a horizontal request")
-        for each in ("m", "third_party", "parties")
+        keys[each]["description"].endswith("only in a horizontal request") for each in ("m", "parties")
     )
-    assert keys["score"]["description"].endswith("only in a vertical request")
+    assert keys["show_steps"]["description"].endswith("only in a vertical request")
     assert [read_request(each).kind for each in body["examples"]] == ["vertical", "horizontal"]
     assert "horizontal" in told["components"]["schemas"]["Dataset"]["properties"]
+
+
+def test_the_document_has_every_method_with_its_parameters() -> None:
+    body = document()["paths"]["/sessions"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    examples = {"vertical": EXAMPLE, "horizontal": TOGETHER}
+    *told, nothing = body["properties"]["algorithm"]["anyOf"]
+    assert nothing == {"type": "null"}
+    assert {each["properties"]["name"]["const"]: set(each["properties"]) for each in told} == {
+        name: {"name", *(each.name for each in parameters_of(method))}
+        for name, method in session_methods().items()
+    }
+    for each in told:
+        method = session_methods()[each["title"]]
+        assert each["additionalProperties"] is False
+        assert each["description"].startswith(f"{method.arrangement} requests: ")
+        for name, parameter in each["properties"].items():
+            assert name == "name" or parameter["description"]
+            if parameter.get("default") is not None:  # what the document says is what the reader takes
+                content = examples[method.arrangement] | {
+                    "algorithm": {"name": each["title"], name: parameter["default"]}
+                }
+                assert read_request(content).method.settings()[name] == parameter["default"]
 
 
 def test_the_page_for_people_loads_nothing(place: Room) -> None:

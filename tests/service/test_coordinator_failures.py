@@ -16,12 +16,12 @@ import msgspec
 import pytest
 
 import service_killed
-from masquerade.service.answering import Offer
 from masquerade.service.control import AskSignature, Signature
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.node import serving
 from masquerade.service.node.node import PartyNode
 from masquerade.service.node.settings import read_settings
+from masquerade.service.offers import Offer
 from masquerade.service.session_states import Status
 from masquerade.service.store import Session
 from service_house import House, in_thread, wait_until

@@ -176,12 +176,12 @@ def test_a_snapshot_that_changed_leaves_the_cache(house: House, coordinator: Coo
 
 
 def test_a_refusal_lists_every_reason_of_every_party(house: House, coordinator: Coordinator) -> None:
-    house.write_node("bank", purposes=["accounting"], adversaries=["semi-honest"])
+    house.write_node("bank", purposes=["accounting"], methods={"tds": {"adversary": ["semi-honest"]}})
     house.write_node("shop", purposes=["marketing"], share_class=False)
     ana = house.user("ana")
     wish = house.request(
         attributes=["job", "colour"],
-        adversary="malicious",
+        algorithm={"adversary": "malicious"},
         privacy=[{"model": "k-anonymity", "qid": ["job", "colour"], "k": 3}],
     )
     del wish["class"]

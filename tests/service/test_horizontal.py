@@ -17,17 +17,18 @@ from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.protocol.collaborate.terms import refuse_impossible
-from masquerade.protocol.contract import EVERYBODY, Collaboration
-from masquerade.service.answering import Offer, Refusal, accepts, answer
+from masquerade.protocol.contract import EVERYBODY, PROVIDER
+from masquerade.service.answering import accepts, answer
 from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard, card_of
 from masquerade.service.control import PublishedDataset
 from masquerade.service.coordinator.directory import find
-from masquerade.service.horizontal import axes_of
+from masquerade.service.kinds.horizontal import axes_of
 from masquerade.service.ledger import Ledger, record_of
 from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.offers import Offer, Refusal
 from masquerade.service.policy import Policy
 from masquerade.service.request import Request, read_request
-from masquerade.service.terms import Axis, Deal
+from masquerade.service.terms import Deal
 from service.parties import IDLE, NOW, policy
 
 WARDS = Taxonomy(Branch("any", (Branch("heart"), Branch("lung"))), "ward.csv")
@@ -35,6 +36,7 @@ SCHEMA = Schema([Attribute("age", "continuous", lower=0, upper=128), Attribute("
 AXES = axes_of(SCHEMA)
 NAMES = ("north", "south", "west")
 QID = ["age", "ward"]
+TRUSTED = {"third_party": "trusted"}
 
 
 def card(party: str, schema: Schema = SCHEMA, **changes: Any) -> SchemaCard:
@@ -75,14 +77,14 @@ def hospital(**changes: Any) -> Policy:
 def carried(
     asked: Request,
     policies: dict[str, Policy],
-    axes: dict[str, tuple[Axis, ...]] | None = None,
+    schemas: dict[str, Schema] | None = None,
     order: tuple[str, ...] = NAMES,
 ) -> tuple[Agreed | Refused, list[CounterOffer]]:
     earlier: list[CounterOffer] = []
     while True:
         current = earlier[-1].request if earlier else asked
         answers = [
-            answer(policies[name], current, CARDS[name], Ledger(), IDLE, (axes or {}).get(name, AXES))
+            answer(policies[name], current, CARDS[name], Ledger(), IDLE, (schemas or {}).get(name, SCHEMA))
             for name in order
             if name in policies
         ]
@@ -99,7 +101,7 @@ def agreed(asked: Request, **policies: Policy) -> Deal:
 
 
 def reasons(policy: Policy, asked: Request, schema: Schema = SCHEMA) -> tuple[str, ...]:
-    given = answer(policy, asked, card("north", schema), Ledger(), IDLE, axes_of(schema))
+    given = answer(policy, asked, card("north", schema), Ledger(), IDLE, schema)
     assert isinstance(given, Refusal), given
     return given.reasons
 
@@ -116,12 +118,22 @@ def test_the_strictest_of_all_and_the_largest_coalition() -> None:
     assert {column.holder for column in deal.terms.columns} == {EVERYBODY}
     assert deal.terms.axes == AXES
     contract = deal.terms.contract("00" * 16)
-    assert contract.algorithm == "mondrian"
-    assert contract.collaboration == Collaboration(2)
+    assert contract.method == {
+        "name": "mondrian",
+        "third_party": "secure",
+        "choose": "public",
+        "strict": False,
+        "provider_aware": True,
+    }
+    assert (contract.m, contract.provider, contract.keep_provider) == (2, PROVIDER, False)
     assert contract.columns_needed("south") == ("age", "ward", "disease", "survived")
     assert deal.records == 3 * 1000
     assert deal.as_request() == wish(
-        m=2, parties=list(NAMES), privacy=list(deal.terms.requirements), recipients=["ana"]
+        m=2,
+        parties=list(NAMES),
+        privacy=list(deal.terms.requirements),
+        recipients=["ana"],
+        algorithm=deal.terms.method,
     )
 
 
@@ -174,7 +186,7 @@ def test_the_order_of_answers_does_not_matter_and_everybody_signs(
     deal = Deal.read(only)
     assert deal.terms.m == max([m, *(each for each, _, _ in insisted)])
     for name in NAMES:
-        assert accepts(policies[name], deal, CARDS[name], Ledger(), IDLE, AXES) == ()
+        assert accepts(policies[name], deal, CARDS[name], Ledger(), IDLE, SCHEMA) == ()
         for part in deal.terms.parts:
             if isinstance(part, KAnonymity):
                 assert part.k >= policies[name].least(part.qid)
@@ -188,7 +200,7 @@ def test_a_policy_without_least_m_takes_part_in_vertical_sessions_only() -> None
 def test_every_reason_of_a_provider() -> None:
     flat = Schema([Attribute("age", "continuous"), Attribute("ward", taxonomy="flat")])
     told = reasons(
-        hospital(third_party=["trusted"]),
+        hospital(methods={"mondrian": {"third_party": ["trusted"]}}),
         wish(parties=["south", "west"], attributes=["age", "ward", "disease", "job"]),
         flat,
     )
@@ -196,15 +208,15 @@ def test_every_reason_of_a_provider() -> None:
         'third_party "secure" is not allowed; allowed: trusted',
         "is none of the parties that are to publish together: south, west",
         'patients has no column "job"; it has age, ward, disease, survived',
-        '"ward" has a flat taxonomy, which is made of all providers\' values; third_party = "secure" keeps those '
-        "apart: it needs a taxonomy file",
+        '"ward": "flat" is made of all providers\' values, which third_party = "secure" keeps apart; '
+        "give a taxonomy file",
     )
-    assert "flat taxonomy" not in " ".join(reasons(hospital(), wish(third_party="trusted"), flat))
+    assert '"flat"' not in " ".join(reasons(hospital(), wish(algorithm=TRUSTED), flat))
 
 
 def test_all_of_a_providers_records_are_released_so_its_price_is_fixed() -> None:
     dear = hospital(price={"per_attribute": 10, "per_record": 3})
-    given = answer(dear, wish(), CARDS["north"], Ledger(), IDLE, AXES)
+    given = answer(dear, wish(), CARDS["north"], Ledger(), IDLE, SCHEMA)
     assert isinstance(given, Offer)
     assert (given.price.fixed, given.price.per_record) == (4 * 10 + 3 * 1000, 0)
     ended, _ = carried(wish(budget=3000), {"north": dear, "south": hospital()})
@@ -213,11 +225,9 @@ def test_all_of_a_providers_records_are_released_so_its_price_is_fixed() -> None
 
 
 def test_attributes_that_are_not_generalised_alike_are_told_with_who_does_how() -> None:
-    wider = axes_of(Schema([Attribute("age", "continuous", lower=0), Attribute("ward", taxonomy=WARDS)]))
+    wider = Schema([Attribute("age", "continuous", lower=0), Attribute("ward", taxonomy=WARDS)])
     other = Taxonomy(Branch("any", (Branch("heart"), Branch("lung"), Branch("skin"))), "ward.csv")
-    trees = axes_of(
-        Schema([Attribute("age", "continuous", lower=0, upper=128), Attribute("ward", taxonomy=other)])
-    )
+    trees = Schema([Attribute("age", "continuous", lower=0, upper=128), Attribute("ward", taxonomy=other)])
     policies = {name: hospital() for name in NAMES}
     ended, _ = carried(wish(), policies, {"south": wider, "west": trees})
     assert isinstance(ended, Refused)
@@ -232,23 +242,36 @@ def test_attributes_that_are_not_generalised_alike_are_told_with_who_does_how() 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"collaboration": Collaboration(0)}, "the deal has m = 0; the policy insists on 1"),
-        ({"collaboration": None}, "deal: score: must be one of"),  # it is a vertical one now, without a score
-        ({"collaboration": Collaboration(1, keep_provider=True)}, "the deal is carried out in another way"),
-        ({"collaboration": Collaboration(1, "trusted")}, 'third_party "trusted" is not allowed'),
-        ({"collaboration": Collaboration(1, provider="ssn")}, "the deal is carried out in another way"),
+        ({"m": 0}, "the deal has m = 0; the policy insists on 1"),
+        (
+            {"kind": "vertical"},
+            'deal: algorithm.name: "mondrian" is not for parties that hold their data like this',
+        ),
+        ({"method": {"name": "mondrian", **TRUSTED}}, 'third_party "trusted" is not allowed'),
+        ({"method": {"name": "mondrian"}}, "the deal is carried out in another way"),  # not spelled out
+        (
+            {"method": {"name": "tds"}},
+            'deal: algorithm.name: "tds" is not for parties that hold their data like this',
+        ),
+        (
+            {"method": {"name": "mondrian", "keep_provider": True}},
+            "deal: algorithm.keep_provider: unknown key",
+        ),
         ({"axes": AXES[:1]}, "the deal generalises attributes in another way than offered"),
         ({"requirements": ()}, "the deal lacks k-anonymity"),
-        ({"class_from": "south"}, "the deal is carried out in another way than a horizontal request is"),
-        ({"score": "gain-ratio"}, "the deal is carried out in another way than a horizontal request is"),
-        ({"adversary": "malicious"}, "the deal is carried out in another way than a horizontal request is"),
-        ({"normalize": "none"}, "the deal is carried out in another way than a horizontal request is"),
+        ({"class_from": "south"}, "the deal is carried out in another way than its request asks for"),
+        ({"method": {"name": "mondrian", "score": "gain-ratio"}}, "deal: algorithm.score: belongs to tds"),
+        (
+            {"method": {"name": "mondrian", "adversary": "malicious"}},
+            "deal: algorithm.adversary: belongs to tds",
+        ),
+        ({"normalize": "none"}, "the deal is carried out in another way than its request asks for"),
     ],
 )
 def test_a_party_does_not_sign_what_the_coordinator_has_changed(change: dict[str, Any], reason: str) -> None:
     deal = agreed(wish(m=1))
     changed = msgspec.structs.replace(deal, terms=msgspec.structs.replace(deal.terms, **change))
-    against = accepts(hospital(), changed, CARDS["north"], Ledger(), IDLE, AXES)
+    against = accepts(hospital(), changed, CARDS["north"], Ledger(), IDLE, SCHEMA)
     assert any(each.startswith(reason) for each in against), against
 
 
@@ -257,7 +280,7 @@ def test_what_a_second_release_may_not_change() -> None:
     ledger = Ledger((record_of(first, "north", NOW),))
 
     def against(**changes: Any) -> str:
-        given = answer(hospital(), wish(**changes), CARDS["north"], ledger, IDLE, AXES)
+        given = answer(hospital(), wish(**changes), CARDS["north"], ledger, IDLE, SCHEMA)
         return "; ".join(given.reasons) if isinstance(given, Refusal) else ""
 
     assert against(m=1) == against(m=0) == ""  # less is answered with what was agreed then
@@ -269,7 +292,7 @@ def test_what_a_second_release_may_not_change() -> None:
         attributes=["ward", "age", "disease"]
     )
     wider = msgspec.structs.replace(CARDS["north"], schema="ff" * 32)
-    given = answer(hospital(), wish(m=1), wider, ledger, IDLE, AXES)
+    given = answer(hospital(), wish(m=1), wider, ledger, IDLE, SCHEMA)
     assert isinstance(given, Refusal)
     assert given.reasons == ("a second release with other taxonomies or bounds can break the first",)
     _, south, west = first.terms.provisions
@@ -278,20 +301,20 @@ def test_what_a_second_release_may_not_change() -> None:
         provisions=(first.terms.provisions[0], msgspec.structs.replace(south, snapshot="ee" * 32), west),
     )
     again = msgspec.structs.replace(first, terms=later)
-    assert accepts(hospital(), first, CARDS["north"], ledger, IDLE, AXES) == ()
-    assert accepts(hospital(), again, CARDS["north"], ledger, IDLE, AXES) == (
+    assert accepts(hospital(), first, CARDS["north"], ledger, IDLE, SCHEMA) == ()
+    assert accepts(hospital(), again, CARDS["north"], ledger, IDLE, SCHEMA) == (
         "a second release with another table of another party can break the first",
     )
     trusted = answer(
-        hospital(third_party=["secure", "trusted"]),
-        wish(third_party="trusted"),
+        hospital(methods={"mondrian": {"third_party": ["secure", "trusted"]}}),
+        wish(algorithm=TRUSTED),
         CARDS["north"],
         ledger,
         IDLE,
-        AXES,
+        SCHEMA,
     )
     assert isinstance(trusted, Refusal)
-    assert "another third party (secure before, trusted now)" in "; ".join(trusted.reasons)
+    assert "another third_party (secure before, trusted now)" in "; ".join(trusted.reasons)
     vertical = read_request(
         {
             "purpose": "research",
@@ -300,15 +323,17 @@ def test_what_a_second_release_may_not_change() -> None:
             "privacy": [{"model": "k-anonymity", "qid": QID, "k": 5}],
         }
     ).asked_by("ana")
-    given = answer(hospital(share_class=True), vertical, CARDS["north"], ledger, IDLE, AXES)
+    given = answer(hospital(share_class=True), vertical, CARDS["north"], ledger, IDLE, SCHEMA)
     assert isinstance(given, Refusal)
     assert "another kind (horizontal before, vertical now)" in "; ".join(given.reasons)
 
 
-def test_a_ledger_line_from_before_there_were_horizontal_sessions_is_read() -> None:
+def test_a_ledger_line_without_a_kind_is_of_a_vertical_release() -> None:
     record = record_of(agreed(wish()), "north", NOW)
-    old = {key: value for key, value in msgspec.to_builtins(record).items() if key != "collaboration"}
-    assert msgspec.convert(old, type(record)).collaboration is None
+    assert (record.kind, record.m) == ("horizontal", 1)
+    bare = {key: value for key, value in msgspec.to_builtins(record).items() if key not in ("kind", "m")}
+    assert (read := msgspec.convert(bare, type(record))).kind == "vertical"
+    assert read.m == 0
 
 
 def test_nobody_is_made_to_tell_the_values_of_an_attribute() -> None:
@@ -318,7 +343,7 @@ def test_nobody_is_made_to_tell_the_values_of_an_attribute() -> None:
     deal = agreed(wish(m=1))
     added = msgspec.structs.replace(deal.terms, requirements=(*deal.terms.requirements, sly))
     changed = msgspec.structs.replace(deal, terms=added)
-    assert refusal in accepts(hospital(), changed, CARDS["north"], Ledger(), IDLE, AXES)
+    assert refusal in accepts(hospital(), changed, CARDS["north"], Ledger(), IDLE, SCHEMA)
     with pytest.raises(ParameterError, match="is about age, which is generalised"):
         refuse_impossible(added.contract("00" * 16))
 
@@ -363,11 +388,16 @@ def test_one_provider_alone_cannot_publish_together() -> None:
 
 def test_a_request_tells_what_is_of_the_other_kind() -> None:
     with pytest.raises(ParameterError) as told:
-        wish(score="gain-ratio", show_steps=True, epsilon=0.5, attributes=["age", "provider"], privacy=[])
+        wish(
+            show_steps=True,
+            algorithm={"score": "gain-ratio", "epsilon": 0.5},
+            attributes=["age", "provider"],
+            privacy=[],
+        )
     belongs = 'belongs to a vertical request; this one has kind = "horizontal"'
     assert told.value.lines == (
-        f"request: score: {belongs}",
-        f"request: epsilon: {belongs}",
+        "request: algorithm.score: belongs to tds; mondrian does without it",
+        "request: algorithm.epsilon: belongs to tds; mondrian does without it",
         f"request: show_steps: {belongs}",
         'request: attributes: "provider" is the name of the column that tells whose a record is, which nobody gets',
     )
@@ -379,19 +409,26 @@ def test_over_fewer_attributes_nothing_is_covered_that_a_coalition_can_break() -
     def bounded(*qid: str) -> dict[str, Any]:
         return {"model": "confidence-bounding", "qid": list(qid), "confidence": 0.6, "sensitive": "disease"}
 
-    policies = {name: hospital(third_party=["trusted"]) for name in NAMES}
-    asked = wish(third_party="trusted", privacy=[bounded("age", "ward"), bounded("age")])
-    ended, _ = carried(asked, policies)
+    policies = {name: hospital(methods={"mondrian": {"third_party": ["trusted"]}}) for name in NAMES}
+    told = "mondrian: m-privacy over age is not monotone"
+    with pytest.raises(ParameterError, match=f"^request: algorithm: {told}"):
+        wish(algorithm=TRUSTED, privacy=[bounded("age", "ward"), bounded("age")])
+    strict = hospital(methods={"mondrian": {"third_party": ["trusted"]}}, privacy=[bounded("age")])
+    ended, _ = carried(
+        wish(algorithm=TRUSTED, privacy=[bounded("age", "ward")]), policies | {"south": strict}
+    )
     assert isinstance(ended, Refused)
     (line,) = ended.lines
-    assert line.startswith("request: m-privacy over age is not monotone")
+    assert line.startswith(f"request: {told}")
     # Nor is it lost on the way to an m that somebody else insists on, or what a party would sign without.
-    without = wish(third_party="trusted", m=0, privacy=[bounded("age", "ward")])
-    insisting = hospital(third_party=["trusted"], least_m=0, privacy=[bounded("age")])
-    given = answer(insisting, without, CARDS["north"], Ledger(), IDLE, AXES)
+    without = wish(algorithm=TRUSTED, m=0, privacy=[bounded("age", "ward")])
+    insisting = hospital(
+        methods={"mondrian": {"third_party": ["trusted"]}}, least_m=0, privacy=[bounded("age")]
+    )
+    given = answer(insisting, without, CARDS["north"], Ledger(), IDLE, SCHEMA)
     assert isinstance(given, Offer)
     assert ConfidenceBounding(["age"], 0.6, "disease") in given.parts
-    ended, _ = carried(wish(third_party="trusted", privacy=[bounded("age", "ward")]), policies)
+    ended, _ = carried(wish(algorithm=TRUSTED, privacy=[bounded("age", "ward")]), policies)
     assert isinstance(ended, Agreed)
-    lacking = accepts(insisting, ended.deal, CARDS["north"], Ledger(), IDLE, AXES)
+    lacking = accepts(insisting, ended.deal, CARDS["north"], Ledger(), IDLE, SCHEMA)
     assert any("lacks confidence-bounding" in reason and "over age, which" in reason for reason in lacking)

@@ -26,7 +26,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
     policies = {
         "north": {"price": {"per_attribute": 100, "per_record": 2}},
         "south": {"least_k": 7},
-        "west": {"least_m": 2, "third_party": ["secure"]},
+        "west": {"least_m": 2, "methods": {"mondrian": {"third_party": ["secure"]}}},
     }
     with Hospitals(tmp_path_factory.mktemp("hospitals"), policies=policies) as house:
         house.start_nodes()
@@ -59,7 +59,7 @@ def test_hospitals_publish_together_with_the_strictest_of_all(
     contract = coordinator.contract(ana, done.id)
     assert contract is not None
     terms = contract["deal"]["terms"]
-    assert terms["collaboration"]["m"] == 2  # west's least, although one was asked for
+    assert terms["m"] == 2  # west's least, although one was asked for
     assert {part["k"] for part in terms["requirements"] if "k" in part} == {7}  # south's least
     assert set(contract["signatures"]) == set(house.parties)
     check(rows, everybody, k=7, values=2)
@@ -95,17 +95,17 @@ def test_a_part_of_the_hospitals_may_be_named(house: Hospitals, coordinator: Coo
     assert len(released(coordinator, done)) == 240
     contract = coordinator.contract(house.user("ana"), done.id)
     assert contract is not None
-    assert contract["deal"]["terms"]["collaboration"]["m"] == 1
+    assert contract["deal"]["terms"]["m"] == 1
 
 
 def test_a_trusted_third_party_is_given_the_records_where_all_allow_it(
     house: Hospitals, coordinator: Coordinator
 ) -> None:
-    done = publish(house, coordinator, parties=["north", "south"], third_party="trusted")
+    done = publish(house, coordinator, parties=["north", "south"], algorithm={"third_party": "trusted"})
     rows = released(coordinator, done)
     assert len(rows) == 240
     check(rows, [*house.records("north"), *house.records("south")], k=7, values=2)
-    refused = ended(house, coordinator, third_party="trusted")
+    refused = ended(house, coordinator, algorithm={"third_party": "trusted"})
     assert refused.status is Status.REFUSED
     assert coordinator.reasons(refused) == ('west: third_party "trusted" is not allowed; allowed: secure',)
 
@@ -133,7 +133,10 @@ OTHER_KIND = 'belongs to a vertical request; this one has kind = "horizontal"'
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"m": -1}, "m: must be a whole number from 0 to 1000: so many providers may collude; got -1"),
+        (
+            {"m": -1},
+            "m: must be a whole number from 0 to 1000: the number of providers that may collude; got -1",
+        ),
         ({"kind": "both"}, 'kind: must be one of "vertical", "horizontal"; got "both"'),
         (
             {"parties": ["north"]},
@@ -144,7 +147,8 @@ OTHER_KIND = 'belongs to a vertical request; this one has kind = "horizontal"'
             'parties: there is no provider "nord" (did you mean "north"?); there are north, south, west',
         ),
         ({"providers": {"age": "north"}}, f"providers: {OTHER_KIND}"),
-        ({"argmax": "plain"}, f"argmax: {OTHER_KIND}"),
+        ({"algorithm": {"argmax": "plain"}}, "algorithm.argmax: belongs to tds; mondrian does without it"),
+        ({"argmax": "plain"}, "argmax: belongs to [algorithm], as a key of tds"),
         (
             {"attributes": ["age", "warp"], "privacy": [], "class": None},
             'attributes: no party offers "warp" (did you mean "ward"?)',
@@ -172,10 +176,14 @@ def test_a_model_that_cannot_be_tested_in_secret_is_refused(
         coordinator.ask(house.user("ana"), house.request(privacy=[k_of(5), wish]))
     assert told.value.lines == (
         "request: privacy: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "
-        'l-diversity, p-sensitive-k-anonymity, or third_party = "trusted"',
+        'l-diversity, p-sensitive-k-anonymity, or third_party = "trusted" with choose = "certainty"',
     )
     done = publish(
-        house, coordinator, privacy=[k_of(5), wish], third_party="trusted", parties=["north", "south"]
+        house,
+        coordinator,
+        privacy=[k_of(5), wish],
+        algorithm={"third_party": "trusted"},
+        parties=["north", "south"],
     )
     requirements = coordinator.summary(house.user("ana"), done.id)["requirements"]
     assert {each["model"] for each in requirements} == {"m-privacy", "k-anonymity", "t-closeness"}

@@ -50,7 +50,7 @@ def test_the_strictest_of_all() -> None:
         ("town", "clinic", "attribute"),
         ("disease", "clinic", "sensitive"),
     ]
-    assert (deal.terms.class_name, deal.terms.class_from, deal.terms.score) == (
+    assert (deal.terms.class_name, deal.terms.class_from, deal.terms.method["score"]) == (
         "income",
         "clinic",
         "gain-ratio",
@@ -228,8 +228,8 @@ def test_equal_terms_have_one_hash_and_the_occasion_is_no_part_of_it() -> None:
     changed = [
         dealt(request(attributes=["job", "age", "salary", "town", "disease"])),
         dealt(request(privacy=[{"model": K, "qid": ["age", "job"], "k": 6}])),
-        dealt(request(score="info-gain")),
-        dealt(request(adversary="malicious")),
+        dealt(request(algorithm={"score": "info-gain"})),
+        dealt(request(algorithm={"adversary": "malicious"})),
         dealt(request(normalize="none")),
         dealt(request(**{"class": None})),
     ]

@@ -10,18 +10,19 @@ import pytest
 
 from masquerade.errors import ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.service.answering import Refusal, answer
+from masquerade.service.answering import answer
 from masquerade.service.card import ColumnCard
 from masquerade.service.ledger import Ledger
 from masquerade.service.negotiation import MOST_ROUNDS, Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.offers import Refusal
 from masquerade.service.request import Request
-from service.parties import BANK, CLINIC, IDLE, K, L, carried, dealt, offer, policy, refused, request
+from service.parties import BANK, CLINIC, IDLE, SHOP, K, L, carried, dealt, offer, policy, refused, request
 
 
 def test_every_reason_of_every_party() -> None:
     told = refused(
         request(),
-        bank=policy(purposes=["audit"], adversaries=["malicious"]),
+        bank=policy(purposes=["audit"], methods={"tds": {"adversary": ["malicious"]}}),
         clinic=policy(access="private", users=["ben"], purposes=["care"]),
     )
     assert told == {
@@ -84,6 +85,25 @@ def test_conflicts_between_offers() -> None:
     ended, _ = carried(request(attributes=["age", "town"], privacy=[]), open_to_all, (CLINIC,))
     assert isinstance(ended, Refused)
     assert ended.reasons == {"request": ("a mashup needs at least two parties; 1 can contribute",)}
+
+
+def test_what_the_method_refuses_concerns_the_request_or_who_asks_for_it() -> None:
+    dka = {"name": "dka-datafly"}
+    wanted = {"attributes": ["age", "job"], "class": None, "algorithm": dka}
+    assert dealt(request(**wanted)).terms.method == dka
+    everybody = dict.fromkeys(("bank", "clinic", "shop"), policy())
+    both = [{"model": K, "qid": ["age", "job", "colour"], "k": 5}]
+    asked = request(**wanted | {"attributes": ["age", "job", "colour"], "privacy": both})
+    ended, _ = carried(asked, everybody, (BANK, CLINIC, SHOP))
+    assert isinstance(ended, Refused)
+    assert ended.lines == ("request: dka-datafly: takes exactly two parties; got 3",)
+    insisting = policy(privacy=[{"model": L, "l": 2, "sensitive": "disease"}])
+    told = refused(request(**wanted | {"attributes": ["age", "job", "disease"]}), clinic=insisting)
+    assert told == {
+        "request": (
+            "dka-datafly: takes one k-anonymity requirement over one QID; got k-anonymity, l-diversity",
+        )
+    }
 
 
 def test_load_alone_can_be_waited_for() -> None:

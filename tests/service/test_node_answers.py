@@ -14,11 +14,11 @@ import masquerade
 from masquerade.audit.verify import verify
 from masquerade.errors import NotAllowed, NotFound, ParameterError, PeerError
 from masquerade.net.identity import self_signed
-from masquerade.service.answering import Offer, Refusal
 from masquerade.service.control import AskOffer, Health, Pending, Published, Signature
 from masquerade.service.mutual_tls import MOST_BYTES
 from masquerade.service.node.approvals import Approvals, deal_id
 from masquerade.service.node.state import State
+from masquerade.service.offers import Offer, Refusal
 from masquerade.service.peer_http import PeerHttp
 from masquerade.service.signing import refusals
 from masquerade.service.terms import Provision
@@ -97,7 +97,9 @@ def test_an_offer_and_its_refusal(folder: Folder) -> None:
             assert isinstance(offer, Offer)
             assert [column.name for column in offer.columns] == ["age", "town", "disease"]
             assert "k-anonymity (k = 3) over age, town" in map(str, offer.parts)
-            refusal = await here.coordinator.offer("clinic", wish(purpose="marketing", adversary="malicious"))
+            refusal = await here.coordinator.offer(
+                "clinic", wish(purpose="marketing", algorithm={"adversary": "malicious"})
+            )
             assert isinstance(refusal, Refusal)
             assert refusal.reasons == ('purpose "marketing" is not allowed; allowed: research',)
             ask = AskOffer("s9", "patient", wish().content())

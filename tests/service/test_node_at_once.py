@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from masquerade.net.channel import Channel
-from masquerade.service.answering import Refusal
 from masquerade.service.control import Published, Ready
 from masquerade.service.node import approvals
 from masquerade.service.node.approvals import deal_id
 from masquerade.service.node.datasets import Dataset
 from masquerade.service.node.session import Session
+from masquerade.service.offers import Refusal
 from service.gates import PATIENCE, Gate
 from service.party_nodes import Folder, now, run, wish, world
 

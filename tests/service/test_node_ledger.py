@@ -14,12 +14,12 @@ from cli.command import MASQUERADE, Answer, here
 from masquerade.audit.log import AuditLog
 from masquerade.audit.verify import verify
 from masquerade.errors import DataError, ParameterError
-from masquerade.service.answering import Offer, Refusal
 from masquerade.service.control import Signature
 from masquerade.service.ledger import Ledger, Released, append
 from masquerade.service.node.serving import running
 from masquerade.service.node.settings import read_settings
 from masquerade.service.node.state import State
+from masquerade.service.offers import Offer, Refusal
 from service.party_nodes import PEOPLE, Folder, http, run, wish, world
 
 Capture = pytest.CaptureFixture[str]
@@ -41,8 +41,7 @@ def released(dataset: str = "customers", at: int = 0) -> Released:
         columns=("age", "job"),
         requirements=({"model": "k-anonymity", "qid": ["age", "job"], "k": 4},),
         class_name=None,
-        score="discernibility",
-        adversary="semi-honest",
+        method={"name": "tds", "score": "discernibility"},
         recipients=("ana",),
         time=1_700_000_000 + at,
         schema="bb" * 32,

@@ -18,8 +18,8 @@ import pytest
 from masquerade.audit.verify import verify
 from masquerade.errors import PeerError, Problem
 from masquerade.net.channel import Agreement, Node
-from masquerade.service.answering import Refusal
 from masquerade.service.ledger import Ledger
+from masquerade.service.offers import Refusal
 from masquerade.service.signing import SignedContract
 from service.party_nodes import PEOPLE, Coordinator, Folder, http, run, wish
 

@@ -17,7 +17,6 @@ import pytest
 from conftest import PASSWORD, Postgres
 from fake_clock import FakeClock
 from masquerade.errors import BadInput, PeerError
-from masquerade.service.answering import Offer, Refusal
 from masquerade.service.control import Pending, Published
 from masquerade.service.ledger import Ledger
 from masquerade.service.mutual_tls import caller, serve
@@ -25,6 +24,7 @@ from masquerade.service.node.approvals import Approvals, deal_id
 from masquerade.service.node.datasets import Dataset
 from masquerade.service.node.settings import read_settings
 from masquerade.service.node.state import Snapshots, State
+from masquerade.service.offers import Offer, Refusal
 from service.party_nodes import PEOPLE, Folder, now, run, trust_of, wish, world
 from service_house import Ports, write
 

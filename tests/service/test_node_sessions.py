@@ -18,9 +18,9 @@ from masquerade.audit.verify import verify
 from masquerade.errors import Conflict, NotFound, ParameterError, PeerError, Problem
 from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
-from masquerade.service.answering import Refusal
 from masquerade.service.control import Ready
 from masquerade.service.ledger import Ledger
+from masquerade.service.offers import Refusal
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract, sign
 from service.party_nodes import COMMON, PEOPLE, WISH, Coordinator, Folder, now, run, wish, world

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.t_closeness import TCloseness
-from masquerade.service.answering import Load, Refusal, accepts, answer
+from masquerade.service.answering import accepts, answer
 from masquerade.service.ledger import Ledger
+from masquerade.service.offers import Load, Refusal
 from masquerade.service.policy import read_policy
 from masquerade.service.terms import Deal, Price
 from service.parties import BANK, CLINIC, IDLE, NOW, K, L, dealt, offer, policy, reasons, request
@@ -34,12 +35,26 @@ from service.parties import BANK, CLINIC, IDLE, NOW, K, L, dealt, offer, policy,
             'purpose "reserch" is not allowed (did you mean "research"?); allowed: research, audit',
         ),
         (
-            {"adversaries": ["malicious"]},
+            {"methods": {"tds": {"adversary": ["malicious"]}}},
             {},
             'adversary "semi-honest" is not allowed; allowed: malicious',
         ),
-        ({"argmax": ["plain"]}, {}, 'argmax "secure" is not allowed; allowed: plain'),
-        ({"argmax": ["secure"]}, {"argmax": "plain"}, 'argmax "plain" is not allowed; allowed: secure'),
+        ({"methods": {"tds": {"argmax": ["plain"]}}}, {}, 'argmax "secure" is not allowed; allowed: plain'),
+        (
+            {"methods": {"tds": {"argmax": ["secure"]}}},
+            {"algorithm": {"argmax": "plain"}},
+            'argmax "plain" is not allowed; allowed: secure',
+        ),
+        (
+            {"methods": {"dka-datafly": {}, "mondrian": {"third_party": ["trusted"]}}},
+            {},
+            'method "tds" is not allowed; allowed: dka-datafly, mondrian',
+        ),
+        (
+            {"methods": {"tds": {}}},
+            {"algorithm": {"name": "dka-datafly"}},
+            'method "dka-datafly" is not allowed; allowed: tds',
+        ),
         ({}, {"deadline": NOW}, "the request's deadline has passed"),
         (
             {},
@@ -79,7 +94,11 @@ def test_each_reason_of_refusal(changes: dict[str, Any], asked: dict[str, Any], 
 
 def test_all_reasons_are_told_not_only_the_first() -> None:
     strict = policy(
-        access="private", users=["ben"], purposes=["audit"], adversaries=["malicious"], sessions=2
+        access="private",
+        users=["ben"],
+        purposes=["audit"],
+        methods={"tds": {"adversary": ["malicious"]}},
+        sessions=2,
     )
     told = reasons(strict, request(deadline=5), load=Load(2, NOW))
     assert told == (

@@ -23,10 +23,16 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
             {
                 "atributes": ["age"],
                 "budget": -1,
-                "adversary": "malicous",
+                "adversary": "malicious",
                 "most_error": 1.5,
-                "argmax": "secret",
-                "epsilon": float("nan"),
+                "algorithm": {
+                    "adversary": "malicous",
+                    "argmax": "secret",
+                    "epsilon": float("nan"),
+                    "third_party": "trusted",
+                    "seed": 3,
+                    "scores": "gain-ratio",
+                },
                 "deadline": "tomorrow",
                 "providers": {"age": 7},
                 "privacy": [{"model": "k-anonimity"}, {"model": K, "qid": ["age"], "k": 0}],
@@ -34,15 +40,21 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
             "ask.toml",
         )
     assert sorted(caught.value.lines) == [
-        'ask.toml: adversary: must be one of "semi-honest", "malicious"; got "malicous" (did you mean "malicious"?)',
-        'ask.toml: argmax: must be one of "secure", "plain"; got "secret" (did you mean "secure"?)',
+        "ask.toml: adversary: belongs to [algorithm], as a key of tds",
+        'ask.toml: algorithm.adversary: must be one of "semi-honest", "malicious"; got "malicous" '
+        '(did you mean "malicious"?)',
+        'ask.toml: algorithm.argmax: must be one of "secure", "plain"; got "secret" (did you mean "secure"?)',
+        "ask.toml: algorithm.epsilon: must be a finite number of at least 0; got nan",
+        'ask.toml: algorithm.scores: unknown key (did you mean "score"?); known here: adversary, argmax, epsilon, '
+        "name, score",
+        "ask.toml: algorithm.seed: belongs to a job file; a request has no such key",
+        "ask.toml: algorithm.third_party: belongs to mondrian; tds does without it",
         'ask.toml: atributes: unknown key (did you mean "attributes"?); known here: user, purpose, attributes, '
-        "class, privacy, most_error, budget, recipients, providers, kind, m, third_party, parties, score, "
-        "adversary, argmax, epsilon, normalize, deadline, attempts, show_steps",
+        "class, privacy, most_error, budget, recipients, providers, kind, algorithm, m, parties, "
+        "normalize, deadline, attempts, show_steps",
         "ask.toml: budget: must be a whole number of cents, of at least 0; got -1",
         "ask.toml: deadline: must be a date and time with its zone, such as 2030-01-31T12:00:00Z, "
         'or seconds since 1970; got "tomorrow"',
-        "ask.toml: epsilon: must be a finite number of at least 0; got nan",
         "ask.toml: most_error: must be a number of at least 0 and at most 1: the largest classification error; "
         "got 1.5",
         'ask.toml: privacy[1].model: no model "k-anonimity" (did you mean "k-anonymity"?); available: '
@@ -62,9 +74,32 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         ({"attributes": ["age", "job", "age"]}, 'attributes: "age" is listed twice'),
         ({"class": "age"}, 'class: "age" is among the attributes too'),
         ({"class": None, "most_error": 0.2}, "most_error: needs a class"),
-        ({"class": None, "score": "gain-ratio"}, 'score: "gain-ratio" needs a class attribute'),
-        ({"score": "certainty"}, 'score: "certainty" cannot be recomputed'),
-        ({"score": "gain"}, 'score: no score "gain"'),
+        (
+            {"class": None, "algorithm": {"score": "gain-ratio"}},
+            'algorithm.score: "gain-ratio" needs a class attribute',
+        ),
+        ({"algorithm": {"score": "certainty"}}, 'algorithm.score: "certainty" cannot be recomputed'),
+        ({"algorithm": {"score": "gain"}}, 'algorithm.score: must be one of "gain-ratio", .*; got "gain"'),
+        ({"algorithm": "tds"}, r'algorithm: must be a table, written \[algorithm\]; got "tds"'),
+        (
+            {"algorithm": {"name": "tsd"}},
+            r'algorithm.name: no method "tsd" \(did you mean "tds"\?\); available: tds',
+        ),
+        (
+            {"algorithm": {"name": "mondrian"}},
+            'algorithm.name: "mondrian" is not for parties that hold their data',
+        ),
+        (
+            {"algorithm": {"name": "datafly"}},
+            'algorithm.name: "datafly" is for one table; parties have: tds, dka',
+        ),
+        (
+            {
+                "algorithm": {"name": "dka-datafly"},
+                "privacy": [{"model": L, "qid": ["age"], "l": 2, "sensitive": "disease"}],
+            },
+            "algorithm.name: dka-datafly: takes one k-anonymity requirement over one QID; got l-diversity",
+        ),
         (
             {"attributes": ["job", "ages"]},
             r'privacy\[1\].qid: "age" is not among the attributes \(did you mean',
@@ -134,7 +169,13 @@ def test_a_request_reads_back_from_its_canonical_form() -> None:
         },
     ]
     deadline = tomllib.loads("d = 2030-01-31T12:00:00+02:00")["d"]
-    asked = request(privacy=wish, most_error=0.2, deadline=deadline, providers={"age": "clinic"})
+    asked = request(
+        privacy=wish,
+        most_error=0.2,
+        deadline=deadline,
+        providers={"age": "clinic"},
+        algorithm={"epsilon": 0.25, "adversary": "malicious"},
+    )
     assert asked.deadline == 1_896_084_000
     back = read_request(json.loads(asked.canonical()))
     assert back == asked

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from masquerade.service.answering import Load, accepts
+from masquerade.service.answering import accepts
 from masquerade.service.ledger import Ledger, append, record_of
 from masquerade.service.negotiation import Agreed
+from masquerade.service.offers import Load
 from service.parties import CLINIC, IDLE, NOW, K, carried, dealt, offer, policy, reasons, request
 
 FIRST = dealt(request(), bank=policy(least_k=20))
@@ -30,8 +31,9 @@ LEDGER = Ledger((record_of(FIRST, "clinic", NOW - 100),))
             "other columns (age, disease, job, salary, town before, age, job, salary, town now)",
         ),
         ({"class": None}, "another class (income before, none now)"),
-        ({"score": "info-gain"}, "another score (gain-ratio before, info-gain now)"),
-        ({"adversary": "malicious"}, "another protocol (semi-honest before, malicious now)"),
+        ({"algorithm": {"score": "info-gain"}}, "another score (gain-ratio before, info-gain now)"),
+        ({"algorithm": {"adversary": "malicious"}}, "another adversary (semi-honest before, malicious now)"),
+        ({"algorithm": {"name": "dka-datafly"}}, "another method (tds before, dka-datafly now)"),
     ],
 )
 def test_a_second_release_that_could_break_the_first_is_refused(

@@ -75,7 +75,11 @@ def test_a_release_from_the_cache_is_told_as_such(store: Store) -> None:
 def test_what_was_agreed_is_told(store: Store) -> None:
     furnish(store)
     session = store.sessions.advance(requested(store), Status.NEGOTIATING)
-    terms = {"requirements": [{"model": "k-anonymity", "qid": ["age"], "k": 60}], "collaboration": {"m": 1}}
+    terms = {
+        "requirements": [{"model": "k-anonymity", "qid": ["age"], "k": 60}],
+        "kind": "horizontal",
+        "m": 1,
+    }
     session = store.sessions.agree(session, "a" * 64, "b" * 64, {"deal": {"terms": terms}})
     assert summaries(store, "ann", [session])[0].agreed == (
         "k-anonymity (k = 60) over age",

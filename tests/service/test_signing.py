@@ -59,7 +59,7 @@ def test_a_party_has_its_own_certificate_in_no_trust_store() -> None:
 
 def test_the_hash_covers_everything_but_the_signatures() -> None:
     replace = msgspec.structs.replace
-    terms = replace(DEAL.terms, score="info-gain")
+    terms = replace(DEAL.terms, method=DEAL.terms.method | {"score": "info-gain"})
     others = [
         replace(SIGNED, expiry=NOW + 601),
         replace(SIGNED, attempt=2),

@@ -7,7 +7,7 @@ satisfy are left out, and counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.bottom_up import BottomUpColumns
+from masquerade.anonymize.method import TableMethod, insist
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.tds import in_schema_order, refuse_misplaced, refuse_unreachable
+from masquerade.anonymize.tds import different_qids, in_schema_order, refuse_misplaced, refuse_unreachable
 from masquerade.data.column import Coded
+from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, Rows, value_counts
-from masquerade.errors import ParameterError
-from masquerade.forms.declared import parameter_error
+from masquerade.errors import Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import switch
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
@@ -30,7 +33,7 @@ from masquerade.privacy.requirement import (
 
 
 @dataclass(frozen=True)
-class Datafly:
+class Datafly(TableMethod):
     """Datafly over taxonomies; a continuous attribute needs a tree of fixed intervals.
 
     With `whole_columns` a column is generalised for all records alike (Sweeney); fewer than k records that then
@@ -38,23 +41,31 @@ class Datafly:
     """
 
     name: ClassVar[str] = "datafly"
+    summary: ClassVar[str] = (
+        "generalises the attribute with the most different values, step by step, until the requirement holds"
+    )
 
-    target: str | None = None  # released, and used in metrics only
-    whole_columns: bool = False
+    whole_columns: bool = parameter(
+        switch(), False, help="generalise a column for all records alike, as Sweeney's own Datafly does"
+    )
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.whole_columns, bool):
-            raise parameter_error(self, "whole_columns", "true or false", self.whole_columns)
-
-    def settings(self) -> dict[str, object]:
-        """The name and the variant."""
-        return {"name": self.name, "whole_columns": self.whole_columns}
+    def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
+        """Requirements under which leaving records out changes other groups; numbers without fixed intervals."""
+        for text in different_qids(parts):
+            yield Problem(f"{self.name}: {text}")
+        for part in parts:
+            if part.compares_with_whole:
+                yield Problem(
+                    f"{self.name}: not possible with {part.model}, which compares with the whole release, and that "
+                    "changes with every record that is left out"
+                )
+        yield from without_steps(self.name, parts, schema)
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Generalise until every group satisfies, or is left out."""
         parts = without_redundant(requirement.parts)
         refuse_misplaced(parts, self.target)
-        refuse_requirements(parts)
+        insist(self.refusals(parts, table.schema))
         names = in_schema_order(table, requirement.qid_attributes)
         sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
         for part in parts:
@@ -112,20 +123,12 @@ class _Judge:
         return good[labels]
 
 
-def refuse_requirements(parts: Sequence[GroupRequirement]) -> None:
-    """Which records are left out must follow from the groups, and change no other group."""
-    first, *others = parts
-    problems = [
-        f"datafly: all requirements must be over the same QID; {first.model} is over {', '.join(first.qid)}, "
-        f"and {other.model} over {', '.join(other.qid)}"
-        for other in others
-        if set(other.qid) != set(first.qid)
-    ]
-    problems += [
-        f"datafly: not possible with {part.model}, which compares with the whole release, and that changes with "
-        "every record that is left out"
-        for part in parts
-        if part.compares_with_whole
-    ]
-    if problems:
-        raise ParameterError(*dict.fromkeys(problems))
+def without_steps(name: str, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
+    """Numbers of a QID that nothing says how to generalise step by step."""
+    for attribute in schema:
+        stepless = attribute.kind != "categorical" and attribute.taxonomy is None
+        if stepless and any(attribute.name in part.qid for part in parts):
+            yield Problem(
+                f"{name} generalises step by step; give a taxonomy, for a number a tree of fixed intervals",
+                key=("attributes", attribute.name),
+            )

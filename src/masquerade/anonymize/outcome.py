@@ -1,17 +1,14 @@
-"""What every anonymizer takes and gives."""
+"""What a method on one table gives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.column import Generalised
-from masquerade.data.table import Table
-from masquerade.privacy.requirement import Requirement
 
 
 @dataclass(frozen=True)
@@ -48,21 +45,3 @@ class Outcome:
     columns: tuple[Generalised, ...]
     steps: tuple[Step, ...] = ()
     kept: NDArray[np.intp] | None = None
-
-
-class Anonymizer(Protocol):
-    """An algorithm that turns one table into one release."""
-
-    @property
-    def name(self) -> str:
-        """Its name in a job file."""
-
-    @property
-    def target(self) -> str | None:
-        """The class attribute, if it has one."""
-
-    def settings(self) -> dict[str, object]:
-        """Its parameters, as a job file names them."""
-
-    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Anonymise a table that has no missing cell in a used column."""

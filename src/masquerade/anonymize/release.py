@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.outcome import Anonymizer, OnStep, Outcome, Step
+from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.outcome import OnStep, Outcome, Step
 from masquerade.data.column import Generalised
 from masquerade.data.encode import without_unused
 from masquerade.data.table import Missing, Table
@@ -25,8 +26,6 @@ from masquerade.utility.metrics import measure
 from masquerade.utility.queries import QueryError, query_error
 
 Order = Literal["shuffle", "input"]
-
-_FOR_QUERIES = ("mondrian",)  # the m-privacy paper judges its groups by random queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +78,7 @@ class Release:
 def publish(
     table: Table,
     requirement: Requirement,
-    algorithm: Anonymizer,
+    algorithm: TableMethod,
     *,
     sensitive: Sequence[str] = (),
     missing: Missing = "drop",
@@ -118,7 +117,7 @@ def publish(
     comparison = _comparison(complete, outcome, algorithm.target)
     metrics = measure(comparison)
     losses = comparison.attribute_losses()
-    asks = algorithm.name in _FOR_QUERIES and outcome.columns
+    asks = algorithm.answers_queries and outcome.columns
     provider = next(iter(requirement.provider_columns), None)
     queries = query_error(comparison, seed=seed) if asks else None
     measured = time.perf_counter()

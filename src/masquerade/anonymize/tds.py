@@ -10,7 +10,7 @@ columns, `PublicState` is what all know.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -18,22 +18,25 @@ from typing import ClassVar
 import numpy as np
 
 from masquerade.anonymize.local_view import Candidate, LocalView
+from masquerade.anonymize.method import TableMethod, insist
 from masquerade.anonymize.outcome import OnStep, Outcome, Step
 from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Coded, Column
+from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.errors import ParameterError, RequirementUnreachable
-from masquerade.forms.declared import parameter_error
+from masquerade.errors import ParameterError, Problem, RequirementUnreachable
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import choice, number, optional
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
     without_redundant,
 )
-from masquerade.utility.scores import FIXED_ONE, score_named
+from masquerade.utility.scores import FIXED_ONE, SCORES, score_named
 
 
 @dataclass(frozen=True)
-class TopDownSpecialization:
+class TopDownSpecialization(TableMethod):
     """Top-down specialization towards a class attribute (`target`), or without one by discernibility.
 
     `suppression` is the share of the records, below 1, that may be left out of the release so that the
@@ -41,28 +44,41 @@ class TopDownSpecialization:
     """
 
     name: ClassVar[str] = "tds"
+    summary: ClassVar[str] = (
+        "starts with everything general, and specialises the best value of any column while the requirement holds"
+    )
 
-    target: str | None = None
-    score: str | None = None
-    suppression: float = 0.0
+    score: str | None = parameter(
+        optional(choice(*SCORES)),
+        None,
+        help="what a specialization is chosen by; gain-ratio where there is a class, else discernibility",
+    )
+    suppression: float = parameter(
+        number(0, 1, open_high=True),
+        0.0,
+        help="the share of the records that may be left out so that the others can be more specific",
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         score = score_named(self.score, self.target is not None)
-        share = self.suppression
-        number = isinstance(share, int | float | np.integer | np.floating) and not isinstance(share, bool)
-        if not number or not 0 <= share < 1:
-            raise parameter_error(self, "suppression", "a number of at least 0 and below 1", share)
-        if share and score.weighs_anonymity:
-            raise ParameterError(
-                f'score: "{score.name}" weighs the smallest group, which suppression may leave out; '
+        if self.suppression and score.weighs_anonymity:
+            text = (
+                f'"{score.name}" weighs the smallest group, which suppression may leave out; '
                 'use "info-gain", or suppression = 0'
             )
+            raise ParameterError(Problem(text, key=("score",)))
 
     def settings(self) -> dict[str, object]:
         """The score, spelled out, and the suppression if there is any."""
         score = score_named(self.score, self.target is not None).name
         suppression = {"suppression": float(self.suppression)} if self.suppression else {}
         return {"name": self.name, "score": score, **suppression}
+
+    def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
+        """Suppression that could change what other groups satisfy."""
+        if self.suppression:
+            yield from refuse_suppression(parts)
 
     def may_suppress(self, n_rows: int) -> int:
         """How many of the records may be left out: the share as it is written, so 0.29 of 100 are 29."""
@@ -72,8 +88,7 @@ class TopDownSpecialization:
         """Specialise until nothing is valid."""
         parts = without_redundant(requirement.parts)
         refuse_misplaced(parts, self.target)
-        if self.suppression:
-            refuse_suppression(parts)
+        insist(self.refusals(parts, table.schema))
         names = in_schema_order(table, requirement.qid_attributes)
         columns = table.columns(names)
         classes = table.coded(self.target) if self.target is not None else None
@@ -127,27 +142,29 @@ def refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> N
                 )
 
 
-def refuse_suppression(parts: Sequence[GroupRequirement]) -> None:
+def refuse_suppression(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
     """Which records to leave out must follow from the groups, and leaving them out must change no other group.
 
     That is so when there is one QID and its requirements are hereditary: with several QIDs a record that is
     left out for one of them is missing in the groups of the others, and where parts of a violating group may
     satisfy, a specialization that leaves out too many could become valid later.
     """
-    problems = [
-        f"suppression: not possible with {part.model}, because a part of a violating group may satisfy it"
-        for part in parts
-        if not part.hereditary
-    ]
-    first, *others = parts
-    problems += [
-        f"suppression: all requirements must be over the same QID; {first.model} is over "
-        f"{', '.join(first.qid)}, and {other.model} over {', '.join(other.qid)}"
-        for other in others
-        if set(other.qid) != set(first.qid)
-    ]
-    if problems:
-        raise ParameterError(*dict.fromkeys(problems))
+    for part in parts:
+        if not part.hereditary:
+            text = f"not possible with {part.model}, because a part of a violating group may satisfy it"
+            yield Problem(text, key=("suppression",))
+    for text in different_qids(parts):
+        yield Problem(text, key=("suppression",))
+
+
+def different_qids(parts: Sequence[GroupRequirement]) -> Iterator[str]:
+    """Which requirements are over another QID than the first."""
+    for other in parts[1:]:
+        if set(other.qid) != set(parts[0].qid):
+            yield (
+                f"all requirements must be over the same QID; {parts[0].model} is over {', '.join(parts[0].qid)}, "
+                f"and {other.model} over {', '.join(other.qid)}"
+            )
 
 
 def refuse_unreachable(

@@ -162,10 +162,11 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
         f"  asked by {session.client} of {', '.join(session.providers) or '…'}",
     ]
     if session.horizontal:
-        from masquerade.service.request import USUAL_M
+        from masquerade.service.request import DEFAULT_M, USUAL
 
         m = session.request.get("m")
-        wished = {**session.request, "m": USUAL_M if m is None else m}
+        method = USUAL["horizontal"]().parameters() | (session.request.get("algorithm") or {})
+        wished = {**method, "m": DEFAULT_M if m is None else m}
         told.append(f"  to be published together, at least {guarded(wished)}")
     if session.agreed:
         told.append(f"  agreed: {'; '.join(session.agreed)}")

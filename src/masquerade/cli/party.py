@@ -12,7 +12,6 @@ from masquerade.cli.output import Json, print_json, say, say_plainly
 from masquerade.cli.snapshot_key import snapshot_key
 
 if TYPE_CHECKING:
-    from masquerade.protocol.contract import Collaboration
     from masquerade.service.node.settings import Settings
     from masquerade.service.signing import SignedContract
 
@@ -195,6 +194,8 @@ def ledger(
 
     import msgspec
 
+    from masquerade.methods import described
+    from masquerade.service.kinds.horizontal import against
     from masquerade.service.ledger import Ledger
     from masquerade.service.node.settings import read_settings
     from masquerade.service.node.state import State
@@ -213,7 +214,8 @@ def ledger(
             f"{moment:%Y-%m-%d %H:%M:%S} UTC  {each.dataset} {each.snapshot[:12]}  "
             f"{', '.join(each.columns)}  for {', '.join(each.recipients)}  with {', '.join(each.parties)}",
             *(f"  {part}" for part in each.parts),
-            *(f"  {line}" for line in _together(each.collaboration)),
+            *(f"  {line}" for line in against(each.m)),
+            f"  {'published together ' if each.kind == 'horizontal' else ''}by {described(each.method)}",
         )
     if not records:
         say("nothing was released yet")
@@ -245,14 +247,6 @@ def _forget(settings: Settings, dataset: str, json: bool) -> None:
         say(
             f"{dataset}: a new secret is made; what was released of it before ({releases}) is not known again"
         )
-
-
-def _together(collaboration: Collaboration | None) -> tuple[str, ...]:
-    from masquerade.service.horizontal import against
-
-    if collaboration is None:
-        return ()
-    return (*against(collaboration.m), f"published together, third party {collaboration.third_party}")
 
 
 def _list_waiting(settings: Settings, json: bool) -> None:

@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from masquerade.forms.declared import Parameter
+from masquerade.forms.declared import parameters_of as method_parameters
+from masquerade.methods import session_methods
 from masquerade.privacy.registry import REQUIREMENTS
-from masquerade.service.request import Kind, Request
+from masquerade.protocol.method import SessionMethod
+from masquerade.service.request import USUAL, Kind
 from masquerade.service.resources import Dataset, DatasetColumn, Provider
 
 WHOLE = ("k", "p")  # parameters that are whole numbers whatever the model
-_DEFAULTS = {key: Request.model_fields[key].default for key in ("adversary", "argmax", "third_party")}
 _USUAL = {"k": "5", "l": "2", "c": "3", "t": "0.3", "alpha": "0.5", "confidence": "0.5", "p": "2"}
 
 
@@ -79,11 +82,12 @@ class Draft:
     most_error: str = ""
     budget: str = ""
     recipients: str = ""
-    adversary: str = _DEFAULTS["adversary"]
-    argmax: str = _DEFAULTS["argmax"]
+    method: str = ""  # the usual one of the kind
+    settings: dict[str, dict[str, str]] = field(
+        default_factory=dict
+    )  # what is chosen of each method's parameters
     show_steps: bool = False
     m: str = "1"
-    third_party: str = _DEFAULTS["third_party"]
     left_out: set[str] = field(
         default_factory=set
     )  # parties that could publish with the others, and shall not
@@ -186,8 +190,29 @@ class Draft:
     @property
     def models(self) -> list[str]:
         """The models that can be wished for."""
-        blind = self.is_horizontal and self.third_party == "secure"
+        blind = self.setting("third_party") == "secure"
         return list(REQUIREMENTS.declaring("thresholds") if blind else REQUIREMENTS.plain)
+
+    @property
+    def methods(self) -> dict[str, type[SessionMethod]]:
+        """The methods that there are for this kind."""
+        return session_methods(self.kind)
+
+    @property
+    def chosen_method(self) -> type[SessionMethod]:
+        """The method that is chosen, or the usual one."""
+        return self.methods.get(self.method, USUAL[self.kind])
+
+    def setting(self, name: str) -> str:
+        """What is chosen for a parameter of the method; "" where nothing is, or it has none."""
+        for each in method_parameters(self.chosen_method):
+            if each.name == name:
+                return self.settings.get(self.chosen_method.name, {}).get(name, _text_of(each.default))
+        return ""
+
+    def choose_setting(self, name: str, value: str) -> None:
+        """Choose something for a parameter of the method."""
+        self.settings.setdefault(self.chosen_method.name, {})[name] = value
 
     def holders(self, name: str) -> list[str]:
         """The parties that hold a column."""
@@ -218,7 +243,8 @@ class Draft:
             "most_error": _number(self.most_error),
             "budget": _cents(self.budget),
             "recipients": self.recipients.replace(",", " ").split(),
-            **({} if self.is_horizontal else self._protocol()),
+            "algorithm": self._algorithm(),
+            **({} if self.is_horizontal else {"show_steps": self.show_steps}),
             "privacy": [self._wished(wish) for wish in self.wishes],
         }
         return {key: value for key, value in made.items() if not _is_empty(value)}
@@ -227,7 +253,6 @@ class Draft:
         return {
             "parties": self.together,
             "m": _number(self.m, whole=True),
-            "third_party": self.third_party,
         }
 
     def _contributions(self) -> dict[str, Any]:
@@ -236,14 +261,33 @@ class Draft:
             providers[self.class_name] = self.class_from
         return {"providers": providers}
 
-    def _protocol(self) -> dict[str, Any]:
-        protocol = {"adversary": self.adversary, "argmax": self.argmax}
-        changed = {key: value for key, value in protocol.items() if value != _DEFAULTS[key]}
-        return changed | {"show_steps": self.show_steps}
+    def _algorithm(self) -> dict[str, Any]:
+        """What differs from the usual method, and from its defaults."""
+        method = self.chosen_method
+        chosen = self.settings.get(method.name, {})
+        changed = {
+            each.name: _value_of(each, chosen[each.name])
+            for each in method_parameters(method)
+            if chosen.get(each.name) and chosen[each.name] != _text_of(each.default)
+        }
+        usual = method is USUAL[self.kind]
+        return changed if usual and not changed else {"name": method.name} | changed
 
     def _wished(self, wish: Wish) -> dict[str, Any]:
         names = [each.name for each in self.in_qids]
         return wish.content([name for name in wish.qid if name in names], self.sensitive)
+
+
+def _text_of(default: Any) -> str:
+    """A parameter's default, as the form shows it."""
+    return "" if default is None else _value(default) if isinstance(default, bool) else str(default)
+
+
+def _value_of(parameter: Parameter, text: str) -> Any:
+    """What is chosen for a parameter, as a request says it."""
+    if parameter.rule.json_schema.get("type") == "boolean" or text in ("true", "false"):
+        return text == "true"
+    return text if parameter.rule.choices else _number(text)
 
 
 def columns_of(found: Sequence[Provider]) -> list[Column]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import get_args
 
 from nicegui import background_tasks, ui
 from nicegui.elements.mixins.text_element import TextElement
@@ -14,9 +13,9 @@ from masquerade.console.elements import Place, bullets, button, choice, radios, 
 from masquerade.console.frame import View, page, problem_place, tell_problems
 from masquerade.console.request_columns import Columns
 from masquerade.console.request_wishes import Wishes
-from masquerade.console.wording import KINDS, THIRD_PARTIES
+from masquerade.console.wording import KINDS, PARAMETERS
 from masquerade.errors import ParameterError
-from masquerade.service.request import Adversary, Argmax
+from masquerade.forms.declared import Parameter, parameters_of
 from masquerade.service.resources import Provider, RequestPreview
 
 _SETTLE = 0.25  # seconds without a change before the coordinator is asked
@@ -125,21 +124,7 @@ class _Form:
         draft = self._draft
         with tag("fieldset"):
             tag("legend", "Protocol")
-            with tag("div", look="cols"):
-                choice(
-                    "Adversary",
-                    {each: each for each in get_args(Adversary)},
-                    draft.adversary,
-                    self._set("adversary"),
-                    hint="What a dishonest party is expected to do",
-                )
-                choice(
-                    "Comparison of scores",
-                    {each: each for each in get_args(Argmax)},
-                    draft.argmax,
-                    self._set("argmax"),
-                    hint="Secure: the parties see who has the best score in each round. Plain: the scores",
-                )
+            self._draw_method()
             tick(
                 "Show the steps",
                 draft.show_steps,
@@ -159,7 +144,31 @@ class _Form:
                 " others. 0: against outsiders alone",
                 inputmode="numeric",
             )
-            radios("Third party", THIRD_PARTIES, draft.third_party, self._choose_third_party, look="plainly")
+            self._draw_method()
+
+    def _draw_method(self) -> None:
+        """The method and its parameters, as they are declared."""
+        draft = self._draft
+        method = draft.chosen_method
+        if len(draft.methods) > 1:
+            names = {name: name for name in draft.methods}
+            choice("Method", names, method.name, self._choose_method, hint=method.summary)
+        with tag("div", look="cols"):
+            for each in parameters_of(method):
+                self._draw_parameter(each)
+
+    def _draw_parameter(self, parameter: Parameter) -> None:
+        label = PARAMETERS.get(parameter.name) or parameter.name.replace("_", " ").capitalize()
+        change = self._setting(parameter.name)
+        value = self._draft.setting(parameter.name)
+        options = {word: word for word in parameter.rule.choices}
+        if "true or false" in parameter.rule.words:
+            options = {"true": "yes", "false": "no"}
+        if options:
+            usual = {"": "by default"} if parameter.default is None else {}
+            choice(label, usual | options, value, change, hint=parameter.help)
+        else:
+            text_field(label, value, change, hint=parameter.help, inputmode="decimal")
 
     # --- changes ---
 
@@ -171,7 +180,8 @@ class _Form:
         self._sharer_place.show((draft.wanted_class, draft.sharers), self._draw_sharer)
         self._wishes.refresh()
         self._protocol_place.show(
-            draft.kind, self._draw_between_providers if draft.is_horizontal else self._draw_protocol
+            (draft.kind, draft.method),
+            self._draw_between_providers if draft.is_horizontal else self._draw_protocol,
         )
 
     def _set(self, key: str) -> Callable[[str], None]:
@@ -189,9 +199,16 @@ class _Form:
         self._draft.kind = "horizontal" if kind == "horizontal" else "vertical"
         self._chosen()
 
-    def _choose_third_party(self, name: str) -> None:
-        self._draft.third_party = name
+    def _choose_method(self, name: str) -> None:
+        self._draft.method = name
         self._chosen()
+
+    def _setting(self, name: str) -> Callable[[str], None]:
+        def change(value: str) -> None:
+            self._draft.choose_setting(name, value)
+            self._chosen()
+
+        return change
 
     def _chosen(self) -> None:
         self._refresh()

@@ -13,6 +13,7 @@ from masquerade.console.wording import (
     KINDS,
     STATUS,
     THIRD_PARTIES,
+    asked_method,
     is_horizontal,
     kind_of,
     moment,
@@ -23,8 +24,9 @@ from masquerade.console.wording import (
     size,
     wished_m,
 )
+from masquerade.methods import described
 from masquerade.report.charts import tree_chart
-from masquerade.service.horizontal import against
+from masquerade.service.kinds.horizontal import against
 from masquerade.service.resources import PartyOffer
 from masquerade.service.session_states import Status
 from masquerade.service.store import Session
@@ -76,25 +78,24 @@ def kind_facts(session: Session) -> list[tuple[str, object]]:
     if not is_horizontal(asked):
         return [kind]
     wished = wished_m(asked)
-    agreed = _collaboration(session.contract).get("m", wished)
+    agreed = _agreed(session.contract).get("m", wished)
     more = "" if agreed == wished else f"; asked for {wished}"
     return [
         kind,
         ("Providers that may collude", f"{agreed}{more}"),
-        ("Third party", asked.get("third_party", "secure")),
     ]
 
 
 def draw_who_sees(session: Session) -> None:
-    """Who sees records in a horizontal session."""
-    if is_horizontal(session.request):
-        tag("p", THIRD_PARTIES[str(session.request.get("third_party", "secure"))][1], "quiet")
+    """Who sees records, where a third party may."""
+    third_party = str(asked_method(session.request).get("third_party"))
+    if third_party in THIRD_PARTIES:
+        tag("p", THIRD_PARTIES[third_party][1], "quiet")
 
 
-def _collaboration(contract: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What the providers agreed on, once they have."""
-    terms = ((contract or {}).get("deal") or {}).get("terms") or {}
-    return terms.get("collaboration") or {}
+def _agreed(contract: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The terms, once the parties have agreed on some."""
+    return ((contract or {}).get("deal") or {}).get("terms") or {}
 
 
 def draw_trees(course: Course) -> None:
@@ -158,7 +159,8 @@ def draw_request(session: Session) -> None:
             ("Class", asked.get("class") or "none"),
             ("Budget", money(int(asked.get("budget") or 0))),
             ("Largest classification error", asked.get("most_error") or "any"),
-            *(_asked_of_providers(asked) if is_horizontal(asked) else _asked_protocol(asked)),
+            *(_asked_of_providers(asked) if is_horizontal(asked) else _asked_of_steps(asked)),
+            ("Method", described(asked_method(asked))),
         ]
     )
     wished = asked.get("privacy") or ()
@@ -169,9 +171,8 @@ def draw_request(session: Session) -> None:
         tag("p", "None beside the parties' own.", "quiet")
 
 
-def _asked_protocol(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _asked_of_steps(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
-        ("Protocol", f"{asked.get('adversary', 'semi-honest')}, {asked.get('argmax', 'secure')} comparison"),
         ("Steps", "shown, where all parties allow it" if asked.get("show_steps") else "not shown"),
     ]
 
@@ -180,7 +181,6 @@ def _asked_of_providers(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("Providers", ", ".join(asked.get("parties") or ()) or "all that have these columns"),
         ("Providers that may collude", str(wished_m(asked))),
-        ("Third party", str(asked.get("third_party", "secure"))),
     ]
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from masquerade.report.wording import figure
-from masquerade.service.request import read_request
+from masquerade.service.request import USUAL, read_request
 from masquerade.service.session_states import Status
 
 STATUS: Mapping[Status, str] = {
@@ -49,6 +49,8 @@ THIRD_PARTIES: Mapping[str, tuple[str, str]] = {
     ),
 }
 
+PARAMETERS: Mapping[str, str] = {"argmax": "Comparison of scores"}  # where a method's own word says little
+
 
 def kind_of(request: Mapping[str, Any]) -> str:
     """The kind of a request; of one that says none, as before there were two."""
@@ -63,6 +65,13 @@ def is_horizontal(request: Mapping[str, Any]) -> bool:
 def wished_m(request: Mapping[str, Any]) -> int:
     """How many colluding providers a horizontal request wants withstood."""
     return read_request(request).colluding
+
+
+def asked_method(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The method that a request asks for, or the usual one, with its parameters."""
+    return (
+        request.get("algorithm") or USUAL["horizontal" if is_horizontal(request) else "vertical"]().settings()
+    )
 
 
 def look_of(status: Status) -> str:

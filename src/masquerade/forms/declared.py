@@ -34,6 +34,8 @@ class Parameter:
     default: Any  # dataclasses.MISSING where it must be given
     help: str
     aliases: tuple[str, ...] = ()  # other names that people write for it
+    granted: tuple[str, ...] = ()  # what a party's policy allows of it unless it says more; (): everything
+    shapes_release: bool = True  # whether another value can make another release
 
     @property
     def required(self) -> bool:
@@ -42,10 +44,17 @@ class Parameter:
 
 
 def parameter(
-    rule: Rule, default: Any = dataclasses.MISSING, *, help: str, aliases: tuple[str, ...] = ()
+    rule: Rule,
+    default: Any = dataclasses.MISSING,
+    *,
+    help: str,
+    aliases: tuple[str, ...] = (),
+    granted: tuple[str, ...] = (),
+    shapes_release: bool = True,
 ) -> Any:
-    """Declare a field of a `Declared` dataclass as a parameter."""
-    return dataclasses.field(default=default, metadata={_PARAMETER: (rule, help, aliases)})
+    """Declare a field of a `Declared` dataclass as a parameter; see `Parameter`."""
+    made = Parameter("", rule, default, help, aliases, granted, shapes_release)
+    return dataclasses.field(default=default, metadata={_PARAMETER: made})
 
 
 class Declared:
@@ -80,8 +89,7 @@ def parameters_of(declared: type) -> tuple[Parameter, ...]:
 def _parameters(declared: type) -> Iterator[Parameter]:
     for each in dataclasses.fields(declared):
         if _PARAMETER in each.metadata:
-            rule, words, aliases = each.metadata[_PARAMETER]
-            yield Parameter(each.name, rule, each.default, words, aliases)
+            yield dataclasses.replace(each.metadata[_PARAMETER], name=each.name)
 
 
 def read_declared(

@@ -22,9 +22,20 @@ Read = TypeVar("Read", bound="Form")
 _ATTEMPTS = 8  # a list that has lost all its items is wrong in a new way
 
 
-def key(default: Any, *, description: str, alias: str | None = None) -> Any:
-    """A key with its default; the description completes "… must be …"."""
-    return Field(default, alias=alias, description=description)
+def key(default: Any, *, description: str, alias: str | None = None, only: str | None = None) -> Any:
+    """A key with its default; the description completes "… must be …". `only` names the kind of form that has it."""
+    return Field(
+        default, alias=alias, description=description, json_schema_extra={"only": only} if only else None
+    )
+
+
+def kinds_of_keys(form: type[BaseModel]) -> dict[str, str]:
+    """The fields that only forms of one kind have, each with that kind."""
+    return {
+        name: str(field.json_schema_extra["only"])
+        for name, field in form.model_fields.items()
+        if isinstance(field.json_schema_extra, dict)
+    }
 
 
 class Form(BaseModel):
@@ -37,7 +48,7 @@ class Form(BaseModel):
         """The content with what the form cannot read by itself turned into objects."""
         return content
 
-    def contradictions(self) -> Iterator[tuple[Key, str]]:
+    def contradictions(self) -> Iterator[tuple[Key, Problem | str]]:
         """What is missing, and what does not go together."""
         yield from ()
 
@@ -46,8 +57,11 @@ class Form(BaseModel):
         found = list(self.contradictions())
         if isinstance(info.context, list):
             info.context.extend(found)  # the reader raises them together with the others
-        elif found:
-            raise ParameterError(*(Problem(text, key=where) for where, text in found))
+        else:
+            problems = Problems("")
+            for where, problem in found:
+                problems.add(where, problem)
+            problems.settle(ParameterError)
         return self
 
 
@@ -67,14 +81,14 @@ def fill(form: type[Read], content: Mapping[str, Any], problems: Problems) -> Re
         problems.broken((), "nested too deeply")
         rest = {}
     for attempt in range(_ATTEMPTS):
-        found: list[tuple[Key, str]] = []
+        found: list[tuple[Key, Problem | str]] = []
         try:
             read = form.model_validate(rest, context=found)
         except ValidationError as error:
             faults = {_key_of(each): each for each in error.errors(include_url=False, include_context=False)}
         else:
-            for where, text in found:
-                problems.add(where, text)
+            for where, problem in found:
+                problems.add(where, problem)
             return read
         if () in faults:  # pydantic names no key that is no text
             problems.broken((), "a key holds half a character")

@@ -5,32 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from masquerade.errors import hint
-from masquerade.job.kind import MASHUP, PROVIDERS, is_kind_known
 from masquerade.job.plan import Plan
 from masquerade.job.providers import Headers, check_providers, contract_of_providers
 from masquerade.job.requirements import FOR_PROVIDERS, entry_of
+from masquerade.methods import written_method
 from masquerade.net.identity import check_name
-from masquerade.protocol.contract import (
-    Contract,
-    Contribution,
-    written_requirement,
-)
-from masquerade.protocol.dka.party import DKA_DATAFLY, refuse_dka
-from masquerade.protocol.party import ASSEMBLER
-from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
-from masquerade.utility.scores import SCORES
-
-_OF_PROVIDERS = ("choose", "strict", "verification", "provider_aware")
+from masquerade.privacy.requirement import without_redundant
+from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol.method import ASSEMBLER, Proposal, SessionMethod
 
 
 def check_parties(plan: Plan) -> None:
     """What can be said of the parties before their tables are looked at."""
     check_sources(plan)
-    plan.refuse_name((*MASHUP, PROVIDERS))
-    if plan.job.is_collaboration:
-        check_providers(plan)
-    elif is_kind_known(plan.job, plan.problems):
-        _check_mashup(plan)
+    if isinstance(plan.method, SessionMethod):
+        check_providers(plan, plan.method) if plan.is_collaboration else _check_mashup(plan, plan.method)
     if plan.job.output.order == "input":
         plan.problems.add(
             ("output", "order"), '"input" is refused in a mashup: positions would point at people'
@@ -55,7 +44,7 @@ def check_sources(plan: Plan) -> None:
             problems.add(("parties", name, "source"), "missing; name a file or a database URL")
 
 
-def _check_mashup(plan: Plan) -> None:
+def _check_mashup(plan: Plan, method: SessionMethod) -> None:
     """Parties that hold different columns about the same people."""
     parties, problems = plan.job.parties, plan.problems
     for name, section in parties.items():
@@ -64,30 +53,18 @@ def _check_mashup(plan: Plan) -> None:
     if len({section.normalize for section in parties.values()}) > 1:
         ways = ", ".join(f"{name}: {section.normalize}" for name, section in parties.items())
         problems.add(("parties",), f"normalize must be the same for all parties; got {ways}")
-    algorithm = plan.job.algorithm
-    if algorithm.score is not None and not SCORES[algorithm.score].recomputable:
-        problems.add(
-            ("algorithm", "score"),
-            f'"{algorithm.score}" cannot be recomputed by the other parties; use another score in a mashup',
-        )
-    of_providers = [key for key in _OF_PROVIDERS if algorithm.asks_for(key)]
-    of_providers += ["third_party"] if "third_party" in algorithm.model_fields_set else []
-    for key in of_providers:
-        problems.add(
-            ("algorithm", key), f'belongs to providers of the same columns, with name = "{PROVIDERS}"'
-        )
-    if algorithm.name == DKA_DATAFLY:
-        _check_dka(plan)
-    if algorithm.suppression:
-        problems.add(("algorithm", "suppression"), "is not available in a mashup")
+    parts = without_redundant(plan.requirement.parts)
+    _refuse(plan, method, Proposal(parts, parties=tuple(parties), schema=plan.schema()))
     if plan.requirement.provider_columns:
         problems.add(("privacy",), FOR_PROVIDERS)
 
 
 def contract_of(plan: Plan, headers: Headers) -> Contract | None:
     """The contract of a mashup of tables with these columns; None when the job has problems, which are kept."""
-    if plan.job.is_collaboration:
-        return contract_of_providers(plan, headers)
+    method = plan.method
+    assert isinstance(method, SessionMethod)  # otherwise the job has problems
+    if plan.is_collaboration:
+        return contract_of_providers(plan, method, headers)
     job, problems = plan.job, plan.problems
     for name, section in job.parties.items():
         known = headers[name]
@@ -110,42 +87,33 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
     ]
     class_from = _class_from(plan, headers)
     holder = {column.name: column.holder for column in columns}
-    for part, reason in refuse_remote_sensitive(plan.requirement.parts, holder):
-        problems.add(entry_of(job, part), reason)
-    is_dka = job.algorithm.name == DKA_DATAFLY
-    score = "" if is_dka else str(plan.algorithm().settings()["score"])
+    parts = plan.requirement.parts
+    _refuse(plan, method, Proposal(without_redundant(parts), 0, tuple(job.parties), holder))
     if problems.found:
         return None
-    contract = Contract(
+    with problems.collecting(("algorithm",)):
+        method = method.fitted(parts, 0, job.roles.class_)
+    if problems.found:
+        return None
+    return Contract(
         parties=tuple(job.parties),
         columns=tuple(columns),
-        requirements=tuple(written_requirement(part) for part in plan.requirement.parts),
-        score=score,
+        requirements=tuple(written_requirement(part) for part in parts),
+        method=written_method(method),
         class_name=job.roles.class_,
         class_from=class_from,
-        argmax=job.algorithm.argmax,
-        adversary=job.algorithm.adversary,
-        epsilon=repr(job.algorithm.epsilon),
-        algorithm="dka-datafly" if is_dka else "tds",
         normalize=next(iter(job.parties.values())).normalize,
     )
-    if is_dka:
-        with problems.collecting(("algorithm", "name")):
-            refuse_dka(contract)
-    return None if problems.found else contract
 
 
-def _check_dka(plan: Plan) -> None:
-    """What DkA-Datafly does without, and what it needs of the attributes."""
-    for key in ("score", "argmax", "adversary", "epsilon"):
-        if plan.job.algorithm.asks_for(key):
-            plan.problems.add(("algorithm", key), f"belongs to tds; {DKA_DATAFLY} does without it")
-    if plan.job.algorithm.whole_columns:
-        plan.problems.add(
-            ("algorithm", "whole_columns"),
-            f"belongs to datafly; {DKA_DATAFLY} generalises record by record, as the paper does",
-        )
-    plan.refuse_without_steps()
+def _refuse(plan: Plan, method: SessionMethod, proposal: Proposal) -> None:
+    """Remember what the method refuses; a requirement that it refuses is told with its entry."""
+    for problem in method.refusals(proposal):
+        if problem.key[:1] == ("privacy",):
+            part = proposal.parts[int(problem.key[1])]
+            plan.problems.add(entry_of(plan.job, part), problem)
+        else:
+            plan.refuse(problem)
 
 
 def _contributions(plan: Plan, headers: Headers, names: Sequence[str], role: str) -> list[Contribution]:

@@ -4,9 +4,7 @@ The `description` of a key completes the sentence "… must be …": it is what 
 wrong. Nothing is required here, and what contradicts something else is not seen here: `job/plan.py` looks at
 the whole.
 
-Keys that only other algorithms and commands use (`max_generalization`, `argmax`, `verification`, …) are
-known and checked all the same, so that one job file serves every command; top-down specialization does not
-use them.
+What `[algorithm]` may hold depends on the method that it names (`masquerade.methods`).
 """
 
 from __future__ import annotations
@@ -20,13 +18,10 @@ from typing import Annotated, Any, Literal, TypeGuard
 from pydantic import Field, PlainValidator
 
 from masquerade.forms.form import Form, key
-from masquerade.utility.scores import SCORES
 
 Text = Annotated[str, Field(min_length=1)]
 Sign = Annotated[str, Field(min_length=1, max_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
-
-_LARGEST_SEED = 2**32 - 1  # what every library that takes a seed accepts
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
@@ -162,37 +157,6 @@ class PrivacyEntry(Form):
         return {key: value for key, value in self if value is not None and key not in ("model", "qid")}
 
 
-class AlgorithmSection(Form):
-    """`[algorithm]`: how to get there."""
-
-    name: Text = _key('the name of an algorithm, such as "tds"', "tds")
-    score: Literal[tuple(SCORES)] | None = _key(_one_of(*SCORES))  # type: ignore[valid-type] # those that there are
-    suppression: Annotated[float, _number(0, 1, open_high=True)] = _key(
-        "a number of at least 0 and below 1", 0.0
-    )
-    argmax: Literal["secure", "plain"] = _key(_one_of("secure", "plain"), "secure")
-    adversary: Literal["semi-honest", "malicious"] = _key(_one_of("semi-honest", "malicious"), "semi-honest")
-    epsilon: Annotated[float, _number(0)] = _key("a finite number of at least 0", 0.01)
-    verification: Literal["direct", "top-down", "bottom-up", "binary", "adaptive", "exact"] = _key(
-        _one_of("direct", "top-down", "bottom-up", "binary", "adaptive", "exact"), "adaptive"
-    )
-    provider_aware: bool = _key(_SWITCH, True)
-    third_party: Literal["trusted", "secure"] = _key(_one_of("trusted", "secure"), "secure")
-    choose: Literal["certainty", "widest", "fitness"] | None = _key(_one_of("certainty", "widest", "fitness"))
-    strict: bool = _key(_SWITCH, False)
-    whole_columns: bool = _key(_SWITCH, False)
-    seed: Annotated[int, _number(0, _LARGEST_SEED, whole=True)] = _key(
-        f"a whole number from 0 to {_LARGEST_SEED}", 7
-    )
-
-    def asks_for(self, name: str) -> bool:
-        """Whether a key is written down with another value than the usual one, which says nothing."""
-        default = type(self).model_fields[name].default
-        # What an algorithm does without a word is usual too.
-        usual = {"score": "gain-ratio", "verification": "exact"}.get(name, default)
-        return name in self.model_fields_set and getattr(self, name) not in (None, default, usual)
-
-
 class OutputSection(Form):
     """`[output]`: what to write. `report = false` writes no report."""
 
@@ -215,16 +179,6 @@ class Job(Form):
     privacy: list[PrivacyEntry] = _empty(
         list, "a list of tables, each written [[privacy]] in double brackets"
     )
-    algorithm: AlgorithmSection = _empty(AlgorithmSection, "a table, written [algorithm]")
+    algorithm: dict[str, Any] = _empty(dict, "a table, written [algorithm]")  # see masquerade.methods
     parties: dict[Text, PartySection] = _empty(dict, "tables, written [parties.NAME] for each party")
     output: OutputSection = _empty(OutputSection, "a table, written [output]")
-
-    @property
-    def is_collaboration(self) -> bool:
-        """Whether its parties hold the same columns about different people."""
-        return bool(self.parties) and self.algorithm.name == "mondrian"
-
-    @property
-    def provider(self) -> str | None:
-        """The column of each record's provider; the parties of a collaboration need not have one."""
-        return self.roles.provider or ("provider" if self.is_collaboration else None)

@@ -7,32 +7,25 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from masquerade.anonymize.datafly import Datafly, refuse_requirements
-from masquerade.anonymize.mondrian.algorithm import Mondrian, refuse_not_monotone
-from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
-from masquerade.anonymize.outcome import Anonymizer
-from masquerade.anonymize.tds import TopDownSpecialization, refuse_suppression
+from masquerade.anonymize.method import Method, TableMethod
+from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.schema import Schema
-from masquerade.errors import hint
-from masquerade.forms.declared import shown_value as shown
+from masquerade.errors import Problem
 from masquerade.forms.form import fill
 from masquerade.forms.problems import Problems
 from masquerade.forms.toml import read_toml
 from masquerade.job.attributes import schema_of
-from masquerade.job.kind import MASHUP, PROVIDERS
 from masquerade.job.model import DataSection, Job
 from masquerade.job.outputs import Outputs, outputs_of
-from masquerade.job.requirements import requirement_of
+from masquerade.job.requirements import FOR_PROVIDERS, Providers, requirement_of
 from masquerade.job.roles import check_roles
+from masquerade.methods import read_method, session_methods, table_methods
 from masquerade.privacy.requirement import Requirement, without_redundant
-
-ALGORITHMS = (TopDownSpecialization.name, Datafly.name, Mondrian.name)
-MASHUP_ALGORITHMS = ("dka-datafly",)  # for two parties, not for one table
-LATER_ALGORITHMS = ("k-member", "greedy-cka")
+from masquerade.protocol.contract import PROVIDER
+from masquerade.protocol.method import SessionMethod
 
 
 class Plan:
@@ -46,12 +39,56 @@ class Plan:
         self.base = path.parent
         self.problems = Problems(str(path))
         self.job = fill(Job, read_toml(path), self.problems)
-        self.requirement: Requirement = requirement_of(self.job, self.problems)
-        check_roles(self.job, self.problems)
+        self.method = self._method()
+        providers = Providers(
+            self.provider,
+            self.common.verification,
+            FOR_PROVIDERS if self.is_method_known else None,
+        )
+        self.requirement: Requirement = requirement_of(self.job, self.problems, providers)
+        check_roles(
+            self.job, self.problems, needs_provider=self.is_method_known and not self.is_collaboration
+        )
 
     def settle(self) -> None:
         """Raise everything that has been found wrong."""
         self.problems.settle()
+
+    def _method(self) -> Method | None:
+        """What `[algorithm]` names, for one table or for the parties; None where that cannot be read."""
+        table, target = self.job.algorithm, self.job.roles.class_
+        method: Method | None
+        if self.job.parties and self.job.data is None:
+            method, self.common, wrong = read_method(session_methods(), table)
+        else:
+            method, self.common, wrong = read_method(table_methods(), table, target=target)
+        for problem in wrong:
+            # A class that cannot be read is told already, and not once more by a score that needs it.
+            if problem.key != ("score",) or not self.problems.about(("roles", "class")):
+                self.problems.broken(("algorithm", *problem.key), problem)
+        return None if self.problems.about(("algorithm", "name")) else method
+
+    @property
+    def is_method_known(self) -> bool:
+        """Whether the method can be read; what follows from one that cannot is left out."""
+        return self.method is not None
+
+    @property
+    def is_collaboration(self) -> bool:
+        """Whether the job's parties hold the same columns about different people."""
+        return isinstance(self.method, SessionMethod) and self.method.arrangement == "horizontal"
+
+    @property
+    def provider(self) -> str | None:
+        """The column of each record's provider; the parties of a collaboration need not have one."""
+        return self.job.roles.provider or (PROVIDER if self.is_collaboration else None)
+
+    def refuse(self, problem: Problem) -> None:
+        """Remember what a method refuses; a key of its own is below `algorithm`."""
+        if problem.key[:1] != ("attributes",):
+            self.problems.add(("algorithm", *problem.key), problem)
+        elif not any(other.key[:2] == problem.key[:2] for other in self.problems.found):
+            self.problems.add(problem.key, problem)  # not where the attribute is wrong anyway
 
     def data(self) -> DataSection:
         """The table to read."""
@@ -70,93 +107,18 @@ class Plan:
         qid = {name for entry in self.job.privacy for name in entry.qid or ()}
         return schema_of(self.job, qid, self.base, self.problems)
 
-    def algorithm(self) -> Anonymizer:
-        """The anonymizer."""
-        section, target = self.job.algorithm, self.job.roles.class_
-        self.refuse_name(ALGORITHMS)
-        if section.name == Datafly.name:
-            return self._datafly(target)
-        if section.name == Mondrian.name:
-            return self._mondrian(target)
-        if section.suppression and self.requirement.parts:
-            with self.problems.collecting(("algorithm",)):
-                refuse_suppression(without_redundant(self.requirement.parts))
-        if not self.problems.about(("roles", "class")):
-            with self.problems.collecting(("algorithm", "score")):
-                return TopDownSpecialization(target, section.score, section.suppression)
-        return TopDownSpecialization()
-
-    def refuse_name(self, available: Sequence[str]) -> None:
-        """An algorithm that is none of those for one table, or of those for parties."""
-        name = self.job.algorithm.name
-        if name in available:
-            return
-        listed = ", ".join(available)
-        if name in LATER_ALGORITHMS:
-            text = f'"{name}" is not available in this version; available: {listed}'
-        elif name in MASHUP_ALGORITHMS:
-            text = f'"{name}" is for a mashup of two parties; for one table: {listed}'
-        elif name in ALGORITHMS:
-            text = (
-                f'"{name}" is for one table; a mashup has {" and ".join(map(shown, MASHUP))}, '
-                f'providers of the same columns have "{PROVIDERS}"'
-            )
-        else:
-            meant = hint(name, [*available, *LATER_ALGORITHMS])
-            text = f'no algorithm "{name}"{meant}; available: {listed}'
-        self.problems.add(("algorithm", "name"), text)
-
-    def refuse_without_steps(self) -> None:
-        """Numbers of a QID that nothing says how to generalise step by step."""
-        for name in self.requirement.qid_attributes:
-            section = self.job.attributes.get(name)
-            if section is not None and section.taxonomy is None and section.type != "categorical":
-                self.problems.add(
-                    ("attributes", name),
-                    f"{self.job.algorithm.name} generalises step by step; give a taxonomy, "
-                    "for a number a tree of fixed intervals",
-                )
-
-    def _datafly(self, target: str | None) -> Datafly:
-        section = self.job.algorithm
-        self._refuse_keys_of_tds(Datafly.name)
-        self.refuse_without_steps()
-        if self.requirement.parts:
-            with self.problems.collecting(("algorithm",)):
-                refuse_requirements(without_redundant(self.requirement.parts))
-        return Datafly(target, section.whole_columns)
-
-    def _mondrian(self, target: str | None) -> Mondrian | ProviderAwareMondrian:
-        section, parts = self.job.algorithm, without_redundant(self.requirement.parts)
-        self._refuse_keys_of_tds(Mondrian.name)
-        aware = self.is_provider_aware
+    def algorithm(self, schema: Schema) -> TableMethod:
+        """The method on one table, as it runs for the requirements."""
+        parts = without_redundant(self.requirement.parts)
+        if not isinstance(self.method, TableMethod):
+            return TopDownSpecialization()
+        method = self.method
+        with self.problems.collecting(("algorithm",)):
+            method = method.fitted(parts)
         if parts:
-            with self.problems.collecting(("algorithm",)):
-                refuse_not_monotone(parts)
-        if aware:
-            with self.problems.collecting(("algorithm",)):
-                refuse_provider_cuts(parts)
-        kind = ProviderAwareMondrian if aware else Mondrian
-        choose: Any = section.choose
-        if choose is not None:
-            with self.problems.collecting(("algorithm",)):
-                return kind(target, choose, section.strict)
-        return kind(target, strict=section.strict)
-
-    @property
-    def is_provider_aware(self) -> bool:
-        """Whether Mondrian cuts between providers: where there are some and, unless written down, where it may."""
-        section, parts = self.job.algorithm, self.requirement.parts
-        private = [part for part in parts if part.provider_column is not None]
-        if not private or not section.provider_aware:
-            return False
-        may = all(part.monotone_in_records for part in private)
-        return may or "provider_aware" in section.model_fields_set
-
-    def _refuse_keys_of_tds(self, name: str) -> None:
-        for key in ("score", "suppression"):
-            if self.job.algorithm.asks_for(key):
-                self.problems.add(("algorithm", key), f"belongs to tds; {name} does without it")
+            for problem in method.refusals(parts, schema):
+                self.refuse(problem)
+        return method
 
     def outputs(self) -> Outputs:
         """The files to write."""

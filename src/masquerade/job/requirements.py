@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from masquerade.data.product import Product, columns_of
 from masquerade.errors import Key, ParameterError
 from masquerade.forms.problems import Problems
-from masquerade.job.kind import is_kind_known
 from masquerade.job.model import Job, PrivacyEntry
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
 from masquerade.privacy.registry import requirement_named
@@ -22,7 +22,18 @@ FOR_PROVIDERS = (
 )
 
 
-def requirement_of(job: Job, problems: Problems) -> Requirement:
+@dataclass(frozen=True)
+class Providers:
+    """What m-privacy needs to know of a job: the column of each record's provider, and how it is verified."""
+
+    column: str | None = None
+    verification: str = "exact"
+    missing: str | None = (
+        None  # what is wrong where there is no column; None: something else is wrong already
+    )
+
+
+def requirement_of(job: Job, problems: Problems, providers: Providers | None = None) -> Requirement:
     """The conjunction of all entries; those that are wrong are problems, and are left out.
 
     An entry of m-privacy is no part of its own: it wraps all the others.
@@ -31,7 +42,7 @@ def requirement_of(job: Job, problems: Problems) -> Requirement:
         problems.add(("privacy",), "missing; give at least one [[privacy]] entry")
     wrapping = [position for position, entry in enumerate(job.privacy) if entry.model == M_PRIVACY]
     joined = Conjunction([part for _, part in _entries(job, problems)])
-    return _wrapped(job, wrapping, joined, problems) if wrapping else joined
+    return _wrapped(job, wrapping, joined, providers or Providers(), problems) if wrapping else joined
 
 
 def entry_of(job: Job, part: GroupRequirement) -> Key:
@@ -61,7 +72,9 @@ def _entries(job: Job, problems: Problems) -> Iterator[tuple[Key, GroupRequireme
                 yield key, part
 
 
-def _wrapped(job: Job, wrapping: list[int], joined: Conjunction, problems: Problems) -> Requirement:
+def _wrapped(
+    job: Job, wrapping: list[int], joined: Conjunction, providers: Providers, problems: Problems
+) -> Requirement:
     """The requirement against colluding providers; where that is wrong, as it is."""
     first, *more = wrapping
     entry = job.privacy[first]
@@ -73,21 +86,18 @@ def _wrapped(job: Job, wrapping: list[int], joined: Conjunction, problems: Probl
         problems.add(("privacy", first, "m"), f"missing; {M_PRIVACY} needs it")
     if len(job.privacy) == len(wrapping):
         problems.add(("privacy", first), f"{M_PRIVACY} wraps the other entries; give at least one of them")
-    provider = job.provider
+    provider = providers.column
     if provider is None and not problems.about(("roles", "provider")):
         if not job.parties:
             problems.add(
                 ("roles", "provider"), f"missing; {M_PRIVACY} needs the column of each record's provider"
             )
-        elif is_kind_known(job, problems):
-            problems.add(("privacy", first), FOR_PROVIDERS)
+        elif providers.missing is not None:
+            problems.add(("privacy", first), providers.missing)
     taken = {*joined.qid_attributes, *joined.special_columns}
     if entry.m is not None and provider is not None and provider not in taken and joined.parts:
-        # Without a wish the fastest: the verdict is the same.
-        asked = "verification" in job.algorithm.model_fields_set
-        way = job.algorithm.verification if asked else "exact"
         with problems.collecting(("privacy", first)):
-            return Conjunction([MPrivacy(entry.m, joined, provider, way)])
+            return Conjunction([MPrivacy(entry.m, joined, provider, providers.verification)])
     return joined
 
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from masquerade.errors import Key, hint, written
 from masquerade.forms.problems import Problems
-from masquerade.job.kind import is_kind_known
 from masquerade.job.model import Job
 
 
-def check_roles(job: Job, problems: Problems) -> None:
-    """Every name of a QID is an attribute, and every column has parts that go together."""
+def check_roles(job: Job, problems: Problems, *, needs_provider: bool) -> None:
+    """Check that every name of a QID is an attribute, and that every column has parts that go together.
+
+    With `needs_provider`, only roles.provider can name the column of the providers.
+    """
     _check_qids(job, problems)
     roles = job.roles
     parts = dict(_parts(job))
@@ -29,12 +31,7 @@ def check_roles(job: Job, problems: Problems) -> None:
                 ("roles", "provider"),
                 f'"{roles.provider}" is the provider, but {other} names it too; drop one of them',
             )
-    elif (
-        job.output.keep_provider
-        and not job.is_collaboration
-        and is_kind_known(job, problems)
-        and not problems.about(("roles", "provider"))
-    ):
+    elif job.output.keep_provider and needs_provider and not problems.about(("roles", "provider")):
         problems.add(("output", "keep_provider"), "true, but roles.provider names no column")
     for party, section in job.parties.items():
         known = {*job.attributes, *parts, *roles.identifiers}

@@ -86,7 +86,7 @@ def request(people: int) -> dict[str, Any]:
         "purpose": PURPOSE,
         "attributes": [*_ATTRIBUTES, "disease"],
         "class": "approved",
-        "score": "info-gain",
+        "algorithm": {"score": "info-gain"},
         "most_error": 0.4,
         "budget": 10_000 + 2 * people,
         "show_steps": True,

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from masquerade.anonymize import release as releases
-from masquerade.anonymize.outcome import Anonymizer, OnStep
+from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.release import Order, publish
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.continuum import DATE, NUMBER
@@ -135,7 +136,7 @@ def _guess(attribute: Attribute, table: pa.Table) -> Attribute:
 def anonymize(
     frame: Any,
     requirement: Requirement,
-    algorithm: Anonymizer | None = None,
+    algorithm: TableMethod | None = None,
     *,
     sensitive: Iterable[str] = (),
     missing: Missing = "drop",

@@ -41,7 +41,8 @@ class Written:
 def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnStep | None = None) -> Written:
     """Run a job: read, anonymise, verify, and only then write the release and the report."""
     plan = Plan(Path(path))
-    data, algorithm, outputs, schema = plan.data(), plan.algorithm(), plan.outputs(), plan.schema()
+    data, schema, outputs = plan.data(), plan.schema(), plan.outputs()
+    algorithm = plan.algorithm(schema)
     plan.settle()
 
     on_stage(f"reading {bare_source(data.source)}")
@@ -66,7 +67,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
         sensitive=plan.published,
         missing=data.missing,
         order=plan.job.output.order,
-        seed=plan.job.algorithm.seed,
+        seed=plan.common.seed,
         on_step=on_step,
     )
     release = replace(
@@ -136,7 +137,7 @@ def evaluate_job(
         train=train,
         folds=folds,
         sources=sources,
-        seed=plan.job.algorithm.seed,
+        seed=plan.common.seed,
         on_stage=on_stage,
     )
 

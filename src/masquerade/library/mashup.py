@@ -21,12 +21,10 @@ from masquerade.library.evaluation import OnStage, silent
 from masquerade.library.frames import Release, as_public
 from masquerade.library.mashup_run import MashupRun, OnParty
 from masquerade.library.party_process import Records
+from masquerade.methods import method_of
 from masquerade.net.running import run_async
-from masquerade.net.script import kind_of
 from masquerade.net.transcript import read_transcript
-from masquerade.protocol.dka.datafly import ChiShare
-from masquerade.protocol.dka.party import DKA_DATAFLY
-from masquerade.protocol.shared_circuits import Share
+from masquerade.protocol.method import TOLD
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,7 @@ class Mashup:
         return {
             **self.release.summary,
             **({} if "third_party" in self.release.settings else {"common_records": self.release.rows}),
-            **{
-                name: each
-                for name, each in self.release.settings.items()
-                if name in ("argmax", "joint_histogram", "third_party")
-            },
+            **{name: each for name, each in self.release.settings.items() if name in TOLD},
             "dropped_rows_by_party": dict(self.dropped_rows),
             "bytes_sent": dict(self.bytes_sent),
             "messages": dict(self.messages),
@@ -117,7 +111,7 @@ def _written(run: MashupRun, assembled: Assembled, outputs: Outputs, transcripts
     release = replace(
         as_public(assembled),
         # Providers' tables are read as if they were one; of parties of a join, common records are what counts.
-        rows=assembled.rows + (dropped if contract.collaboration is not None else 0),
+        rows=assembled.rows + (dropped if contract.provider is not None else 0),
         dropped_rows=dropped,
         settings={**assembled.settings, "job": run.plan.settings()},
     )
@@ -128,11 +122,7 @@ def _written(run: MashupRun, assembled: Assembled, outputs: Outputs, transcripts
         for name in contract.parties
     }
     told = [entry.kind for entry in sent[contract.parties[0]]]
-    rounds = len(release.steps)
-    if contract.algorithm == DKA_DATAFLY:
-        rounds = told.count(kind_of(ChiShare))
-    elif contract.collaboration is not None:
-        rounds = told.count(kind_of(Share)) // (len(contract.parties) - 1)
+    rounds = method_of(contract).rounds(contract, told, len(release.steps))
     deliver(release, outputs, run.on_stage)
     transcripts.mkdir(exist_ok=True)
     for name in contract.parties:

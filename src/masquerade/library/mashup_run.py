@@ -15,6 +15,7 @@ from masquerade.job.plan import Plan
 from masquerade.library.evaluation import OnStage
 from masquerade.library.party_process import STOPPED, Book, Failed, Listening, Said, Setup
 from masquerade.library.supervisor import Child, Supervisor
+from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
 from masquerade.net.first_cause import first_cause
@@ -22,11 +23,8 @@ from masquerade.net.identity import Identity
 from masquerade.net.session import run_script
 from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
-from masquerade.protocol.assemble import assemble
-from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.dka.party import DKA_DATAFLY
-from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, SessionMethod
 
 _PARTY = "masquerade.library.party_process"
 _GRACE = 10.0  # seconds that the others get to end by themselves when one has failed
@@ -45,6 +43,11 @@ class MashupRun:
     on_party: OnParty
     dropped_rows: dict[str, int] = field(default_factory=dict)  # for missing cells, by party
     _failures: dict[str, MasqueradeError] = field(default_factory=dict)  # by party, as each told us
+
+    @property
+    def method(self) -> SessionMethod:
+        """The method of the contract."""
+        return method_of(self.contract)
 
     async def run(self) -> Assembled:
         """The joined and verified release; when it fails, the first cause, and no process is left."""
@@ -85,17 +88,13 @@ class MashupRun:
             for name in names:
                 others = {other: address for other, address in addresses.items() if other != name}
                 await _tell(parties.children[name], Book({**others, ASSEMBLER: listener.address}))
-            self.on_stage(_doing(self.contract))
+            self.on_stage(self.method.activity)
             nodes = [Node(name, addresses[name]) for name in names]
             agreement = Agreement(self.contract.hash, self.contract.version)
             weights = {name: section.weight for name, section in self.plan.job.attributes.items()}
             async with listener.connect(nodes, agreement) as channels:
-                script = (
-                    assemble(self.contract, weights)
-                    if self.contract.collaboration is None
-                    else third_party(
-                        self.contract, self.plan.schema(), weights, seed=self.plan.job.algorithm.seed
-                    )
+                script = self.method.assembler(
+                    self.contract, self.plan.schema(), weights, self.plan.common.seed, None
                 )
                 assembled: Assembled = await run_script(script, channels)
         return assembled
@@ -109,7 +108,7 @@ class MashupRun:
             identity.key.decode(),
             {other: pem.decode() for other, pem in certificates.items() if other != name},
             str(self.folder),
-            str(_notes(self.plan, name)) if self.contract.algorithm == DKA_DATAFLY else "",
+            str(_notes(self.plan, name)) if self.method.resumes else "",
         )
 
     async def _hear(self, party: Child, listening: asyncio.Future[str]) -> None:
@@ -148,19 +147,13 @@ class MashupRun:
         """What is on the disk after a run that failed."""
         notes = [_notes(self.plan, name) for name in self.contract.parties]
         kept = " and ".join(path.name for path in notes if path.exists())
-        if self.contract.algorithm != DKA_DATAFLY or not kept:
+        if not self.method.resumes or not kept:
             return "nothing was written"
         return f"no release was written; run the job again to go on after the rounds that {kept} remember"
 
 
 async def _tell(party: Child, message: msgspec.Struct) -> None:
     await party.tell(msgspec.json.encode(message))
-
-
-def _doing(contract: Contract) -> str:
-    if contract.collaboration is not None:
-        return "cutting together"
-    return "aligning and generalising" if contract.algorithm == DKA_DATAFLY else "aligning and specialising"
 
 
 def _notes(plan: Plan, name: str) -> Path:

@@ -28,6 +28,7 @@ from masquerade.job.attributes import schema_of
 from masquerade.job.plan import Plan
 from masquerade.job.requirements import tell_values
 from masquerade.job.tables import read_section
+from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity
@@ -35,13 +36,10 @@ from masquerade.net.running import run_async
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
-from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
-from masquerade.protocol.dka.party import DKA_DATAFLY, dka_party
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.listed_values import refuse_unknown_to
-from masquerade.protocol.party import party
+from masquerade.protocol.method import Seat
 
 STOPPED = 130  # the exit code of a party that was asked to end, as shells have it
 
@@ -173,7 +171,7 @@ async def _run(setup: Setup) -> int:
     table, left_out = own_table(plan, setup.name, contract)
     ids = (
         identifiers(table, plan.job.parties[setup.name].id, contract.normalize)
-        if contract.collaboration is None
+        if contract.provider is None
         else []  # nobody is in common
     )
     identity = Identity(setup.certificate.encode(), setup.key.encode())
@@ -205,14 +203,9 @@ def _script(
     def on_stage(name: str) -> None:
         _tell(Stage(name))
 
-    if contract.collaboration is not None:
-        return provider(setup.name, contract, table, left_out=left_out, on_stage=on_stage)
-    if contract.algorithm == DKA_DATAFLY:
-        notebook = Notebook(Path(setup.notes), notes_purpose(contract, table, ids)) if setup.notes else None
-        return dka_party(
-            setup.name, contract, table, ids, left_out=left_out, on_stage=on_stage, notebook=notebook
-        )
-    return party(setup.name, contract, table, ids, left_out=left_out, on_stage=on_stage)
+    notes = Path(setup.notes) if setup.notes else None
+    seat = Seat(setup.name, contract, table, ids, left_out, on_stage=on_stage, notes=notes)
+    return method_of(contract).party(seat)
 
 
 def _tell(message: Any) -> None:

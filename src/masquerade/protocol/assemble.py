@@ -6,6 +6,8 @@ that the summary tells; it shuffles the rows with randomness of its own, so that
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 
@@ -27,8 +29,10 @@ from masquerade.utility.metrics import measure
 _UNKNOWN = Continuum(np.empty(0, np.int64))  # the assembler knows no taxonomy: trees are drawn from the steps
 
 
-def assemble(contract: Contract, weights: dict[str, float] | None = None) -> Script[Release]:
-    """The verified release, from everybody's columns."""
+def assemble(
+    contract: Contract, weights: dict[str, float] | None = None, settings: Mapping[str, str] | None = None
+) -> Script[Release]:
+    """The verified release, from everybody's columns; `settings` are what the method adds to those of the release."""
     handed: dict[str, Columns] = {}
     for name in contract.parties:
         handed[name] = yield Receive(name, Columns)
@@ -59,7 +63,7 @@ def assemble(contract: Contract, weights: dict[str, float] | None = None) -> Scr
             "source": " and ".join(contract.parties),
             "parties": list(contract.parties),
             "contract": contract.hash.hex(),
-            **({"argmax": contract.argmax} if contract.algorithm == "tds" else {}),
+            **(settings or {}),
             **({"joint_histogram": " and ".join(ways)} if (ways := _histograms_by(handed)) else {}),
         },
         seconds={

@@ -18,6 +18,7 @@ from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
 
+PROVIDER = "provider"  # the usual name of the column that names each record's provider
 EVERYBODY = "*"  # holds a column that all parties hold, each of its own people
 _DECIMALS = ("l", "c", "t", "alpha", "confidence")  # parameters that may be decimals
 
@@ -30,35 +31,18 @@ class Contribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     role: Literal["attribute", "sensitive"]
 
 
-class Collaboration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How providers of the same columns publish together, against up to `m` of them that collude.
-
-    `choose = "public"` is the algorithm that needs no records; the others are those of a trusted third party.
-    """
-
-    m: int
-    third_party: Literal["trusted", "secure"] = "secure"
-    provider_aware: bool = True
-    strict: bool = False
-    choose: Literal["public", "certainty", "widest", "fitness"] = "public"
-    provider: str = "provider"  # the column that names each record's provider
-    keep_provider: bool = False
-
-
 class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is asked of whom."""
 
     parties: tuple[str, ...]  # the order matters: the first guides, the last compares
     columns: tuple[Contribution, ...]
     requirements: tuple[dict[str, Any], ...]
-    score: str  # "" where the algorithm has none
+    method: dict[str, Any]  # its name and parameters; decimals are texts
     class_name: str | None = None
     class_from: str | None = None  # who shares the class; None when every party holds it
-    argmax: Literal["secure", "plain"] = "secure"  # "plain": everybody shows its best score
-    adversary: Literal["semi-honest", "malicious"] = "semi-honest"
-    epsilon: str = "0.01"
-    algorithm: Literal["tds", "dka-datafly", "mondrian"] = "tds"
-    collaboration: Collaboration | None = None  # of providers that all hold the same columns
+    provider: str | None = None  # where all hold the same columns: the one that names each record's provider
+    m: int = 0  # there: so many providers may collude
+    keep_provider: bool = False
     normalize: Literal["none", "strip", "casefold"] = "strip"
     most_records: int = 20_000_000
     version: int = PROTOCOL_VERSION
@@ -116,7 +100,7 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def written_requirement(part: GroupRequirement) -> dict[str, Any]:
     """A requirement as canonical JSON can hold it."""
-    return {"model": part.model, "qid": list(part.qid), **_without_floats(part.parameters())}
+    return {"model": part.model, "qid": list(part.qid), **without_floats(part.parameters())}
 
 
 def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
@@ -135,7 +119,8 @@ def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
     return made
 
 
-def _without_floats(parameters: Mapping[str, object]) -> dict[str, Any]:
+def without_floats(parameters: Mapping[str, object]) -> dict[str, Any]:
+    """Parameters as canonical JSON can hold them."""
     return {
         key: repr(value) if isinstance(value, float) else list(value) if isinstance(value, tuple) else value
         for key, value in parameters.items()

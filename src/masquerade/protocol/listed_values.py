@@ -42,7 +42,7 @@ def refuse_unknown_to(name: str, contract: Contract, table: Table) -> None:
 
     A provider of the same columns as others has nothing to say: a value may be at the others alone.
     """
-    if contract.collaboration is not None:
+    if contract.provider is not None:
         return
     own = {column.name for column in contract.columns_of(name)}
     if contract.class_holder == name and contract.class_name is not None:

@@ -7,7 +7,7 @@ release in the common order and never an identifier, a raw value of a QID attrib
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -26,44 +26,28 @@ from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.classes import share_class
 from masquerade.protocol.columns import Columns, Received, Told, write_columns
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.mashup import JointSchema, Round, mashup
+from masquerade.protocol.method import ASSEMBLER, OnStage, Seat
 from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
 from masquerade.protocol.remote_checks import prepare_checks
 from masquerade.protocol.remote_sensitive import remote_qid
 from masquerade.protocol.secure_argmax import prepare
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
-from masquerade.utility.scores import SCORES
-
-ASSEMBLER = "assembler"
-
-OnStage = Callable[[str], None]
-OnStep = Callable[[Told], None]
+from masquerade.utility.scores import Score, score_named
 
 
-def party(
-    name: str,
-    contract: Contract,
-    table: Table,
-    identifiers: Sequence[bytes],
-    *,
-    left_out: Sequence[str] = (),
-    tell_steps: bool = True,
-    on_stage: OnStage | None = None,
-    on_step: OnStep | None = None,
-    before_handing_in: Callable[[], None] | None = None,
-) -> Script[int]:
+def party(method: JointSpecialization, seat: Seat) -> Script[int]:
     """This party's part; returns the number of common records.
 
-    `table` has the columns that the contract asks of this party, without missing cells; `identifiers` one a row.
-    Without `tell_steps` the assembler gets the columns and figures alone. `on_step` hears of this party's own
-    specializations as they are made. `before_handing_in` has the last word: what it raises ends the session, and
-    nothing has left.
+    `seat.on_step` hears of this party's own specializations as they are made.
     """
-    tell = on_stage if on_stage is not None else _silent
+    name, contract, identifiers = seat.name, seat.contract, seat.identifiers
+    tell = seat.on_stage if seat.on_stage is not None else _silent
     me = contract.parties.index(name)
-    refuse_unknown_to(name, contract, table)
+    refuse_unknown_to(name, contract, seat.table)
     tell("aligning")
     started = time.perf_counter()
     # Everybody hashes its own list and blinds every list; the others' sizes are not known yet, and are as a rule alike.
@@ -75,21 +59,22 @@ def party(
         raise NoCommonRecords(
             f"the parties {', '.join(contract.parties)} have no record in common; do they use the same identifiers?"
         )
-    own = table.take(rows)
+    own = seat.table.take(rows)
     aligned = time.perf_counter()
 
-    hides_scores = contract.argmax == "secure"
+    hides_scores = method.argmax == "secure"
     tell("preparing the comparisons" if hides_scores else "specialising")
     needed = contract.columns_needed(name)
     held = own.coded(contract.class_name) if contract.class_name in needed else None
     classes = yield from share_class(name, contract, held, len(own))
-    view, state, schema, sensitive = _prepared(name, contract, own, classes)
+    score = score_named(method.score, contract.class_name is not None)
+    view, state, schema, sensitive = _prepared(name, contract, own, classes, score)
     argmax: ArgMax = plain
     seconds = {"align": aligned - started}
     before = time.perf_counter()
     checks = yield from prepare_checks(me, contract, sensitive, len(own))
     if hides_scores:
-        words = bid_words(contract.score, len(own), len(schema.attributes))
+        words = bid_words(score.name, len(own), len(schema.attributes))
         argmax = yield from prepare(me, contract.parties, words)
         tell("specialising")
     if hides_scores or checks is not None:
@@ -100,9 +85,9 @@ def party(
         nonlocal made
         made += 1
         tell(f"specialising: round {made}")
-        if on_step is not None:
+        if seat.on_step is not None:
             for step in _told([one], view, made - 1):
-                on_step(step)
+                seat.on_step(step)
 
     rounds = yield from mashup(
         me,
@@ -113,24 +98,24 @@ def party(
         classes,
         argmax=argmax,
         checks=checks,
-        participation=_strategy(contract),
+        participation=_strategy(method, len(contract.parties)),
         on_round=on_round,
     )
     if not all(partition.holds() for partition in state.partitions):
         raise Bug("the mashup arrived at groups that the requirement refuses; nothing was handed in")
     seconds["protocol"] = time.perf_counter() - aligned - seconds.get("prepare", 0.0)
 
-    if before_handing_in is not None:
-        before_handing_in()
+    if seat.before_handing_in is not None:
+        seat.before_handing_in()
     tell("handing in")
     released = {each.name: view.released(each.name) for each in contract.qid_columns if each.holder == name}
     yield Send(
         (ASSEMBLER,),
         Columns(
             table=write_columns(handed_in(name, contract, own, released)),
-            steps=_told(rounds, view) if tell_steps else (),
+            steps=_told(rounds, view) if seat.show_steps else (),
             losses=losses_of(_comparison(own, tuple(released.values()))),
-            left_out=tuple(left_out),
+            left_out=tuple(seat.left_out),
             seconds=seconds,
             histograms_by=checks.histograms_by if checks is not None else (),
         ),
@@ -158,7 +143,7 @@ class AlignProgress:
 
 
 def _prepared(
-    name: str, contract: Contract, own: Table, classes: Coded | None
+    name: str, contract: Contract, own: Table, classes: Coded | None, score: Score
 ) -> tuple[LocalView, PublicState, JointSchema, dict[str, Coded]]:
     parts = contract.parts
     joint = contract.qid_columns
@@ -185,12 +170,12 @@ def _prepared(
     columns = {
         position: own.column(column.name) for position, column in enumerate(joint) if column.holder == name
     }
-    return LocalView(columns, classes, SCORES[contract.score]), state, schema, sensitive
+    return LocalView(columns, classes, score), state, schema, sensitive
 
 
-def _strategy(contract: Contract) -> Participation:
-    if contract.adversary == "malicious":
-        return TakePartWhenEven(len(contract.parties), float(contract.epsilon))
+def _strategy(method: JointSpecialization, n_parties: int) -> Participation:
+    if method.adversary == "malicious":
+        return TakePartWhenEven(n_parties, float(method.epsilon))
     return AlwaysTakePart()
 
 

@@ -29,13 +29,13 @@ def least_size(part: GroupRequirement, parts: Sequence[GroupRequirement]) -> int
 
 def refuse_remote_sensitive(
     parts: Sequence[GroupRequirement], holder: Mapping[str, str]
-) -> list[tuple[GroupRequirement, str]]:
-    """The requirements that need another party's sensitive values, and have no secure check, each with the reason.
+) -> list[tuple[int, str]]:
+    """Which requirements need another party's sensitive values, and have no secure check: place and reason.
 
     Judging it openly would show a party a finer partition than the release has whenever the answer is no.
     """
     refused = []
-    for part in parts:
+    for at, part in enumerate(parts):
         remote = remote_qid(part, holder)
         if not remote or part.sensitive is None:
             continue
@@ -49,5 +49,5 @@ def refuse_remote_sensitive(
             reason = f"needs groups of at least two records; add k-anonymity over {', '.join(part.qid)}"
         else:
             continue
-        refused.append((part, f"{over} {reason}"))
+        refused.append((at, f"{over} {reason}"))
     return refused

@@ -8,80 +8,25 @@ put together, against the policy once more. The reasons themselves are in reserv
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
-import msgspec
-
+from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError
+from masquerade.methods import written_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import (
-    EVERYBODY,
-    Collaboration,
-    Contribution,
-    written_requirement,
-)
-from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
+from masquerade.protocol.contract import Contribution, written_requirement
+from masquerade.protocol.method import proposal_of
 from masquerade.service.card import SchemaCard
-from masquerade.service.horizontal import collaboration_of
+from masquerade.service.kinds import KINDS
 from masquerade.service.ledger import Ledger, Released, objections
+from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.policy import Policy
-from masquerade.service.request import Kind, Request
-from masquerade.service.reservations import against_request, against_snapshot, triggered
-from masquerade.service.terms import Axis, Deal, Price, Provision, covering, read_parts, strictest
+from masquerade.service.request import Request
+from masquerade.service.reservations import against_request, against_schema, against_snapshot, triggered
+from masquerade.service.terms import Deal, Provision, covering, strictest
 
 ANOTHER_SNAPSHOT = "the deal is about another snapshot or schema than the one offered"
-
-
-class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"):
-    """What a party brings, and what it insists on."""
-
-    provision: Provision
-    columns: tuple[Contribution, ...]  # without the class
-    requirements: tuple[dict[str, object], ...]  # with what was wished
-    price: Price
-    holds_class: bool = False
-    shares_class: bool = False  # it lets the other parties know the class of the common records
-    records: int | None = None
-    needs_approval: bool = False
-    show_steps: bool = False
-    m: int = 0  # in a horizontal session: against so many colluding providers, at least
-    axes: tuple[Axis, ...] = ()  # there too: how each of the columns is generalised
-
-    @property
-    def party(self) -> str:
-        """Who offers."""
-        return self.provision.party
-
-    @property
-    def parts(self) -> tuple[GroupRequirement, ...]:
-        """The requirements."""
-        return read_parts(self.requirements, f"the offer of {self.party}", self.kind)
-
-    @property
-    def kind(self) -> Kind:
-        """What kind of request it answers: columns of this party alone, or those that everybody has."""
-        return "horizontal" if any(column.holder == EVERYBODY for column in self.columns) else "vertical"
-
-    def axis(self, name: str) -> Axis | None:
-        """How a column is generalised, in a horizontal session."""
-        return next((axis for axis in self.axes if axis.name == name), None)
-
-
-class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="refusal"):
-    """Why a party does not take part; `busy` when it may do so later, because its load is the only reason."""
-
-    party: str
-    reasons: tuple[str, ...]
-    busy: bool = False
-
-
-@dataclass(frozen=True)
-class Load:
-    """What a party is doing: its running sessions, and the time in seconds since 1970."""
-
-    running: int
-    now: int
 
 
 def answer(
@@ -90,23 +35,24 @@ def answer(
     card: SchemaCard,
     ledger: Ledger,
     load: Load,
-    axes: Sequence[Axis] = (),
+    schema: Schema | None = None,
 ) -> Offer | Refusal:
     """The policy's answer. The table must have been read: the card names its snapshot.
 
-    `axes` say how the dataset's attributes are generalised; only a horizontal request needs them.
+    `schema` says how the dataset's attributes are generalised; without it, what follows from that is not looked at.
     """
+    kind = KINDS[request.kind]
     mine = _contributed(request, card)
     released = _released(card, ledger)
     parts = _insisted(policy, request, mine)
-    m = _against(policy, request)
+    m = kind.least_m(policy, request)
     if not policy.allow_rerelease:  # a repeated request is answered with what was agreed then
         parts = strictest([*parts, *_agreed_before(released, request)], request.kind)
-        m = max(
-            [m, *(each.collaboration.m for each in released if request.is_horizontal and each.collaboration)]
-        )
+        m = max([m, *(each.m for each in released if request.kind == each.kind)])
     reasons = [
-        *against_request(policy, request, card, mine, load.now, axes),
+        *against_request(policy, request, card, mine, load.now),
+        *kind.reservations(policy, request, card),
+        *against_schema(request, mine, schema),
         *against_snapshot(policy, card, ledger, load.now),
     ]
     if not policy.allow_rerelease:
@@ -115,10 +61,10 @@ def answer(
             parts=parts,
             columns=_in_order(request, mine),
             class_name=request.class_name,
-            score=request.score_name,
-            adversary=request.adversary,
+            method=_fitted(request, m, parts),
             schema=card.schema,
-            collaboration=_carried_out(request, m, parts),
+            kind=request.kind,
+            m=m,
             parties=request.parties or None,
         )
     busy = load.running >= policy.sessions
@@ -134,14 +80,15 @@ def answer(
         provision=Provision(card.party, card.dataset, card.snapshot or "", card.schema),
         columns=mine,
         requirements=tuple(written_requirement(part) for part in parts),
-        price=_price(policy, request, card, priced),
+        price=kind.price(policy, card, priced),
         holds_class=holds_class,
         shares_class=holds_class and policy.share_class,
         records=card.records if policy.publish_records else None,
         needs_approval=policy.needs_approval,
         show_steps=policy.show_steps,
+        kind=request.kind,
         m=m,
-        axes=tuple(axis for axis in axes if axis.name in names) if request.is_horizontal else (),
+        axes=kind.axes(schema, names),
     )
 
 
@@ -151,7 +98,7 @@ def accepts(
     card: SchemaCard,
     ledger: Ledger,
     load: Load,
-    axes: Sequence[Axis] = (),
+    schema: Schema | None = None,
 ) -> tuple[str, ...]:
     """Why the policy does not let the party sign this deal; nothing when it does.
 
@@ -163,12 +110,12 @@ def accepts(
     except ParameterError as error:
         return error.lines
     terms = deal.terms
-    answered = answer(policy, request, card, ledger, load, axes)
+    answered = answer(policy, request, card, ledger, load, schema)
     reasons = list(answered.reasons) if isinstance(answered, Refusal) else []
     if isinstance(answered, Offer):
         if terms.provision(card.party) != answered.provision:
             reasons.append(ANOTHER_SNAPSHOT)
-        holder = EVERYBODY if request.is_horizontal else card.party
+        holder = KINDS[request.kind].holder(card.party)
         if {*answered.columns} != {column for column in terms.columns if column.holder == holder}:
             reasons.append("the deal asks for other columns than those offered")
         covers = covering(request.kind)
@@ -186,10 +133,15 @@ def accepts(
             reasons.append(
                 "the deal shows the coordinator the specializations, which the policy does not allow"
             )
-    if _is_unlike(deal, request) or terms.collaboration != _carried_out(request, terms.m, asked):
-        reasons.append("the deal is carried out in another way than a horizontal request is")
-    holders = {column.name: column.holder for column in terms.columns}
-    reasons += [reason for _, reason in refuse_remote_sensitive(asked, holders)]
+    shares_class = terms.class_from is not None and request.kind == "horizontal"
+    if (
+        terms.method != _fitted(request, terms.m, asked)
+        or terms.normalize != request.normalize
+        or shares_class
+    ):
+        reasons.append("the deal is carried out in another way than its request asks for")
+    proposal = proposal_of(terms.contract(""))
+    reasons += [problem.sentence for problem in request.method.refusals(proposal)]
     if not policy.allow_rerelease:
         others = [each for each in _released(card, ledger) if each.terms != terms.hash.hex()]
         reasons += objections(
@@ -197,25 +149,14 @@ def accepts(
             parts=asked,
             columns=[column.name for column in terms.columns],
             class_name=terms.class_name,
-            score=terms.score,
-            adversary=terms.adversary,
+            method=terms.method,
             schema=card.schema,
-            collaboration=terms.collaboration,
+            kind=terms.kind,
+            m=terms.m,
             parties=terms.parties,
             final=True,
         )
     return tuple(dict.fromkeys(reasons))
-
-
-def _is_unlike(deal: Deal, request: Request) -> bool:
-    """Whether a horizontal deal says something where only a vertical one has something to say."""
-    terms = deal.terms
-    said = (terms.score, terms.argmax, terms.adversary, terms.epsilon, terms.normalize, deal.show_steps)
-    usual = (
-        *("", request.argmax, request.adversary, request.epsilon, request.normalize),
-        request.show_steps,
-    )
-    return request.is_horizontal and (terms.class_from is not None or said != usual)
 
 
 def _in_order(request: Request, mine: Sequence[Contribution]) -> list[str]:
@@ -226,7 +167,7 @@ def _in_order(request: Request, mine: Sequence[Contribution]) -> list[str]:
 
 def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]:
     """The party's columns among those wanted, unless the request names another contributor."""
-    holder = EVERYBODY if request.is_horizontal else card.party
+    holder = KINDS[request.kind].holder(card.party)
     found = []
     for name in request.attributes:
         column = card.column(name)
@@ -252,21 +193,9 @@ def _agreed_before(released: Sequence[Released], request: Request) -> list[Group
     ]
 
 
-def _against(policy: Policy, request: Request) -> int:
-    """How many colluding providers the release must withstand."""
-    return max(request.colluding, policy.least_m or 0) if request.is_horizontal else 0
-
-
-def _carried_out(request: Request, m: int, parts: Sequence[GroupRequirement]) -> Collaboration | None:
-    return collaboration_of(request, m, parts) if request.is_horizontal and parts else None
-
-
-def _price(policy: Policy, request: Request, card: SchemaCard, priced: Sequence[str]) -> Price:
-    """What is asked for. In a horizontal session all of a party's records are released, so all of it is fixed."""
-    fixed = sum(map(policy.price.of, priced))
-    if request.is_horizontal:
-        return Price(fixed + policy.price.per_record * (card.records or 0))
-    return Price(fixed, policy.price.per_record)
+def _fitted(request: Request, m: int, parts: Sequence[GroupRequirement]) -> dict[str, Any]:
+    """The request's method, as a contract over these requirements has it."""
+    return written_method(request.method.fitted(parts, m, request.class_name))
 
 
 def _insisted(policy: Policy, request: Request, mine: Sequence[Contribution]) -> tuple[GroupRequirement, ...]:

@@ -8,7 +8,7 @@ the proof.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,8 +20,9 @@ from masquerade.audit.chain import ChainCheck, LineError, Record, read_line
 from masquerade.audit.chained_file import RECOVERED, ChainedFile, reading
 from masquerade.audit.head import head_path, read_head
 from masquerade.errors import DataError, ParameterError, Problem, one_line
+from masquerade.forms.declared import parameters_of
+from masquerade.methods import session_methods
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import Collaboration
 from masquerade.service.request import Kind
 from masquerade.service.terms import Deal, covering, read_parts
 
@@ -38,17 +39,12 @@ class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[str, ...]  # of the whole release, whoever holds them
     requirements: tuple[dict[str, Any], ...]
     class_name: str | None
-    score: str
-    adversary: str
+    method: dict[str, Any]
     recipients: tuple[str, ...]
     time: int
     schema: str  # the digest of how the columns were generalised
-    collaboration: Collaboration | None = None  # of a horizontal release
-
-    @property
-    def kind(self) -> Kind:
-        """Whether the parties held different columns or different people."""
-        return "vertical" if self.collaboration is None else "horizontal"
+    kind: Kind = "vertical"
+    m: int = 0
 
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
@@ -118,12 +114,12 @@ def record_of(deal: Deal, party: str, time: int) -> Released:
         columns=tuple(column.name for column in terms.columns),
         requirements=terms.requirements,
         class_name=terms.class_name,
-        score=terms.score,
-        adversary=terms.adversary,
+        method=terms.method,
         recipients=deal.recipients,
         time=time,
-        collaboration=terms.collaboration,
         schema=provision.schema,
+        kind=terms.kind,
+        m=terms.m,
     )
 
 
@@ -133,10 +129,10 @@ def objections(
     parts: Sequence[GroupRequirement],
     columns: Sequence[str],
     class_name: str | None,
-    score: str,
-    adversary: str,
+    method: Mapping[str, Any],
     schema: str,
-    collaboration: Collaboration | None = None,
+    kind: Kind = "vertical",
+    m: int = 0,
     parties: Sequence[str] | None = None,
     final: bool = False,
 ) -> list[str]:
@@ -164,30 +160,37 @@ def objections(
             )
         if each.schema != schema:
             differences.append("other taxonomies or bounds")
-        differences += _about_providers(collaboration, parts, columns, each)
-        if score != each.score and (collaboration is None) == (each.collaboration is None):
-            differences.append(f"another score ({each.score} before, {score} now)")
-        if adversary != each.adversary:
-            differences.append(f"another protocol ({each.adversary} before, {adversary} now)")
+        if kind != each.kind:
+            differences.append(f"another kind ({each.kind} before, {kind} now)")
+        else:
+            differences += _other_method(each.method, method)
+            if kind == "horizontal":
+                differences += _about_providers(m, parts, columns, each)
         if parties is not None and set(parties) != set(each.parties):
             differences.append(f"other parties ({_names(each.parties)} before, {_names(parties)} now)")
-        if final and collaboration is not None and not differences:
+        if final and kind == "horizontal" and not differences:
             differences.append("another table of another party")
         for difference in differences:
             reasons[f"a second release with {difference} can break the first"] = None
     return list(reasons)
 
 
+def _other_method(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """In what a method differs that can make other groups."""
+    if before.get("name") != now.get("name"):
+        return [f"another method ({before.get('name')} before, {now.get('name')} now)"]
+    known = session_methods().get(str(now.get("name")))
+    harmless = {each.name for each in parameters_of(known) if not each.shapes_release} if known else set()
+    return [
+        f"another {word} ({before.get(word)} before, {now.get(word)} now)"
+        for word in sorted({*before, *now} - harmless)
+        if before.get(word) != now.get(word)
+    ]
+
+
 def _about_providers(
-    collaboration: Collaboration | None,
-    parts: Sequence[GroupRequirement],
-    columns: Sequence[str],
-    earlier: Released,
+    m: int, parts: Sequence[GroupRequirement], columns: Sequence[str], earlier: Released
 ) -> list[str]:
-    before = earlier.collaboration
-    if collaboration is None or before is None:
-        kinds = ["vertical" if each is None else "horizontal" for each in (before, collaboration)]
-        return [] if kinds[0] == kinds[1] else [f"another kind ({kinds[0]} before, {kinds[1]} now)"]
     found = []
     if set(columns) == set(earlier.columns) and tuple(columns) != earlier.columns:
         found.append(
@@ -197,10 +200,8 @@ def _about_providers(
     stricter = not all(any(covers(old, new) for old in earlier.parts) for new in parts)
     if stricter and _qids(parts) == _qids(earlier.parts):
         found.append(f"another requirement ({_conjunction(earlier.parts)} before, {_conjunction(parts)} now)")
-    if collaboration.m != before.m:
-        found.append(f"another m ({before.m} before, {collaboration.m} now)")
-    if collaboration.third_party != before.third_party:
-        found.append(f"another third party ({before.third_party} before, {collaboration.third_party} now)")
+    if m != earlier.m:
+        found.append(f"another m ({earlier.m} before, {m} now)")
     return found
 
 

@@ -14,22 +14,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from masquerade.errors import ParameterError
+from masquerade.methods import written_method
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import (
-    EVERYBODY,
-    Contribution,
-    written_requirement,
-)
-from masquerade.protocol.party import ASSEMBLER
-from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
-from masquerade.service.answering import Offer, Refusal
-from masquerade.service.horizontal import collaboration_of, different, unsuitable
+from masquerade.protocol.contract import Contribution, written_requirement
+from masquerade.protocol.method import ASSEMBLER
+from masquerade.service.kinds import KINDS
+from masquerade.service.kinds.kind import THE_REQUEST, Reason, proposal
+from masquerade.service.offers import Offer, Refusal, names_of
 from masquerade.service.request import Request
 from masquerade.service.terms import Deal, Terms, cost, covering, read_parts, strictest
 
 MOST_ROUNDS = 8
-THE_REQUEST = "request"  # whose reasons are nobody's but the request's own
-
 Reasons = Mapping[str, tuple[str, ...]]
 
 
@@ -74,11 +69,8 @@ def negotiate(
     m = max([request.colluding, *(offer.m for offer in offers)])
     refusals = [each for each in by_party if isinstance(each, Refusal)]
     reasons: dict[str, list[str]] = {each.party: list(each.reasons) for each in refusals}
-    for who, reason in _conflicts(request, offers, joint, complete=not refusals):
+    for who, reason in _conflicts(request, offers, joint, m, complete=not refusals):
         reasons.setdefault(who, []).append(reason)
-    if request.is_horizontal:
-        for who, reason in _about_providers(request, offers, joint, m, complete=not refusals):
-            reasons.setdefault(who, []).append(reason)
     if reasons:
         whole = {who: tuple(dict.fromkeys(reasons[who])) for who in sorted(reasons)}
         return Refused(whole, set(whole) == {each.party for each in refusals if each.busy})
@@ -100,7 +92,7 @@ def negotiate(
             }
             or {THE_REQUEST: (f"no agreement after {MOST_ROUNDS} rounds",)}
         )
-    price = cost((offer.price for offer in offers), _records(request, offers))
+    price = cost((offer.price for offer in offers), KINDS[request.kind].records(offers))
     return CounterOffer(request.wishing(joint, m), price, insisted)
 
 
@@ -123,37 +115,37 @@ def _readable(given: Offer | Refusal) -> Offer | Refusal:
 
 
 def _conflicts(
-    request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], *, complete: bool
-) -> Iterator[tuple[str, str]]:
+    request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], m: int, *, complete: bool
+) -> Iterator[Reason]:
     """What stands between the offers, each with whom it concerns. Gaps count once everybody has offered."""
+    kind = KINDS[request.kind]
     if complete and len(offers) < 2:
-        what = "horizontal session" if request.is_horizontal else "mashup"
-        yield THE_REQUEST, f"a {what} needs at least two parties; {len(offers)} can contribute"
+        yield THE_REQUEST, f"a {kind.title} needs at least two parties; {len(offers)} can contribute"
     if complete and not joint:
         yield THE_REQUEST, "nobody asks for a privacy requirement; give at least one [[privacy]] entry"
     for offer in offers:
         if offer.party in (ASSEMBLER, THE_REQUEST):
             yield offer.party, f'"{offer.party}" cannot name a party here; take another'
-        holder = EVERYBODY if request.is_horizontal else offer.party
+        holder = kind.holder(offer.party)
         foreign = [column.name for column in offer.columns if column.holder != holder]
         unasked = [column.name for column in offer.columns if column.name not in request.attributes]
         if foreign or unasked:
             yield (
                 offer.party,
-                f"offers columns that are not its own or not wanted: {_names([*foreign, *unasked])}",
+                f"offers columns that are not its own or not wanted: {names_of([*foreign, *unasked])}",
             )
         unknown = {name for part in offer.parts for name in part.qid} - set(request.attributes)
         unknown |= {part.sensitive for part in offer.parts if part.sensitive is not None} - set(
             request.released
         )
         if unknown:
-            yield offer.party, f"asks for a requirement over {_names(unknown)}, which is not wanted"
+            yield offer.party, f"asks for a requirement over {names_of(unknown)}, which is not wanted"
     yield from _about_roles(request, offers, joint)
-    if not request.is_horizontal:
-        yield from _about_holders(request, offers, complete=complete)
-        yield from _about_class(request, offers, complete=complete)
-    records = _records(request, offers)
-    if records is not None and (complete or not request.is_horizontal):
+    yield from kind.conflicts(request, offers, complete=complete)
+    if joint:
+        yield from _about_method(request, offers, joint, m, complete=complete)
+    records = kind.records(offers)
+    if records is not None and (complete or kind.name == "vertical"):
         yield from _about_size(request, offers, joint, records)
     price = cost((offer.price for offer in offers), records)
     if price > request.budget:
@@ -161,19 +153,9 @@ def _conflicts(
         yield THE_REQUEST, f"costs up to {price} cents ({each}); the budget is {request.budget}"
 
 
-def _about_holders(request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[tuple[str, str]]:
-    for name in request.attributes:
-        holders = [offer.party for offer in offers if any(column.name == name for column in offer.columns)]
-        if len(holders) > 1:
-            for holder in holders:
-                yield holder, f'"{name}": {" and ".join(holders)} have it; name one contributor in providers'
-        elif not holders and complete:
-            yield THE_REQUEST, f'no party contributes "{name}"'
-
-
 def _about_roles(
     request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement]
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[Reason]:
     """Requirements that go together neither with each other nor with who holds what; told to all who ask for them."""
     columns = [column for offer in offers for column in offer.columns]
     raw = {column.name for column in columns if column.role == "sensitive"}
@@ -183,18 +165,13 @@ def _about_roles(
             if name in raw:
                 for who in _asking(part, request, offers):
                     yield who, f'{part}: "{name}" is sensitive and released as it is; it cannot be in a QID'
-    for part, reason in refuse_remote_sensitive(joint, {column.name: column.holder for column in columns}):
-        for who in _asking(part, request, offers):
-            yield who, reason
 
 
 def _about_size(
     request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], records: int
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[Reason]:
     """A group of k records needs k records: where the parties' numbers show that they lack them, nobody tries."""
-    fewest = next(offer.party for offer in offers if request.is_horizontal or offer.records == records)
-    have = f"{fewest} has at most {records} records, and no more can be common"
-    have = f"the parties have at most {records} records together" if request.is_horizontal else have
+    have = KINDS[request.kind].few_records(offers, records)
     for part in joint:
         if (part.required_size or 1) > records:
             for who in _asking(part, request, offers):
@@ -208,76 +185,33 @@ def _asking(part: GroupRequirement, request: Request, offers: Sequence[Offer]) -
     return [offer.party for offer in offers if part in offer.parts]
 
 
-def _about_class(request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[tuple[str, str]]:
-    name = request.class_name
-    if name is None or not complete:
-        return
-    holding = [offer.party for offer in offers if offer.holds_class]
-    named = request.providers.get(name)
-    if not holding:
-        yield THE_REQUEST, f'no party has the class "{name}"'
-    elif named is not None and named not in holding:
-        yield THE_REQUEST, f'"{named}" does not have the class "{name}"; {" and ".join(holding)} do'
-    elif named is None and len(holding) == len(offers):
-        return
-    elif named is None and len(holding) > 1:
-        yield (
-            THE_REQUEST,
-            f'the class "{name}" is held by {" and ".join(holding)} only; name the one who shares it in providers',
-        )
-    else:
-        sharer = named or holding[0]
-        if not any(offer.party == sharer and offer.shares_class for offer in offers):
-            yield sharer, f'does not share the class "{name}" with the other parties, who do not all hold it'
-
-
-def _about_providers(
+def _about_method(
     request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], m: int, *, complete: bool
-) -> Iterator[tuple[str, str]]:
-    """What providers of the same columns do not have alike, and what cannot be reached in the way that is asked for."""
-    for name in request.attributes:
-        roles = {
-            offer.party: next((column.role for column in offer.columns if column.name == name), "none")
-            for offer in offers
-        }
-        if len(set(roles.values())) > 1:
-            each = ", ".join(f"{party} {role}" for party, role in roles.items())
-            yield THE_REQUEST, f'"{name}" does not have the same role everywhere: {each}'
-            continue
-        axes = [(offer.party, offer.axis(name)) for offer in offers]
-        if len({axis for _, axis in axes}) > 1:
-            yield THE_REQUEST, different(name, axes)
-    if request.class_name is not None:
-        for offer in offers:
-            if not offer.holds_class:
-                yield offer.party, f'does not have the class "{request.class_name}", which all must have'
-    if complete and joint:
-        for problem in unsuitable(request, m, joint):
-            yield THE_REQUEST, problem
+) -> Iterator[Reason]:
+    """What the method cannot do; a requirement that it refuses concerns all who ask for it."""
+    for problem in request.method.refusals(proposal(joint, m, offers, complete=complete)):
+        if problem.key[:1] == ("privacy",):
+            for who in _asking(joint[int(problem.key[1])], request, offers):
+                yield who, problem.sentence
+        elif complete:
+            yield THE_REQUEST, problem.sentence
 
 
 def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], m: int) -> Deal:
     held = {column.name: column for offer in offers for column in offer.columns}
     wanted = [held[name] for name in request.attributes]
     columns: list[Contribution] = sorted(wanted, key=lambda column: column.role == "sensitive")  # stable
-    all_hold = all(offer.holds_class for offer in offers)
-    class_from = None
-    if request.class_name is not None and not request.is_horizontal:
-        class_from = request.providers.get(request.class_name)
-        if class_from is None and not all_hold:
-            class_from = next(offer.party for offer in offers if offer.holds_class)
+    kind = KINDS[request.kind]
     terms = Terms(
         provisions=tuple(offer.provision for offer in offers),
         columns=tuple(columns),
         requirements=tuple(written_requirement(part) for part in joint),
-        score=request.score_name,
+        method=written_method(request.method.fitted(joint, m, request.class_name)),
         class_name=request.class_name,
-        class_from=class_from,
-        argmax=request.argmax,
-        adversary=request.adversary,
-        epsilon=request.epsilon,
+        class_from=kind.class_from(request, offers),
         normalize=request.normalize,
-        collaboration=collaboration_of(request, m, joint) if request.is_horizontal else None,
+        kind=request.kind,
+        m=m,
         axes=tuple(axis for column in columns if (axis := offers[0].axis(column.name)) is not None),
     )
     return Deal(
@@ -286,7 +220,7 @@ def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequir
         purpose=request.purpose or "",
         recipients=request.receivers,
         prices={offer.party: offer.price for offer in offers},
-        records=_records(request, offers),
+        records=kind.records(offers),
         budget=request.budget,
         most_error=request.most_error,
         deadline=request.deadline,
@@ -295,17 +229,5 @@ def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequir
     )
 
 
-def _records(request: Request, offers: Sequence[Offer]) -> int | None:
-    """At most so many are released: no more than any party has of common ones, and of different ones all."""
-    told = [offer.records for offer in offers if offer.records is not None]
-    if request.is_horizontal:
-        return sum(told) if len(told) == len(offers) else None
-    return min(told, default=None)
-
-
 def _listed(parts: Iterable[GroupRequirement]) -> str:
     return " & ".join(map(str, parts))
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(sorted(set(names)))

@@ -10,21 +10,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from masquerade.errors import Key, ParameterError
+from masquerade.errors import Key, ParameterError, Problem, hint
+from masquerade.forms.declared import parameters_of
 from masquerade.forms.form import Form, key, read_form
 from masquerade.forms.problems import Problems
+from masquerade.forms.rules import quoted
+from masquerade.methods import session_methods
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.method import SessionMethod
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.card import SchemaCard, unknown_column
-from masquerade.service.request import (
-    MOST_COLLUDING,
-    Adversary,
-    Argmax,
-    Cents,
-    Text,
-    Texts,
-    ThirdParty,
-)
+from masquerade.service.request import MOST_COLLUDING, Cents, Text, Texts
 from masquerade.service.sections import read_privacy
 
 ANY = "*"  # in `purposes`: whatever for; in a requirement's qid: all attributes that this party releases
@@ -58,17 +54,12 @@ class Policy(Form):
     privacy: Annotated[tuple[GroupRequirement, ...], Field(strict=False)] = key(
         (), description="a list of tables, each written [[privacy]] in double brackets"
     )
-    adversaries: Annotated[tuple[Adversary, ...], Field(strict=False, min_length=1)] = key(
-        ("semi-honest", "malicious"), description='a list of one or more of "semi-honest", "malicious"'
-    )
-    argmax: Annotated[tuple[Argmax, ...], Field(strict=False, min_length=1)] = key(
-        ("secure", "plain"), description='a list of one or more of "secure", "plain"'
+    methods: dict[Text, dict[Text, Texts]] = key(
+        {},
+        description='a table of methods and what is allowed of each, such as { tds = { argmax = ["secure"] } }',
     )
     least_m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(  # None: no horizontal sessions
         None, description=f"a whole number from 0 to {MOST_COLLUDING}: so many other providers may collude"
-    )
-    third_party: Annotated[tuple[ThirdParty, ...], Field(strict=False, min_length=1)] = key(
-        ("secure",), description='a list of one or more of "secure", "trusted"'
     )
     price: Prices = key(Prices(), description="a table, written [price]")
     sessions: Annotated[int, Field(ge=1, le=1000)] = key(4, description="a whole number from 1 to 1000")
@@ -88,7 +79,7 @@ class Policy(Form):
             content["privacy"] = read_privacy(content["privacy"], problems)
         return content
 
-    def contradictions(self) -> Iterator[tuple[Key, str]]:
+    def contradictions(self) -> Iterator[tuple[Key, Problem | str]]:
         """What is missing, and what does not go together."""
         if self.least_k is None:
             yield ("least_k",), "missing; say how many records every group of a release has at least"
@@ -99,11 +90,43 @@ class Policy(Form):
                 ("price", "per_record"),
                 "needs publish_records = true: it tells what a release costs at most",
             )
+        yield from self._about_methods()
         for position, part in enumerate(self.privacy):
             if part.only_sizes and ANY in part.qid:
                 yield ("privacy", position, "qid"), "missing; for a k over all attributes write least_k"
             elif ANY in part.qid and len(part.qid) > 1:
                 yield ("privacy", position, "qid"), '"*" stands for all attributes, alone'
+
+    def _about_methods(self) -> Iterator[tuple[Key, Problem | str]]:
+        """Methods and parameters that there are not, or words that a parameter cannot have."""
+        known = session_methods()
+        for name, limits in self.methods.items():
+            if name not in known:
+                yield (
+                    ("methods", name),
+                    f'no method "{name}" for parties{hint(name, known)}; there are {", ".join(known)}',
+                )
+                continue
+            worded = {
+                each.name: each.rule.choices for each in parameters_of(known[name]) if each.rule.choices
+            }
+            for word, allowed in limits.items():
+                choices = worded.get(word)
+                if choices is None:
+                    text = f"not a choice of {name}{hint(word, worded)}; known here: {', '.join(worded) or 'none'}"
+                    yield ("methods", name, word), text
+                elif not allowed or not {*allowed} <= {*choices}:
+                    wrong = quoted(each for each in allowed if each not in choices) or "an empty list"
+                    must_be = f"a list of one or more of {quoted(choices)}"
+                    yield ("methods", name, word), Problem(allowed=must_be, found=wrong)
+
+    def allowed(self, method: SessionMethod) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """The choices of a method that this policy limits: name, what is asked for, what is allowed."""
+        limits = self.methods.get(method.name, {})
+        for each in parameters_of(type(method)):
+            allowed = limits.get(each.name) or each.granted
+            if allowed:
+                yield each.name, str(getattr(method, each.name)), allowed
 
     def allows_user(self, user: str) -> bool:
         """Whether this user may ask, and be given a release."""

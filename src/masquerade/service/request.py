@@ -1,4 +1,4 @@
-"""What an analyst asks for: attributes, purpose, wished requirement and quality, budget, protocol.
+"""What an analyst asks for: attributes, purpose, wished requirement and quality, budget, method.
 
 A **vertical** request wants different columns about the same people; a **horizontal** one wants the same columns about
 different people, from providers of whom up to `m` may collude.
@@ -15,31 +15,28 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator
 
-from masquerade.errors import Key, ParameterError, hint
-from masquerade.forms.form import Form, key, read_form
+from masquerade.errors import Key, ParameterError, Problem, hint
+from masquerade.forms.form import Form, key, kinds_of_keys, known_keys, read_form
 from masquerade.forms.problems import Problems
+from masquerade.methods import parameters_by_method, read_method, session_methods, written_method
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import written_requirement
+from masquerade.protocol.collaborate.method import Collaboration
+from masquerade.protocol.contract import PROVIDER, written_requirement
+from masquerade.protocol.joint_specialization import JointSpecialization
+from masquerade.protocol.method import Proposal, SessionMethod
 from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text
 from masquerade.service.plain_text import insist_on_plain
 from masquerade.service.sections import read_privacy
-from masquerade.utility.scores import SCORES, score_named
 
 MOST_ATTEMPTS = 10
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False, max_length=1000)]
-Adversary = Literal["semi-honest", "malicious"]
-Argmax = Literal["secure", "plain"]
 Kind = Literal["vertical", "horizontal"]
-ThirdParty = Literal["secure", "trusted"]
 
 MOST_COLLUDING = 1_000
-PROVIDER = "provider"  # the column that names each record's provider, until the release is verified
-
-USUAL_M = 1  # of a horizontal request that does not say
-OF_VERTICAL = ("providers", "score", "adversary", "argmax", "epsilon", "normalize", "show_steps")
-OF_HORIZONTAL = ("m", "third_party", "parties")
+DEFAULT_M = 1  # of a horizontal request that does not say
+USUAL: Mapping[Kind, type[SessionMethod]] = {"vertical": JointSpecialization, "horizontal": Collaboration}
 _NAMES = 'a list of names, such as ["age", "job"]'
 
 
@@ -67,10 +64,6 @@ def _share(value: object) -> str:
     return _decimal(value, 1)
 
 
-def _not_negative(value: object) -> str:
-    return _decimal(value, MOST_WHOLE)
-
-
 Cents = Annotated[int, Field(ge=0, le=MOST_WHOLE)]
 Seconds = Annotated[int, PlainValidator(_seconds)]
 
@@ -91,22 +84,22 @@ class Request(Form):
     budget: Cents = key(0, description="a whole number of cents, of at least 0")
     recipients: Texts = key((), description='a list of users, such as ["ana"]')  # none: the user alone
     providers: dict[Text, Text] = key(
-        {}, description='a table of attributes and who contributes them, such as { age = "bank" }'
+        {},
+        description='a table of attributes and who contributes them, such as { age = "bank" }',
+        only="vertical",
     )
     kind: Kind = key("vertical", description='one of "vertical", "horizontal"')
+    algorithm: SessionMethod | None = key(None, description="a table, written [algorithm]")
     m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(
-        None, description=f"a whole number from 0 to {MOST_COLLUDING}: so many providers may collude"
+        None,
+        description=f"a whole number from 0 to {MOST_COLLUDING}: the number of providers that may collude",
+        only="horizontal",
     )
-    third_party: ThirdParty = key("secure", description='one of "secure", "trusted"')
-    parties: Texts = key((), description='a list of parties, such as ["north", "south"]')  # none: all who can
-    score: Text | None = key(None, description="one of " + ", ".join(f'"{name}"' for name in SCORES))
-    adversary: Adversary = key("semi-honest", description='one of "semi-honest", "malicious"')
-    argmax: Argmax = key("secure", description='one of "secure", "plain"')
-    epsilon: Annotated[str, PlainValidator(_not_negative)] = key(
-        "0.01", description="a finite number of at least 0"
+    parties: Texts = key(  # none: all who can
+        (), description='a list of parties, such as ["north", "south"]', only="horizontal"
     )
     normalize: Literal["none", "strip", "casefold"] = key(
-        "strip", description='one of "none", "strip", "casefold"'
+        "strip", description='one of "none", "strip", "casefold"', only="vertical"
     )
     deadline: Seconds | None = key(
         None, description="a date and time with its zone, such as 2030-01-31T12:00:00Z, or seconds since 1970"
@@ -114,16 +107,28 @@ class Request(Form):
     attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)] = key(
         3, description=f"a whole number from 1 to {MOST_ATTEMPTS}"
     )
-    show_steps: bool = key(False, description="true or false")
+    show_steps: bool = key(False, description="true or false", only="vertical")
 
     @classmethod
     def convert(cls, content: dict[str, Any], problems: Problems) -> dict[str, Any]:
-        """The content with its requirements read."""
+        """The content with its requirements and its method read."""
         if "privacy" in content:
             content["privacy"] = read_privacy(content["privacy"], problems)
+        table = content.get("algorithm")
+        if isinstance(table, Mapping):
+            arrangement: Kind = "horizontal" if content.get("kind") == "horizontal" else "vertical"
+            content["algorithm"] = _method(table, arrangement, problems)
+        homes = {
+            each.name: name
+            for name, own in parameters_by_method(session_methods().values()).items()
+            for each in own
+        }
+        for word in homes.keys() & content.keys() - set(known_keys(cls)):
+            problems.broken((word,), f"belongs to [algorithm], as a key of {homes[word]}")
+            del content[word]
         return content
 
-    def contradictions(self) -> Iterator[tuple[Key, str]]:
+    def contradictions(self) -> Iterator[tuple[Key, Problem | str]]:
         """What is missing, and what does not go together."""
         if self.purpose is None:
             yield ("purpose",), "missing; say what the table is for"
@@ -149,35 +154,35 @@ class Request(Form):
                 text = f'"{name}" is not among the attributes{hint(name, self.released)}'
                 yield ("providers", name), text
         yield from self._of_the_other_kind()
-        if self.is_horizontal:
-            yield from self._about_providers()
-            return
-        try:
-            score = score_named(self.score, self.class_name is not None)
-        except ParameterError as error:
-            yield ("score",), str(error).removeprefix("score: ")
-        else:
-            if not score.recomputable:
-                yield ("score",), f'"{score.name}" cannot be recomputed by the other parties; use another'
-
-    def _of_the_other_kind(self) -> Iterator[tuple[Key, str]]:
-        """Keys that say nothing in a request of this kind."""
-        other = "vertical" if self.is_horizontal else "horizontal"
-        for name in OF_VERTICAL if self.is_horizontal else OF_HORIZONTAL:
-            if getattr(self, name) != Request.model_fields[name].default:
-                yield (name,), f'belongs to a {other} request; this one has kind = "{self.kind}"'
-
-    def _about_providers(self) -> Iterator[tuple[Key, str]]:
         for name in dict.fromkeys(self.parties):
             if self.parties.count(name) > 1:
                 yield ("parties",), f'"{name}" is listed twice'
         if len(self.parties) == 1:
             yield ("parties",), "a horizontal session needs at least two; leave it out to ask all who can"
-        if PROVIDER in self.released:
+        if self.kind == "horizontal" and PROVIDER in self.released:
             yield (
                 ("attributes",),
                 f'"{PROVIDER}" is the name of the column that tells whose a record is, which nobody gets',
             )
+        yield from self._about_method()
+
+    def _of_the_other_kind(self) -> Iterator[tuple[Key, str]]:
+        """Keys that say nothing in a request of this kind."""
+        for name, only in kinds_of_keys(Request).items():
+            if only != self.kind and getattr(self, name) != Request.model_fields[name].default:
+                yield (name,), f'belongs to a {only} request; this one has kind = "{self.kind}"'
+
+    def _about_method(self) -> Iterator[tuple[Key, Problem]]:
+        """What the method cannot do, whoever takes part; what it has against a requirement depends on that."""
+        try:
+            self.method.fitted(self.privacy, self.colluding, self.class_name)
+        except ParameterError as error:
+            for problem in error.within("").problems:
+                yield ("algorithm", *problem.key), problem
+            return
+        for problem in self.method.refusals(Proposal(self.privacy, self.colluding)):
+            if problem.key[:1] != ("privacy",):
+                yield ("algorithm", *problem.key), problem
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -185,28 +190,21 @@ class Request(Form):
         return (*self.attributes, self.class_name) if self.class_name is not None else self.attributes
 
     @property
-    def is_horizontal(self) -> bool:
-        """Whether the same columns about different people are wanted."""
-        return self.kind == "horizontal"
+    def method(self) -> SessionMethod:
+        """The method that is asked for, or the usual one for what the parties hold."""
+        return self.algorithm or USUAL[self.kind]()
 
     @property
     def colluding(self) -> int:
         """How many providers may collude."""
-        if not self.is_horizontal:
+        if self.kind == "vertical":
             return 0
-        return USUAL_M if self.m is None else self.m
+        return DEFAULT_M if self.m is None else self.m
 
     @property
     def receivers(self) -> tuple[str, ...]:
         """Who gets the table, each once, in order."""
         return tuple(sorted(set(self.recipients or (self.user,))))
-
-    @property
-    def score_name(self) -> str:
-        """The score that is used; none in a horizontal session."""
-        if self.is_horizontal:
-            return ""
-        return score_named(self.score, self.class_name is not None).name
 
     def asked_by(self, user: str) -> Request:
         """The same request of this user."""
@@ -215,19 +213,29 @@ class Request(Form):
     def wishing(self, parts: Iterable[GroupRequirement], m: int = 0) -> Request:
         """The same request with other wished requirements, against so many colluding providers."""
         stricter: dict[str, Any] = {"privacy": tuple(parts)}
-        return self.model_copy(update=stricter | ({"m": m} if self.is_horizontal else {}))
+        return self.model_copy(update=stricter | ({"m": m} if self.kind == "horizontal" else {}))
 
     def content(self) -> dict[str, Any]:
         """The request as canonical JSON can hold it; `read_request` reads it back."""
-        plain = self.model_dump(by_alias=True, exclude={"privacy"})
-        privacy = [written_requirement(part) for part in self.privacy]
-        return {key: list(each) if isinstance(each, tuple) else each for key, each in plain.items()} | {
-            "privacy": privacy
+        plain = self.model_dump(by_alias=True, exclude={"privacy", "algorithm"})
+        written = {key: list(each) if isinstance(each, tuple) else each for key, each in plain.items()}
+        return written | {
+            "privacy": [written_requirement(part) for part in self.privacy],
+            "algorithm": written_method(self.algorithm) if self.algorithm is not None else None,
         }
 
     def canonical(self) -> bytes:
         """The request's one form."""
         return canonical(self.content())
+
+
+def _method(table: Mapping[str, Any], arrangement: Kind, problems: Problems) -> SessionMethod | None:
+    """The method that a request names."""
+    available = session_methods(arrangement)
+    method, _, wrong = read_method(available, table, USUAL[arrangement].name, in_job=False)
+    for problem in wrong:
+        problems.broken(("algorithm", *problem.key), problem)
+    return method
 
 
 def read_request(content: Any, source: str = "request") -> Request:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from masquerade.data.schema import Schema
 from masquerade.errors import hint
+from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contribution, read_requirement, written_requirement
-from masquerade.service.card import FLAT, SchemaCard, unknown_column
+from masquerade.protocol.method import Proposal
+from masquerade.service.card import SchemaCard, unknown_column
 from masquerade.service.ledger import Ledger
 from masquerade.service.policy import ANY, Policy
 from masquerade.service.request import Request
-from masquerade.service.terms import Axis
 
 
 def against_request(
@@ -20,14 +22,11 @@ def against_request(
     card: SchemaCard,
     mine: Sequence[Contribution],
     now: int,
-    axes: Sequence[Axis],
 ) -> Iterator[str]:
     """What the policy has against who asks, for what, how, and for which columns."""
     yield from _about_people(policy, request)
     yield from _about_protocol(policy, request, now)
     yield from _about_columns(policy, request, card, mine)
-    if request.is_horizontal:
-        yield from _about_providers(policy, request, card, axes)
 
 
 def against_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, now: int) -> Iterator[str]:
@@ -42,6 +41,16 @@ def against_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, now: int)
             f"another snapshot of {card.dataset} was released {now - other.time} seconds ago; "
             f"a new one is released {wait} seconds from now at the earliest"
         )
+
+
+def against_schema(request: Request, mine: Sequence[Contribution], schema: Schema | None) -> Iterator[str]:
+    """What the method cannot do with how this party's attributes are generalised; all of them will be in a QID."""
+    own = [column.name for column in mine if column.role == "attribute"]
+    if schema is None or not own:
+        return
+    for problem in request.method.refusals(Proposal((KAnonymity(own, 1),), schema=schema)):
+        if problem.key[:1] == ("attributes",):
+            yield f'"{problem.key[1]}": {problem.sentence}'
 
 
 def triggered(
@@ -68,10 +77,12 @@ def _about_people(policy: Policy, request: Request) -> Iterator[str]:
 
 
 def _about_protocol(policy: Policy, request: Request, now: int) -> Iterator[str]:
-    if request.adversary not in policy.adversaries:
-        yield f'adversary "{request.adversary}" is not allowed; allowed: {", ".join(policy.adversaries)}'
-    if request.argmax not in policy.argmax:
-        yield f'argmax "{request.argmax}" is not allowed; allowed: {", ".join(policy.argmax)}'
+    method = request.method
+    if policy.methods and method.name not in policy.methods:
+        yield f'method "{method.name}" is not allowed; allowed: {", ".join(policy.methods)}'
+    for name, asked, allowed in policy.allowed(method):
+        if asked not in allowed:
+            yield f'{name} "{asked}" is not allowed; allowed: {", ".join(allowed)}'
     if request.deadline is not None and request.deadline <= now:
         yield "the request's deadline has passed"
 
@@ -102,28 +113,3 @@ def _about_columns(
     for part, model in triggered(policy, request, own):
         if part is None:
             yield f"{model.model} on {model.sensitive} is required, and no attribute of its QID is wanted"
-
-
-def _about_providers(
-    policy: Policy, request: Request, card: SchemaCard, axes: Sequence[Axis]
-) -> Iterator[str]:
-    """What stands against publishing together with others who have the same columns."""
-    if policy.least_m is None:
-        yield (
-            f"{card.dataset} takes part in vertical sessions only: its policy has no least_m, "
-            "the number of colluding providers that a horizontal release must withstand"
-        )
-    if request.third_party not in policy.third_party:
-        yield f'third_party "{request.third_party}" is not allowed; allowed: {", ".join(policy.third_party)}'
-    if request.parties and card.party not in request.parties:
-        yield f"is none of the parties that are to publish together: {', '.join(request.parties)}"
-    for name in request.released:
-        if card.column(name) is None:
-            yield unknown_column(card, name)
-    if request.third_party == "secure":
-        for axis in axes:
-            if axis.taxonomy == FLAT and axis.name in request.attributes:
-                yield (
-                    f'"{axis.name}" has a flat taxonomy, which is made of all providers\' values; '
-                    'third_party = "secure" keeps those apart: it needs a taxonomy file'
-                )

@@ -18,7 +18,7 @@ from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.m_privacy.requirement import covers_against_insiders
 from masquerade.privacy.requirement import Covers, GroupRequirement, covers, without_redundant
 from masquerade.protocol.contract import (
-    Collaboration,
+    PROVIDER,
     Contract,
     Contribution,
     read_requirement,
@@ -61,26 +61,14 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provisions: tuple[Provision, ...]  # in the order of the contract's parties
     columns: tuple[Contribution, ...]  # attributes in the joint order, then what is released as it is
     requirements: tuple[dict[str, Any], ...]
-    score: str
+    method: dict[str, Any]  # its name and parameters, spelled out
     class_name: str | None = None
     class_from: str | None = None
-    argmax: Literal["secure", "plain"] = "secure"
-    adversary: Literal["semi-honest", "malicious"] = "semi-honest"
-    epsilon: str = "0.01"
     normalize: Literal["none", "strip", "casefold"] = "strip"
-    collaboration: Collaboration | None = None  # in a horizontal session
+    kind: Kind = "vertical"  # whether the parties hold different columns or different people
+    m: int = 0  # in a horizontal session: the number of providers that may collude
     axes: tuple[Axis, ...] = ()  # there too, in the order of the columns
     version: int = PROTOCOL_VERSION
-
-    @property
-    def kind(self) -> Kind:
-        """Whether the parties hold different columns or different people."""
-        return "vertical" if self.collaboration is None else "horizontal"
-
-    @property
-    def m(self) -> int:
-        """How many providers may collude."""
-        return 0 if self.collaboration is None else self.collaboration.m
 
     @property
     def hash(self) -> bytes:
@@ -107,14 +95,11 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             parties=self.parties,
             columns=self.columns,
             requirements=self.requirements,
-            score=self.score,
+            method=self.method,
             class_name=self.class_name,
             class_from=self.class_from,
-            argmax=self.argmax,
-            adversary=self.adversary,
-            epsilon=self.epsilon,
-            algorithm="tds" if self.collaboration is None else "mondrian",
-            collaboration=self.collaboration,
+            provider=PROVIDER if self.kind == "horizontal" else None,
+            m=self.m,
             normalize=self.normalize,
             version=self.version,
             nonce=nonce,
@@ -170,37 +155,25 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "recipients": list(self.recipients),
                 "deadline": self.deadline,
                 "attempts": self.attempts,
-                **(_vertical(terms, self.show_steps) if terms.collaboration is None else _horizontal(terms)),
+                "kind": terms.kind,
+                "algorithm": terms.method,
+                **(_vertical(terms, self.show_steps) if terms.kind == "vertical" else _horizontal(terms)),
             },
             "deal",
         )
 
 
 def _vertical(terms: Terms, show_steps: bool) -> dict[str, Any]:
-    """Who contributes what, by which protocol."""
+    """Who contributes what."""
     holders = {column.name: column.holder for column in terms.columns}
     if terms.class_name is not None and terms.class_from is not None:
         holders[terms.class_name] = terms.class_from
-    return {
-        "providers": holders,
-        "score": terms.score,
-        "adversary": terms.adversary,
-        "argmax": terms.argmax,
-        "epsilon": terms.epsilon,
-        "normalize": terms.normalize,
-        "show_steps": show_steps,
-    }
+    return {"providers": holders, "normalize": terms.normalize, "show_steps": show_steps}
 
 
 def _horizontal(terms: Terms) -> dict[str, Any]:
     """Who publishes together, and against how many of them."""
-    assert terms.collaboration is not None
-    return {
-        "kind": "horizontal",
-        "m": terms.m,
-        "third_party": terms.collaboration.third_party,
-        "parties": list(terms.parties),
-    }
+    return {"m": terms.m, "parties": list(terms.parties)}
 
 
 def cost(prices: Iterable[Price], records: int | None) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
-from masquerade.errors import Bug, ParameterError, hint
+from masquerade.errors import Bug, ParameterError, Problem, hint
 
 FIXED_ONE = 1 << 32
 
@@ -200,8 +200,10 @@ def score_named(name: str | None, has_class: bool) -> Score:
     if name is None:
         return SCORES["gain-ratio" if has_class else "discernibility"]
     if name not in SCORES:
-        raise ParameterError(f'score: no score "{name}"{hint(name, SCORES)}; allowed are {", ".join(SCORES)}')
+        text = f'no score "{name}"{hint(name, SCORES)}; allowed are {", ".join(SCORES)}'
+        raise ParameterError(Problem(text, key=("score",)))
     if SCORES[name].needs_class and not has_class:
         class_free = " or ".join(f'"{each.name}"' for each in SCORES.values() if not each.needs_class)
-        raise ParameterError(f'score: "{name}" needs a class attribute; without one, use {class_free}')
+        text = f'"{name}" needs a class attribute; without one, use {class_free}'
+        raise ParameterError(Problem(text, key=("score",)))
     return SCORES[name]

@@ -11,12 +11,13 @@ is monotone, it then holds on the groups of fewer attributes too, which are unio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 import numpy as np
 
+from masquerade.anonymize.method import TableMethod, insist
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares, TaxonomyAxis
 from masquerade.anonymize.mondrian.candidates import Candidates
 from masquerade.anonymize.mondrian.judge import Judge
@@ -24,10 +25,12 @@ from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.tds import in_schema_order, refuse_misplaced, refuse_unreachable
 from masquerade.data.column import Column
+from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.errors import ParameterError
-from masquerade.forms.declared import parameter_error
+from masquerade.errors import Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import choice, optional, switch
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
@@ -35,11 +38,9 @@ from masquerade.privacy.requirement import (
 )
 from masquerade.utility.scores import FIXED_ONE
 
-Preference = Literal["certainty", "widest"]
-
 
 @dataclass(frozen=True)
-class Mondrian:
+class Mondrian(TableMethod):
     """Multidimensional Mondrian over taxonomies and numbers.
 
     `choose` says which allowed cut of a group is made: "certainty", the one that lowers the normalised certainty
@@ -49,23 +50,46 @@ class Mondrian:
     """
 
     name: ClassVar[str] = "mondrian"
+    summary: ClassVar[str] = (
+        "cuts groups of records in parts, each where it serves that group, while every part satisfies the requirement"
+    )
+    answers_queries: ClassVar[bool] = True
 
-    target: str | None = None  # released, and used in metrics only
-    choose: Preference = "certainty"
-    strict: bool = False
+    choose: str = parameter(
+        choice("certainty", "widest", "fitness"),
+        "certainty",
+        help="which allowed cut is made: the one that lowers the certainty penalty most, the one along the widest "
+        "attribute, or between providers the one with the fittest parts",
+    )
+    strict: bool = parameter(
+        switch(),
+        False,
+        help="cut into the children of a value only as a whole, not where some have too few records",
+    )
+    provider_aware: bool | None = parameter(
+        optional(switch()),
+        None,
+        help="for m-privacy: cut between providers too; by default wherever the requirements allow it",
+    )
 
-    def __post_init__(self) -> None:
-        if self.choose not in get_args(Preference):
-            raise parameter_error(self, "choose", '"certainty" or "widest"', self.choose)
-        if not isinstance(self.strict, bool):
-            raise parameter_error(self, "strict", "true or false", self.strict)
+    def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
+        """The variant that cuts between providers, where the requirement names them and that may be done."""
+        from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
 
-    def settings(self) -> dict[str, object]:
-        """The name and the variant."""
-        return {"name": self.name, "choose": self.choose, "strict": self.strict}
+        named = any(part.provider_column is not None for part in parts)
+        if named and (self.provider_aware or (self.provider_aware is None and may_cut_providers(parts))):
+            return ProviderAwareMondrian(self.target, self.choose, self.strict)
+        return self
+
+    def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
+        """Requirements that finer groups than their own do not prove; fitness without providers to be fit against."""
+        if self.choose == "fitness":
+            yield Problem(key=("choose",), allowed='"certainty" or "widest"', found='"fitness"')
+        yield from refuse_not_monotone(parts)
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
+        insist(self.refusals(without_redundant(requirement.parts), table.schema))
         judge = judge_of(table, requirement, self.target)
         names = in_schema_order(table, requirement.qid_attributes)
         axes = axes_of(table.columns(names))
@@ -85,7 +109,7 @@ def judge_of(table: Table, requirement: Requirement, target: str | None) -> Judg
     """The judge of a requirement that this table can satisfy."""
     parts = without_redundant(requirement.parts)
     refuse_misplaced(parts, target)
-    refuse_not_monotone(parts)
+    insist(refuse_not_monotone(parts))
     sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
     for part in parts:
         part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
@@ -93,17 +117,15 @@ def judge_of(table: Table, requirement: Requirement, target: str | None) -> Judg
     return Judge(parts, sensitive, len(table))
 
 
-def refuse_not_monotone(parts: Sequence[GroupRequirement]) -> None:
+def refuse_not_monotone(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
     """Over several QIDs a requirement is tested on finer groups than its own, which must be enough."""
     attributes = {name for part in parts for name in part.qid}
-    problems = [
-        f"mondrian: {part.model} over {', '.join(part.qid)} is not monotone, so it must be over all attributes "
-        f"of the requirements: {', '.join(sorted(attributes))}"
-        for part in parts
-        if not part.monotone and set(part.qid) != attributes
-    ]
-    if problems:
-        raise ParameterError(*problems)
+    for part in parts:
+        if not part.monotone and set(part.qid) != attributes:
+            yield Problem(
+                f"mondrian: {part.model} over {', '.join(part.qid)} is not monotone, so it must be over all attributes "
+                f"of the requirements: {', '.join(sorted(attributes))}"
+            )
 
 
 def by_certainty(candidates: Candidates) -> Shares:

@@ -11,14 +11,21 @@ part out leaves another, which satisfies alone. Other requirements are refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.algorithm import Mondrian, axes_of, by_certainty, judge_of
+from masquerade.anonymize.method import TableMethod, insist
+from masquerade.anonymize.mondrian.algorithm import (
+    Mondrian,
+    axes_of,
+    by_certainty,
+    judge_of,
+    refuse_not_monotone,
+)
 from masquerade.anonymize.mondrian.axes import ContinuousAxis, Shares
 from masquerade.anonymize.mondrian.candidates import Candidates
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
@@ -27,20 +34,20 @@ from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.tds import in_schema_order
 from masquerade.data.column import Coded, Column
 from masquerade.data.continuum import Continuum
+from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.errors import ParameterError
-from masquerade.forms.declared import parameter_error
+from masquerade.errors import Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import Rule, choice, number, switch
 from masquerade.privacy.m_privacy.fitness import ANONYMIZATION_WEIGHT
-from masquerade.privacy.requirement import GroupRequirement, Requirement, checked_number
+from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
 from masquerade.utility.scores import FIXED_ONE
-
-Preference = Literal["certainty", "fitness"]
 
 _AT_ONCE, _AT_LAST = np.inf, -1.0  # scores before and after those of all attributes
 
 
 @dataclass(frozen=True)
-class ProviderAwareMondrian:
+class ProviderAwareMondrian(TableMethod):
     """Mondrian for m-privacy, which also cuts between providers.
 
     `choose` says which allowed cut is made. "certainty": a cut between providers at once where it makes the group
@@ -51,18 +58,23 @@ class ProviderAwareMondrian:
     """
 
     name: ClassVar[str] = Mondrian.name
+    summary: ClassVar[str] = Mondrian.summary
+    answers_queries: ClassVar[bool] = True
 
-    target: str | None = None  # released, and used in metrics only
-    choose: Preference = "certainty"
-    strict: bool = False
-    alpha: float = ANONYMIZATION_WEIGHT
+    choose: str = parameter(
+        Rule('"certainty" or "fitness"', choice("certainty", "fitness").check),
+        "certainty",
+        help="which allowed cut is made",
+    )
+    strict: bool = parameter(switch(), False, help="as for Mondrian")
+    alpha: float = parameter(
+        number(0, 1), ANONYMIZATION_WEIGHT, help="what sensitive values weigh in the fitness of a part"
+    )
 
-    def __post_init__(self) -> None:
-        if self.choose not in get_args(Preference):
-            raise parameter_error(self, "choose", '"certainty" or "fitness"', self.choose)
-        if not isinstance(self.strict, bool):
-            raise parameter_error(self, "strict", "true or false", self.strict)
-        checked_number(self, "alpha", self.alpha, 0, 1)
+    def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
+        """As Mondrian, and requirements that a union of groups may violate."""
+        yield from refuse_not_monotone(parts)
+        yield from refuse_provider_cuts(parts)
 
     def settings(self) -> dict[str, object]:
         """The name and the variant."""
@@ -77,7 +89,7 @@ class ProviderAwareMondrian:
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
-        refuse_provider_cuts(requirement.parts)
+        insist(self.refusals(without_redundant(requirement.parts), table.schema))
         judge = judge_of(table, requirement, self.target)
         names = in_schema_order(table, requirement.qid_attributes)
         providers = [ProviderAxis(table.coded(name)) for name in requirement.provider_columns]
@@ -99,20 +111,26 @@ class ProviderAxis(ContinuousAxis):
         super().__init__(Column(providers.name, place[providers.codes], Continuum(np.arange(records.size))))
 
 
-def refuse_provider_cuts(parts: Sequence[GroupRequirement]) -> None:
+def refuse_provider_cuts(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
     """Groups from a cut between providers may be one group in the release: that must not break what each satisfies."""
     private = [part for part in parts if part.provider_column is not None]
     if not private:
-        raise ParameterError("provider_aware: there is no m-privacy to reach; use provider_aware = false")
-    problems = [
-        f"provider_aware: not possible with m-privacy of {member.model}, which a union of groups may violate; "
-        "use provider_aware = false"
-        for part in private
-        for member in part.wrapped
-        if not member.monotone_in_records
-    ]
-    if problems:
-        raise ParameterError(*dict.fromkeys(problems))
+        text = "there is no m-privacy to reach; use provider_aware = false"
+        yield Problem(text, key=("provider_aware",))
+    for part in private:
+        for member in part.wrapped:
+            if not member.monotone_in_records:
+                text = (
+                    f"not possible with m-privacy of {member.model}, which a union of groups may violate; "
+                    "use provider_aware = false"
+                )
+                yield Problem(text, key=("provider_aware",))
+
+
+def may_cut_providers(parts: Sequence[GroupRequirement]) -> bool:
+    """Whether there are providers to cut between, and groups that were cut apart may be one in the release."""
+    private = [part for part in parts if part.provider_column is not None]
+    return bool(private) and all(part.monotone_in_records for part in private)
 
 
 def _by_fitness(judge: Judge, alpha: float) -> Choice:

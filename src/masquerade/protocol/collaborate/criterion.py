@@ -196,4 +196,4 @@ def _refusal(part: GroupRequirement, is_trusted: bool, provider_aware: bool) -> 
     if provider_aware and not part.monotone_in_records:
         instead += " and provider_aware = false"
     allowed = ", ".join(REQUIREMENTS.declaring("thresholds"))
-    return f"collaborate: {part.model} cannot be tested {why}; use one of {allowed}, or {instead}"
+    return f"{part.model} cannot be tested {why}; use one of {allowed}, or {instead}"

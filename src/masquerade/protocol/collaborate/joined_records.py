@@ -16,7 +16,7 @@ from masquerade.data.table import Origin, Table
 from masquerade.errors import BadInput, DataError, PeerBrokeProtocol
 from masquerade.protocol.collaborate.domains import ranges_of
 from masquerade.protocol.collaborate.messages import Records, read_rows, stacked
-from masquerade.protocol.collaborate.terms import collaboration_of, column_names, qid_names
+from masquerade.protocol.collaborate.terms import collaboration_of, column_names, provider_column, qid_names
 from masquerade.protocol.collaborate.written_schema import difference, read_schema
 from masquerade.protocol.contract import Contract
 
@@ -48,9 +48,7 @@ def joined(contract: Contract, handed: Mapping[str, Records], schema: Schema) ->
         for column in part.column_names:
             if missing_rows(part.column(column)) is not None:
                 raise PeerBrokeProtocol(name, f"handed in column {column} with missing cells")
-    table = Table(
-        stacked(parts, collaboration_of(contract).provider), schema, origin=Origin("the joined records")
-    )
+    table = Table(stacked(parts, provider_column(contract)), schema, origin=Origin("the joined records"))
     try:
         refuse_unusable(contract, table)
     except BadInput:  # its text may show a cell of somebody else's

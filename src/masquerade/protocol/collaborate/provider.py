@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,7 @@ from masquerade.protocol.collaborate.terms import (
     collaboration_of,
     column_names,
     criterion_of,
+    provider_column,
     qid_names,
     refuse_impossible,
     refuse_private_leaves,
@@ -57,29 +58,23 @@ from masquerade.protocol.collaborate.tree import Group, Settings, partition, pro
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.columns import Received, write_columns
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.party import ASSEMBLER, OnStage
+from masquerade.protocol.method import ASSEMBLER, OnStage, Seat
 from masquerade.utility.losses import AttributeLoss
 
 MOST_SIZE_BITS = 40
 CUTTING_OWN = "cutting its own groups"  # told without a figure: how often is nobody else's business
 
 
-def provider(
-    name: str,
-    contract: Contract,
-    table: Table,
-    *,
-    left_out: Sequence[str] = (),
-    on_stage: OnStage | None = None,
-    before_handing_in: Callable[[], None] | None = None,
-) -> Script[int]:
+def provider(seat: Seat) -> Script[int]:
     """This provider's part; returns how many of its records are released.
 
-    `table` has the columns of the contract, without missing cells. `before_handing_in` has the last word, before rows
-    leave and, without a third party, also before the first answer about them does: what it raises ends the session.
-    What `on_stage` raises ends it, too: the only way to stop a long computation that waits for nobody.
+    `seat.before_handing_in` has the last word before rows leave and, without a third party, also before the first
+    answer about them does. What `seat.on_stage` raises ends the session, too: the only way to stop a long computation
+    that waits for nobody.
     """
-    tell = on_stage if on_stage is not None else _silent
+    contract, table, left_out = seat.contract, seat.table, seat.left_out
+    before_handing_in = seat.before_handing_in
+    tell = seat.on_stage if seat.on_stage is not None else _silent
     refuse_impossible(contract)
     if not len(table):
         raise DataError(f"{table.origin.name}: no complete row is left")
@@ -92,7 +87,7 @@ def provider(
         refuse_unusable(contract, table)
         if before_handing_in is not None:
             before_handing_in()
-        handed = yield from _without_third_party(name, contract, table, tuple(left_out), tell)
+        handed = yield from _without_third_party(seat.name, contract, table, tuple(left_out), tell)
     if before_handing_in is not None:
         before_handing_in()
     tell("handing in")
@@ -173,7 +168,7 @@ def losses_of_groups(settings: Settings, groups: Sequence[Group]) -> dict[str, A
 def provider_axis(contract: Contract) -> CategoryAxis:
     """The providers, each alone below all of them."""
     # The names are public; the contract's order is that of the numbers.
-    return CategoryAxis(collaboration_of(contract).provider, Taxonomy.flat(contract.parties, "(all)"))
+    return CategoryAxis(provider_column(contract), Taxonomy.flat(contract.parties, "(all)"))
 
 
 def _settings(shared: SharedBits, contract: Contract, table: Table, criterion: Criterion) -> Script[Settings]:
@@ -189,14 +184,14 @@ def _settings(shared: SharedBits, contract: Contract, table: Table, criterion: C
     apart: tuple[int, ...] = ()
     if terms.provider_aware:
         sizes = yield from _agree_on_sizes(shared, len(table))
-        apart = providers_apart(sizes, terms.m)
+        apart = providers_apart(sizes, contract.m)
     axes, ranks = zip(*(axis_of(table, name, signals.get(name)) for name in names), strict=True)
     return Settings(
         (*axes, provider_axis(contract)),
         (*ranks, np.full(len(table), shared.me, np.int64)),
         criterion.k,
         terms.strict,
-        terms.provider_aware,
+        bool(terms.provider_aware),
         apart,
     )
 

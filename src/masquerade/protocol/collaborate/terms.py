@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from masquerade.anonymize.mondrian.algorithm import Mondrian, refuse_not_monotone
-from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, refuse_provider_cuts
+from masquerade.anonymize.method import TableMethod, insist
 from masquerade.data.product import columns_of
 from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy
@@ -11,15 +10,16 @@ from masquerade.errors import Bug, ParameterError
 from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.privacy.requirement import without_redundant
 from masquerade.protocol.collaborate.criterion import Criterion
-from masquerade.protocol.contract import Collaboration, Contract
+from masquerade.protocol.collaborate.method import Collaboration
+from masquerade.protocol.contract import Contract
 
 
 def refuse_impossible(contract: Contract) -> None:
     """What would fail whatever the records are is told before any leaves its provider."""
-    terms = collaboration_of(contract)
-    if terms.provider in column_names(contract):
+    provider = provider_column(contract)
+    if provider in column_names(contract):
         raise ParameterError(
-            f'collaborate: the column of the providers is named "{terms.provider}", and so is a column of the '
+            f'collaborate: the column of the providers is named "{provider}", and so is a column of the '
             "records; it needs another name"
         )
     if not qid_names(contract):
@@ -34,17 +34,22 @@ def refuse_impossible(contract: Contract) -> None:
             raise ParameterError(
                 f"collaborate: {part} is about {', '.join(shown)}, which is generalised; it cannot be sensitive too"
             )
-    if terms.choose == "public":
+    if collaboration_of(contract).choose == "public":
         criterion_of(contract)
     else:
         algorithm_of(contract)
 
 
 def collaboration_of(contract: Contract) -> Collaboration:
-    """The agreement of the providers."""
-    if contract.collaboration is None:
+    """How the providers agreed to publish together."""
+    return Collaboration.of(contract)
+
+
+def provider_column(contract: Contract) -> str:
+    """The column that names each record's provider."""
+    if contract.provider is None:
         raise Bug("the contract is not one of a collaboration")
-    return contract.collaboration
+    return contract.provider
 
 
 def criterion_of(contract: Contract) -> Criterion:
@@ -52,28 +57,24 @@ def criterion_of(contract: Contract) -> Criterion:
     terms = collaboration_of(contract)
     return Criterion.of(
         len(contract.parties),
-        terms.m,
+        contract.m,
         contract.requirement.parts,
         third_party=terms.third_party,
-        provider_aware=terms.provider_aware,
+        provider_aware=bool(terms.provider_aware),
     )
 
 
-def algorithm_of(contract: Contract) -> Mondrian | ProviderAwareMondrian:
+def algorithm_of(contract: Contract) -> TableMethod:
     """The algorithm that looks at all counts, which a trusted third party runs; refused where it cannot do it."""
-    terms, target = collaboration_of(contract), contract.class_name
     parts = without_redundant(requirement_of(contract).parts)
-    refuse_not_monotone(parts)
-    if terms.provider_aware:
-        refuse_provider_cuts(parts)
-        return ProviderAwareMondrian(target, terms.choose, terms.strict)  # type: ignore[arg-type] # it refuses others
-    return Mondrian(target, terms.choose, terms.strict)  # type: ignore[arg-type] # it refuses others
+    made = collaboration_of(contract).on_one_table(contract.class_name, parts)
+    insist(made.refusals(parts, Schema(())))
+    return made
 
 
 def requirement_of(contract: Contract) -> MPrivacy:
     """What the release must satisfy, on a table that names each record's provider."""
-    terms = collaboration_of(contract)
-    return MPrivacy(terms.m, contract.requirement, terms.provider)
+    return MPrivacy(contract.m, contract.requirement, provider_column(contract))
 
 
 def qid_names(contract: Contract) -> tuple[str, ...]:

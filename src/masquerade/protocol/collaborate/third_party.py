@@ -46,6 +46,7 @@ from masquerade.protocol.collaborate.terms import (
     collaboration_of,
     column_names,
     criterion_of,
+    provider_column,
     qid_names,
     refuse_impossible,
     requirement_of,
@@ -54,7 +55,7 @@ from masquerade.protocol.collaborate.tree import Settings, partition, providers_
 from masquerade.protocol.columns import Received
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.listed_values import refuse_unknown_values
-from masquerade.protocol.party import OnStage
+from masquerade.protocol.method import OnStage
 from masquerade.utility.comparison import Comparison, compare
 from masquerade.utility.losses import AttributeLoss
 from masquerade.utility.metrics import measure
@@ -120,7 +121,7 @@ def _trusted(
 
     groups = yield from partition(settings, judge, judge, None, on_round, on_round)
     of_row = groups_of_rows(settings, groups)
-    cells = {name: raw.column(name) for name in (*column_names(contract), terms.provider)}
+    cells = {name: raw.column(name) for name in (*column_names(contract), provider_column(contract))}
     for at, axis in enumerate(settings.released):
         labels = pa.array([axis.label(group.cells[at]) for group in groups], pa.string())
         cells[axis.name] = pa.chunked_array([labels.take(pa.array(of_row))])
@@ -141,7 +142,7 @@ def public_settings(contract: Contract, table: Table) -> tuple[Settings, Countin
         axis_of(table, name, asked[name].signals(table.column(name)) if name in asked else None)
         for name in names
     ]
-    coded = table.coded(terms.provider)
+    coded = table.coded(provider_column(contract))
     number = np.array([contract.parties.index(label) for label in coded.labels], np.int64)
     providers = number[coded.codes]
     sizes = [1 << rounded_size(count) for count in value_counts(providers, len(contract.parties)).tolist()]
@@ -150,8 +151,8 @@ def public_settings(contract: Contract, table: Table) -> tuple[Settings, Countin
         (*(ranks for _, ranks in pairs), providers),
         criterion.k,
         terms.strict,
-        terms.provider_aware,
-        providers_apart(sizes, terms.m) if terms.provider_aware else (),
+        bool(terms.provider_aware),
+        providers_apart(sizes, contract.m) if terms.provider_aware else (),
     )
     sensitive = [
         sensitive_codes(table, name, all_values([values_of(table, name)]))
@@ -164,11 +165,10 @@ def _by_algorithm(
     contract: Contract, table: Table, left_out: tuple[str, ...], seed: int, started: float
 ) -> Release:
     """The algorithms that look at all counts: for a trusted third party only."""
-    terms = collaboration_of(contract)
     refuse_unknown_values(contract.requirement.parts, table)
     others = {*qid_names(contract), contract.class_name}
     names = [name for name in column_names(contract) if name not in others]
-    kept = [terms.provider] if terms.keep_provider else []
+    kept = [provider_column(contract)] if contract.keep_provider else []
     made = publish(
         table,
         requirement_of(contract),
@@ -188,7 +188,7 @@ def _by_algorithm(
 
 
 def _assembled(contract: Contract, weights: Mapping[str, float]) -> Script[Release]:
-    terms, criterion = collaboration_of(contract), criterion_of(contract)
+    criterion = criterion_of(contract)
     if criterion.diversities:
         yield from _gather_values(contract, [name for name, _ in criterion.diversities])
     handed: dict[str, Rows] = {}
@@ -196,7 +196,7 @@ def _assembled(contract: Contract, weights: Mapping[str, float]) -> Script[Relea
         handed[name] = yield Receive(name, Rows)
     cells = stacked(
         {name: read_rows(message.table, name, column_names(contract)) for name, message in handed.items()},
-        terms.provider,
+        provider_column(contract),
     )
     losses: Losses = {}
     for name, message in handed.items():
@@ -233,7 +233,6 @@ def _release(
     weights: Mapping[str, float],
 ) -> Release:
     """What was put together, once it is verified with its providers; then they are dropped, unless agreed otherwise."""
-    terms = collaboration_of(contract)
     verdicts: tuple[Verdict, ...] = verify(
         Table(cells, origin=Origin("the joined release")), requirement_of(contract), bind=False
     )
@@ -242,8 +241,8 @@ def _release(
     classes = Table(cells).coded(contract.class_name) if contract.class_name is not None else None
     comparison = Comparison((), released, classes, None, dict(weights))
     rows = cells.num_rows
-    providers = Table(cells).coded(terms.provider)
-    published = cells if terms.keep_provider else cells.drop_columns([terms.provider])
+    providers = Table(cells).coded(provider_column(contract))
+    published = cells if contract.keep_provider else cells.drop_columns([provider_column(contract)])
     return Release(
         table=shuffled(published),
         verdicts=verdicts,

@@ -7,67 +7,36 @@ records in one order, and each hands its columns of the released ones to the ass
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 
-from masquerade.data.table import Table
-from masquerade.errors import NoCommonRecords, ParameterError
+from masquerade.errors import NoCommonRecords
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.align import align
 from masquerade.protocol.columns import Columns, Received, write_columns
-from masquerade.protocol.contract import Contract
-from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start
+from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start, notes_purpose
 from masquerade.protocol.dka.datafly import dka_datafly
 from masquerade.protocol.dka.datafly_side import DataflySide
+from masquerade.protocol.dka.method import DkaDatafly
 from masquerade.protocol.joint_histogram.pair import prepare_pair
-from masquerade.protocol.party import ASSEMBLER, AlignProgress, OnStage, handed_in
+from masquerade.protocol.method import ASSEMBLER, Seat, proposal_of, refuse
+from masquerade.protocol.party import AlignProgress, handed_in
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
 
-DKA_DATAFLY = "dka-datafly"
 
-
-def refuse_dka(contract: Contract) -> None:
-    """What DkA-Datafly cannot do, all of it at once."""
-    problems = []
-    if len(contract.parties) != 2:
-        problems.append(f"{DKA_DATAFLY}: takes exactly two parties; got {len(contract.parties)}")
-    parts = contract.parts
-    if len(parts) != 1 or not parts[0].only_sizes:
-        problems.append(
-            f"{DKA_DATAFLY}: takes one k-anonymity requirement over one QID; "
-            f"got {', '.join(part.model for part in parts) or 'none'}"
-        )
-    holders = {column.holder for column in contract.qid_columns}
-    for name in contract.parties:
-        if name not in holders:
-            problems.append(
-                f"{DKA_DATAFLY}: each party holds at least one attribute of the QID; {name} has none"
-            )
-    if problems:
-        raise ParameterError(*problems)
-
-
-def dka_party(
-    name: str,
-    contract: Contract,
-    table: Table,
-    identifiers: Sequence[bytes],
-    *,
-    left_out: Sequence[str] = (),
-    on_stage: OnStage | None = None,
-    before_handing_in: Callable[[], None] | None = None,
-    notebook: Notebook | None = None,
-) -> Script[int]:
+def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     """This party's part; returns the number of common records, released or not.
 
-    As `party` of a mashup. With a `notebook` that survives, a session that broke goes on after its last whole round.
+    With `seat.notes` that survive, a session that broke goes on after its last whole round.
     """
-    refuse_dka(contract)
-    tell = on_stage if on_stage is not None else _silent
+    name, contract, identifiers = seat.name, seat.contract, seat.identifiers
+    refuse(DkaDatafly.of(contract).refusals(proposal_of(contract)))
+    if notebook is None:
+        purpose = notes_purpose(contract, seat.table, identifiers)
+        notebook = Notebook(seat.notes, purpose) if seat.notes is not None else Notebook()
+    tell = seat.on_stage if seat.on_stage is not None else _silent
     me = contract.parties.index(name)
     k = contract.parts[0].implied_size
     mine = [column.name for column in contract.qid_columns if column.holder == name]
-    notebook = notebook if notebook is not None else Notebook()
     started = time.perf_counter()
     peer = contract.parties[1 - me]
     resumes = yield from agree_on_start(peer, notebook)
@@ -83,7 +52,7 @@ def dka_party(
         raise NoCommonRecords(
             f"the parties {' and '.join(contract.parties)} have no record in common; do they use the same identifiers?"
         )
-    own = table.take(rows)
+    own = seat.table.take(rows)
     side = DataflySide(own.columns(mine), len(own), k)
     side.generalise_locally()
     for passes in notebook.rounds:
@@ -97,8 +66,8 @@ def dka_party(
     yield from dka_datafly(pair, side, on_phase=tell, on_round=notebook.played)
     finished = time.perf_counter()
 
-    if before_handing_in is not None:
-        before_handing_in()
+    if seat.before_handing_in is not None:
+        seat.before_handing_in()
     tell("handing in")
     passed = side.passed
     released = {column.name: column for column in side.released()}
@@ -108,7 +77,7 @@ def dka_party(
             table=write_columns(handed_in(name, contract, own.take(passed), released)),
             steps=(),
             losses=losses_of(Comparison(own.columns(mine), tuple(released.values()), None, passed, {})),
-            left_out=tuple(left_out),
+            left_out=tuple(seat.left_out),
             seconds={"align": aligned - started, "protocol": finished - aligned},
             suppressed=len(own) - passed.size,
             histograms_by=tuple(sorted(pair.histograms_by)),

@@ -12,11 +12,13 @@ from typing import Annotated, Any
 from fastapi import Body
 from pydantic import AfterValidator, WithJsonSchema
 
+from masquerade.forms.declared import parameters_of
+from masquerade.forms.form import kinds_of_keys
 from masquerade.job.model import PrivacyEntry
+from masquerade.methods import session_methods
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.service.canonical import MOST_WHOLE
-from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, OF_HORIZONTAL, OF_VERTICAL, Request
-from masquerade.utility.scores import SCORES
+from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, Request
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
 _TEXTS = {"type": "array", "items": _TEXT, "maxItems": 1000}
@@ -33,12 +35,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "providers": {"type": "object", "additionalProperties": _TEXT, "propertyNames": _TEXT},
     "kind": {"enum": ["vertical", "horizontal"]},
     "m": {"type": "integer", "minimum": 0, "maximum": MOST_COLLUDING},
-    "third_party": {"enum": ["secure", "trusted"]},
     "parties": _TEXTS | {"uniqueItems": True},
-    "score": {"enum": list(SCORES)},
-    "adversary": {"enum": ["semi-honest", "malicious"]},
-    "argmax": {"enum": ["secure", "plain"]},
-    "epsilon": {"anyOf": [{"type": "number", "minimum": 0, "maximum": MOST_WHOLE}, _DECIMAL]},
     "normalize": {"enum": ["none", "strip", "casefold"]},
     "deadline": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
     "attempts": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
@@ -65,7 +62,7 @@ _SAID = {
     "user": "who asks; the token says it, and what is written here is not believed",
     "kind": "vertical: different columns about the same people; horizontal: the same columns about different people",
 }
-_ONLY_IN = dict.fromkeys(OF_VERTICAL, "vertical") | dict.fromkeys(OF_HORIZONTAL, "horizontal")
+_ONLY_IN = kinds_of_keys(Request)
 EXAMPLE: dict[str, Any] = {
     "purpose": "research",
     "attributes": ["age", "job", "disease"],
@@ -110,6 +107,28 @@ def _privacy() -> dict[str, Any]:
     return {"description": said, "anyOf": [{"type": "array", "items": entry}, {"type": "null"}]}
 
 
+def _algorithm() -> dict[str, Any]:
+    """One schema a method, made of what it declares."""
+    methods = [
+        {
+            "type": "object",
+            "title": name,
+            "description": f"{method.arrangement} requests: {method.summary}",
+            "properties": {
+                "name": {"const": name},
+                **{
+                    each.name: {"description": each.help, "default": each.default, **each.rule.json_schema}
+                    for each in parameters_of(method)
+                },
+            },
+            "additionalProperties": False,
+        }
+        for name, method in session_methods().items()
+    ]
+    said = "the method, by its name, and its parameters; the usual one of the kind where it is left out"
+    return {"description": said, "anyOf": [*methods, {"type": "null"}]}
+
+
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "title": "Request",
@@ -118,9 +137,10 @@ SCHEMA: dict[str, Any] = {
         **{
             field.alias or name: _key(field.alias or name, field.description)
             for name, field in Request.model_fields.items()
-            if name != "privacy"
+            if name not in ("privacy", "algorithm")
         },
         "privacy": _privacy(),
+        "algorithm": _algorithm(),
     },
     "required": ["purpose", "attributes"],
     "additionalProperties": False,

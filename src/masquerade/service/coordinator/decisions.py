@@ -21,7 +21,7 @@ from masquerade.service.coordinator.intake import Intake
 from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.quality import good_enough
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.negotiation import THE_REQUEST
+from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.request import read_request
 from masquerade.service.store import Role, Session, Status, Store, User
 

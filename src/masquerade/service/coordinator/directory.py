@@ -13,10 +13,9 @@ import structlog
 from masquerade.errors import PeerRefused
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.discovery import Found, Offered
-from masquerade.service.coordinator.horizontal_discovery import find_horizontal
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.coordinator.vertical_discovery import find_vertical
+from masquerade.service.kinds import KINDS
+from masquerade.service.kinds.kind import Available, Match
 from masquerade.service.request import Request
 from masquerade.service.resources import Dataset, Provider
 from masquerade.service.store import RegisteredProvider, Store, is_outage
@@ -126,7 +125,7 @@ class Directory:
         """The datasets that a user may ask for, by party."""
         return {party: datasets for party, datasets in self._offered(user) if datasets}
 
-    def find(self, request: Request) -> Found:
+    def find(self, request: Request) -> Match:
         """Find the parties that can meet a request of its user."""
         return find(request, self.offered(request.user))
 
@@ -196,9 +195,9 @@ class Directory:
         return found
 
 
-def find(request: Request, offered: Offered) -> Found:
+def find(request: Request, offered: Available) -> Match:
     """Match a request with what is offered to its user."""
-    return (find_horizontal if request.is_horizontal else find_vertical)(request, offered)
+    return KINDS[request.kind].match(request, offered)
 
 
 def _open_to(published: Published, user: str) -> tuple[PublishedDataset, ...]:

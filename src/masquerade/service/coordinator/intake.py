@@ -11,11 +11,10 @@ from masquerade.errors import ParameterError, PeerUnreachable
 from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
-from masquerade.service.coordinator.discovery import Found
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.horizontal import against
-from masquerade.service.negotiation import THE_REQUEST
+from masquerade.service.kinds.horizontal import against
+from masquerade.service.kinds.kind import THE_REQUEST, Match
 from masquerade.service.request import Request, read_request
 from masquerade.service.resources import RequestPreview
 from masquerade.service.store import Session, Store, User
@@ -67,7 +66,7 @@ class Intake:
 
     # --- used as well when a request is relaxed ---
 
-    def refuse(self, user: User, found: Found, *more: str) -> None:
+    def refuse(self, user: User, found: Match, *more: str) -> None:
         """Raise when anything stands against a request: problems of the search, or more."""
         problems = [*found.problems, *more]
         for party in self._awaited(user, found):
@@ -94,7 +93,7 @@ class Intake:
         except (OverflowError, ValueError, OSError):  # later than any calendar
             return latest
 
-    def _awaited(self, user: User, found: Found) -> list[str]:
+    def _awaited(self, user: User, found: Match) -> list[str]:
         """The parties that may have a column which nobody offers: those that have not published yet."""
         missing = any(not held for held in found.contributors.values())
         return self._directory.silent(user.name) if missing else []

@@ -22,7 +22,6 @@ import msgspec
 import structlog
 
 from masquerade.errors import ParameterError, PeerError, PeerUnreachable
-from masquerade.service.answering import Offer, Refusal
 from masquerade.service.clock import Clock
 from masquerade.service.control import AskOffer
 from masquerade.service.coordinator import metrics
@@ -33,8 +32,10 @@ from masquerade.service.coordinator.session_moves import cause_of, end, move, te
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import TRIES, Signer, requirements_of
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.horizontal import against
-from masquerade.service.negotiation import THE_REQUEST, Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.kinds.horizontal import against
+from masquerade.service.kinds.kind import THE_REQUEST
+from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate
+from masquerade.service.offers import Offer, Refusal
 from masquerade.service.request import Request, read_request
 from masquerade.service.store import Session, Status, Store
 from masquerade.service.terms import Deal, cost

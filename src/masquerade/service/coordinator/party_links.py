@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from masquerade.errors import AnswerIsNo, BadInput, PeerError, PeerRefused, PeerUnreachable
-from masquerade.service.answering import Offer, Refusal
 from masquerade.service.clock import Clock, wait
 from masquerade.service.control import (
     AskOffer,
@@ -32,6 +31,7 @@ from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.network import Network
+from masquerade.service.offers import Offer, Refusal
 from masquerade.service.signing import SignedContract
 
 _NOTED_EVERY = 10.0  # seconds: that a party was seen is not worth a write for every call

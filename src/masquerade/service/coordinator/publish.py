@@ -19,6 +19,8 @@ import structlog
 
 from masquerade.anonymize.release import Release
 from masquerade.errors import Conflict, MasqueradeError
+from masquerade.methods import plain_method
+from masquerade.protocol.method import TOLD
 from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
 from masquerade.service.coordinator import metrics
@@ -27,13 +29,12 @@ from masquerade.service.coordinator.release_files import ReleaseFiles, Written
 from masquerade.service.coordinator.session_moves import tell
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import contract_of
+from masquerade.service.kinds import KINDS
 from masquerade.service.request import read_request
 from masquerade.service.signing import SignedContract
 from masquerade.service.store import NewRelease, Session, Store, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
-
-_WAYS = ("argmax", "joint_histogram")  # how the parties compared and counted, where they did
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,8 @@ def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
     progress = made.progress
     told: dict[str, Any] = {
         **summary,
-        **{name: made.release.settings[name] for name in _WAYS if name in made.release.settings},
+        "algorithm": plain_method(deal.terms.method),
+        **{name: made.release.settings[name] for name in TOLD if name in made.release.settings},
         **_of_kind(made),
         "bytes_sent": {party: each.bytes_sent for party, each in progress.items()},
         "messages": {party: each.messages for party, each in progress.items()},
@@ -194,10 +196,8 @@ def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
 
 def _of_kind(made: Assembled) -> dict[str, Any]:
     """The figures that only releases of one kind have."""
-    collaboration = made.contract.deal.terms.collaboration
-    if collaboration is None:
-        return {"kind": "vertical", "common_records": made.release.rows}
-    return {"kind": "horizontal", "m": collaboration.m, "third_party": collaboration.third_party}
+    terms = made.contract.deal.terms
+    return KINDS[terms.kind].figures(terms, made.release.rows)
 
 
 def _number(text: str | None) -> float | None:

@@ -23,16 +23,14 @@ import structlog
 from masquerade.anonymize.release import Release
 from masquerade.audit.log import AuditLog
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError, Problem
+from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import Listener
 from masquerade.net.first_cause import first_cause
 from masquerade.net.script import Move, Receive
 from masquerade.net.session import run_script
-from masquerade.protocol.assemble import assemble
 from masquerade.protocol.collaborate.messages import Records, Rows
-from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.columns import Columns
-from masquerade.service.answering import Refusal
 from masquerade.service.clock import Clock, wait
 from masquerade.service.control import Prepare, Ready, Start
 from masquerade.service.coordinator import metrics
@@ -44,12 +42,14 @@ from masquerade.service.coordinator.session_moves import cause_of, end, move, te
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import Signer, Unsigned, contract_of
 from masquerade.service.network import Network
+from masquerade.service.offers import Refusal
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract
 from masquerade.service.store import Session, Status, Store, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
+_SEED = 7  # draws the random queries that judge a release
 _GRACE = 5.0  # seconds that the parties get to say what went wrong
 _HANDED_IN = (Columns, Records, Rows)  # the kinds of messages with which a party's part is over
 
@@ -264,7 +264,7 @@ class Attempt:
             with self.audit.session(contract.hash.hex(), parties) as transcript:
                 async with listener.connect(nodes, agreement, self.settings.timings) as channels:
                     agreed = contract.contract
-                    script = assemble(agreed) if agreed.collaboration is None else third_party(agreed)
+                    script = method_of(agreed).assembler(agreed, None, {}, _SEED, None)
                     release = await run_script(script, channels, transcript=transcript, on_move=on_move)
                     await asyncio.shield(moving[0])  # a move that has begun is made, whoever cancels us
         finally:  # whoever comes next must know where the session stands

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from masquerade.errors import ParameterError
+from masquerade.methods import plain_method
 from masquerade.service import resources
-from masquerade.service.horizontal import against
-from masquerade.service.request import Kind
+from masquerade.service.kinds.horizontal import against
 from masquerade.service.resources import Event, MissedQuality
 from masquerade.service.session_states import Status
 from masquerade.service.store import Session, Store
@@ -54,7 +54,11 @@ def reasons_of(session: Session, move: Event | None) -> tuple[str, ...]:
 
 def _with_numbers(request: Mapping[str, Any]) -> dict[str, Any]:
     """The request as it is asked: contracts have no fractions and write these as text."""
-    numbers = {key: float(request[key]) for key in ("most_error", "epsilon") if request.get(key) is not None}
+    numbers: dict[str, Any] = {}
+    if request.get("most_error") is not None:
+        numbers["most_error"] = float(request["most_error"])
+    if isinstance(request.get("algorithm"), Mapping):
+        numbers["algorithm"] = plain_method(request["algorithm"])
     return {**request, **numbers}
 
 
@@ -72,12 +76,10 @@ def _missed(session: Session, move: Event | None) -> MissedQuality | None:
 def _agreed(session: Session) -> tuple[str, ...]:
     terms = ((session.contract or {}).get("deal") or {}).get("terms") or {}
     try:
-        collaboration = terms.get("collaboration")
-        kind: Kind = "vertical" if collaboration is None else "horizontal"
-        parts = read_parts(terms.get("requirements") or (), "contract", kind)
+        parts = read_parts(terms.get("requirements") or (), "contract", terms.get("kind", "vertical"))
     except ParameterError:  # another version wrote it
         return ()
-    return (*map(str, parts), *against((collaboration or {}).get("m", 0)))
+    return (*map(str, parts), *against(terms.get("m", 0)))
 
 
 def _cached(session: Session, move: Event | None) -> bool:

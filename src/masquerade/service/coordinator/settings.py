@@ -17,8 +17,8 @@ from masquerade.forms.toml import read_toml
 from masquerade.net.channel import Node, Timings
 from masquerade.net.identity import Identity, check_name
 from masquerade.net.trust import TrustStore
-from masquerade.protocol.party import ASSEMBLER
-from masquerade.service.negotiation import THE_REQUEST
+from masquerade.protocol.method import ASSEMBLER
+from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.plain_text import insist_on_plain
 from masquerade.service.sections import Duration, Host
 from masquerade.service.store import Clock, Store, system_clock

@@ -17,13 +17,13 @@ import structlog
 
 from masquerade.audit.log import AuditLog
 from masquerade.errors import Bug, PeerRefused, PeerUnreachable
-from masquerade.service.answering import Refusal
 from masquerade.service.clock import Clock
 from masquerade.service.control import Pending, Signature
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.session_moves import move, tell, tell_problem
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.horizontal import against
+from masquerade.service.kinds.horizontal import against
+from masquerade.service.offers import Refusal
 from masquerade.service.signing import SignedContract, draw_up, verify_signatures
 from masquerade.service.store import Session, Store
 from masquerade.service.terms import Deal

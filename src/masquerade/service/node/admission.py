@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from masquerade.errors import BadInput, PeerRefused
 from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.protocol.contract import EVERYBODY
-from masquerade.protocol.party import ASSEMBLER
-from masquerade.service.answering import ANOTHER_SNAPSHOT, Load, Offer, Refusal, accepts, answer
+from masquerade.protocol.method import ASSEMBLER
+from masquerade.service.answering import ANOTHER_SNAPSHOT, accepts, answer
 from masquerade.service.clock import Clock, seconds_since_1970
+from masquerade.service.kinds import KINDS
 from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
 from masquerade.service.node.approvals import Approvals, deal_id
@@ -21,6 +21,7 @@ from masquerade.service.node.datasets import Dataset, Reading
 from masquerade.service.node.kept_readings import KeptReadings
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
+from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.request import Request
 from masquerade.service.signing import SignedContract
 
@@ -65,7 +66,9 @@ class Admission:
         ledger = self._ledger()
         if ledger is None:
             return self._refusal(_unknown_past(name))
-        given = answer(dataset.policy, request, reading.card, ledger, Load(0, self._now()), reading.axes)
+        given = answer(
+            dataset.policy, request, reading.card, ledger, Load(0, self._now()), reading.table.schema
+        )
         if isinstance(given, Offer):
             self._readings.offered(dataset, reading, self._now())
         return given
@@ -114,7 +117,7 @@ class Admission:
         if dataset.policy.needs_approval and signed and not self._approvals.approved(deal):
             return ("a person has taken the approval back, or has not given it",)
         return accepts(
-            dataset.policy, contract.deal, reading.card, ledger, Load(0, self._now()), reading.axes
+            dataset.policy, contract.deal, reading.card, ledger, Load(0, self._now()), reading.table.schema
         )
 
     def _reading(self, dataset: Dataset, *, for_session: bool = False) -> Reading | None:
@@ -171,7 +174,7 @@ def _faults(contract: SignedContract, settings: Settings, now: int) -> Iterator[
     if not 1 <= contract.attempt <= contract.deal.attempts:
         yield f"attempt {contract.attempt}; the deal allows 1 to {contract.deal.attempts}"
     holders = {column.holder for column in terms.columns} | ({terms.class_from} - {None})
-    known = {*contract.parties} if terms.collaboration is None else {EVERYBODY}
+    known = {KINDS[terms.kind].holder(party) for party in contract.parties}
     for stranger in sorted(map(str, holders - known)):
         yield f"{stranger} is to hand in columns, and is none of the parties"
     for party in contract.parties:

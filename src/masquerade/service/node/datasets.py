@@ -24,14 +24,12 @@ from masquerade.protocol.identifiers import identifiers
 from masquerade.service.card import SchemaCard, card_of
 from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.control import PublishedDataset
-from masquerade.service.horizontal import axes_of
 from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
 from masquerade.service.node.settings import DatasetSettings, Settings
 from masquerade.service.node.state import State
 from masquerade.service.policy import Policy, check_policy
 from masquerade.service.snapshot import take_snapshot
-from masquerade.service.terms import Axis
 
 FRESH = 5.0  # seconds for which a database's reading is good enough for an offer
 _PAUSES = 10  # times as long as a failed reading took, nobody tries again
@@ -45,7 +43,6 @@ class Reading:
 
     table: Table
     card: SchemaCard
-    axes: tuple[Axis, ...]
     stamp: Stamp
     moment: float
 
@@ -199,7 +196,7 @@ class Dataset:
         source = read_section(settings.section, settings.base, columns, coded)
         table = Table(source.table, settings.schema, origin=source.origin)
         snapshot = take_snapshot(table, self._secret).commitment.root
-        return Reading(table, self._card(len(table), snapshot), axes_of(settings.schema), stamp, moment)
+        return Reading(table, self._card(len(table), snapshot), stamp, moment)
 
     def _card(self, records: int | None, snapshot: str | None) -> SchemaCard:
         settings = self.settings

@@ -29,7 +29,6 @@ from masquerade.errors import (
 )
 from masquerade.net.identity import Identity
 from masquerade.protocol.listed_values import refuse_unknown_to
-from masquerade.service.answering import Offer, Refusal
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.control import (
     AskOffer,
@@ -55,6 +54,7 @@ from masquerade.service.node.session import Part, Session
 from masquerade.service.node.sessions import Ending, Sessions
 from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
+from masquerade.service.offers import Offer, Refusal
 from masquerade.service.request import read_request
 from masquerade.service.session_tokens import Nonces, TokenVerifier
 from masquerade.service.signing import SignedContract, sign, verify_signatures

@@ -12,13 +12,13 @@ from typing import Any
 
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError
+from masquerade.methods import method_of
 from masquerade.net.identity import Identity
 from masquerade.net.trust import TrustStore
+from masquerade.protocol.disclosure import DisclosedClass, DisclosedColumn
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
-from masquerade.service.horizontal import against
-from masquerade.service.node import preview_horizontal, preview_vertical
+from masquerade.service.kinds.horizontal import against
 from masquerade.service.node.approvals import deal_id
-from masquerade.service.node.disclosure import DisclosedClass, DisclosedColumn
 from masquerade.service.signing import SignedContract, signers
 
 
@@ -81,11 +81,7 @@ def preview(
         )
     price = deal.prices.get(party)
     parts, agreed = terms.parts, contract.contract
-    disclosure = (
-        preview_vertical.disclosed(agreed, party, parts, schema, show_steps=deal.show_steps)
-        if agreed.collaboration is None
-        else preview_horizontal.disclosed(agreed, party, parts, schema)
-    )
+    disclosure = method_of(agreed).disclosure(agreed, party, schema, show_steps=deal.show_steps)
     return Preview(
         party=party,
         kind=terms.kind,

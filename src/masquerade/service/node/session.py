@@ -28,16 +28,17 @@ from masquerade.errors import (
     RequirementUnreachable,
     one_line,
 )
+from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Channel, Node
 from masquerade.net.connect import Listener
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
-from masquerade.protocol.collaborate.provider import provider
 from masquerade.protocol.columns import Told
-from masquerade.protocol.party import ASSEMBLER, party
+from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.control import Progress, SeenStep, State
-from masquerade.service.horizontal import against
+from masquerade.service.kinds import KINDS
+from masquerade.service.kinds.horizontal import against
 from masquerade.service.logs import log
 from masquerade.service.network import TLS, Network
 from masquerade.service.node.settings import Settings
@@ -219,26 +220,22 @@ class Session:
 
     def _script(self, part: Part) -> Script[int]:
         """This party's part in what the contract asks for."""
-        contract, name = part.contract.contract, self._settings.name
+        contract, shows = part.contract.contract, part.contract.deal.show_steps
 
         def may_hand_in() -> None:
             self._may_hand_in(part)
 
-        if contract.collaboration is not None:
-            return provider(
-                name, contract, part.table, on_stage=self._on_stage, before_handing_in=may_hand_in
-            )
-        shows = part.contract.deal.show_steps
-        return party(
-            name,
+        seat = Seat(
+            self._settings.name,
             contract,
             part.table,
             part.identifiers,
-            tell_steps=shows,
+            show_steps=shows,
             on_stage=self._on_stage,
             on_step=self._on_step if shows else None,
             before_handing_in=may_hand_in,
         )
+        return method_of(contract).party(seat)
 
     # These are called in the script's own thread.
 
@@ -268,7 +265,7 @@ class Session:
         if isinstance(error, RequirementUnreachable) and not error.public:
             terms = self.contract.deal.terms
             required = " & ".join(error.violated or (*map(str, terms.parts), *against(terms.m)))
-            whole = "all common records" if terms.kind == "vertical" else "all providers' records"
+            whole = KINDS[terms.kind].everybody
             return (
                 Problem(f"{required} cannot be reached: even the group of {whole} violates it").rendered(),
             )

@@ -31,7 +31,7 @@ from masquerade.job.model import Job, TableSection
 from masquerade.net.channel import Node, Timings
 from masquerade.net.identity import Identity, check_name, out_of_date
 from masquerade.net.trust import TrustStore
-from masquerade.protocol.party import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER
 from masquerade.service.node.forms import CoordinatorForm, DatasetForm, TimingsForm, TopForm
 from masquerade.service.plain_text import not_plain, places_not_plain
 from masquerade.service.policy import Policy, read_policy

@@ -1,37 +1,78 @@
-"""What a vertical contract lets leave this machine (docs/leakage.md)."""
+"""What a session shows to whom: the columns that leave a party, what its peers learn, and what stays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 from masquerade.data.schema import Schema
+from masquerade.data.taxonomy import Taxonomy
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.remote_sensitive import remote_qid
-from masquerade.service.node.disclosure import (
-    COORDINATOR,
-    OTHERS,
-    RECIPIENTS,
-    DisclosedClass,
-    DisclosedColumn,
-    Disclosure,
-    kind_of_cell,
-)
+
+OTHERS, COORDINATOR, RECIPIENTS = "other parties", "coordinator", "recipients"
 
 
-def disclosed(
+@dataclass(frozen=True)
+class DisclosedColumn:
+    """A column of this party's that leaves. `coarse_enough_for` are the requirements that its cells satisfy."""
+
+    name: str
+    form: Literal["generalised", "as it is"]
+    cells: str
+    coarse_enough_for: tuple[str, ...]
+    shown_to: dict[str, str]
+
+
+@dataclass(frozen=True)
+class DisclosedClass:
+    """The class, as far as it concerns this party."""
+
+    name: str
+    from_here: bool  # whether this party's own cells leave
+    shown_to: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """All that a contract lets leave one party."""
+
+    columns: tuple[DisclosedColumn, ...]
+    class_column: DisclosedClass | None
+    peers_learn: tuple[str, ...]
+    figures: dict[str, str]
+    stays: tuple[str, ...]
+    protocol: dict[str, str]
+
+
+def kind_of_cell(name: str, schema: Schema | None) -> str:
+    """What a generalised cell is made of, as far as the schema is known."""
+    if schema is None or name not in schema:
+        return "a node of its taxonomy, or an interval,"
+    attribute = schema[name]
+    if isinstance(attribute.taxonomy, Taxonomy):
+        return "a node of its taxonomy"
+    if attribute.kind == "categorical":
+        return "its value, or the one word for all values,"
+    return "an interval"
+
+
+def disclosed_by_join(
     contract: Contract,
     party: str,
-    parts: tuple[GroupRequirement, ...],
     schema: Schema | None,
+    learn: Iterable[str],
+    protocol: dict[str, str],
     *,
     show_steps: bool,
 ) -> Disclosure:
-    """Everything that a party of a mashup discloses."""
+    """What parties that join their columns show; `learn` and `protocol` are what the method adds."""
     return Disclosure(
-        columns=tuple(_columns(contract, party, parts, schema)),
+        columns=tuple(_columns(contract, party, contract.parts, schema)),
         class_column=_class(contract, party),
-        peers_learn=tuple(_peers_learn(contract, party)),
+        peers_learn=tuple(_peers_learn(contract, party, learn)),
         figures=_figures(contract, party, show_steps=show_steps),
         stays=(
             "identifiers: the peers see them blinded, with a secret of this session",
@@ -39,13 +80,7 @@ def disclosed(
             "every other column, and its name",
             "QID attributes finer than the release has them",
         ),
-        protocol={
-            "adversary": contract.adversary,
-            "argmax": contract.argmax,
-            "score": contract.score,
-            "normalize": contract.normalize,
-        }
-        | ({"epsilon": contract.epsilon} if contract.adversary == "malicious" else {}),
+        protocol={**protocol, "normalize": contract.normalize},
     )
 
 
@@ -105,17 +140,14 @@ def _class(contract: Contract, party: str) -> DisclosedClass | None:
     return DisclosedClass(name, leaves, shown)
 
 
-def _peers_learn(contract: Contract, party: str) -> Iterator[str]:
+def _peers_learn(contract: Contract, party: str, learn: Iterable[str]) -> Iterator[str]:
     parties = contract.parties
     others = ", ".join(name for name in parties if name != party)
     yield f"{others}: which of their own people all parties have, and so that {party} has them"
     yield f"{others}: how many complete records {party} has"
     if len(parties) > 2:
         yield f"{parties[-1]}: how many people each set of parties has in common, not who they are"
-    if contract.argmax == "plain":
-        yield f"{others}: in each round {party}'s best score and its attribute, or that it has none"
-    else:
-        yield f"{others}: in each round whether {party} has the best score, not what its score is unless it has"
+    yield from learn
     yield from _checks(contract, party)
     if contract.qid_columns:
         yield f"{others}: {party}'s specializations, as groups of the common records, and their order"

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from masquerade.data.schema import Schema
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.contract import Collaboration, Contract
-from masquerade.service.node.disclosure import (
+from masquerade.protocol.collaborate.method import Collaboration
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.disclosure import (
     COORDINATOR,
     RECIPIENTS,
     DisclosedClass,
@@ -17,22 +18,18 @@ from masquerade.service.node.disclosure import (
 )
 
 
-def disclosed(
-    contract: Contract, party: str, parts: Sequence[GroupRequirement], schema: Schema | None
-) -> Disclosure:
-    """Everything that a provider discloses."""
-    terms = contract.collaboration
-    assert terms is not None
+def disclosed(terms: Collaboration, contract: Contract, party: str, schema: Schema | None) -> Disclosure:
+    """All that leaves a provider."""
     secure = terms.third_party == "secure"
     return Disclosure(
-        columns=tuple(_columns(contract, parts, schema, secure)),
+        columns=tuple(_columns(contract, contract.requirement.parts, schema, secure)),
         class_column=_class(contract),
         peers_learn=tuple(_peers_learn(contract, party, terms, schema)),
         figures=_figures(contract, secure),
         stays=_stays(secure),
         protocol={
             "kind": "horizontal",
-            "m": str(terms.m),
+            "m": str(contract.m),
             "third_party": terms.third_party,
             "provider_aware": "yes" if terms.provider_aware else "no",
         },

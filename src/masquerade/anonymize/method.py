@@ -1,0 +1,59 @@
+"""What every method declares, and what a method on one table does.
+
+A method is a frozen dataclass whose parameters are declared fields (forms/declared.py). Its class says what it is
+called in a job file, what it does, what it refuses and how it runs. `masquerade.methods` collects them; job files,
+contracts, requests, forms and reference pages follow from the declarations.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from masquerade.anonymize.outcome import OnStep, Outcome
+from masquerade.data.schema import Schema
+from masquerade.data.table import Table
+from masquerade.errors import ParameterError, Problem
+from masquerade.forms.declared import Declared
+from masquerade.privacy.requirement import GroupRequirement, Requirement
+
+
+@dataclass(frozen=True)
+class Method(Declared, ABC):
+    """Something that `[algorithm] name` may say."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]  # what it does, in a sentence for people
+
+    def settings(self) -> dict[str, Any]:
+        """Name and parameters, as a job file and a contract have them."""
+        return {"name": self.name, **self.parameters()}
+
+
+@dataclass(frozen=True)
+class TableMethod(Method):
+    """A method that turns one table into one release."""
+
+    answers_queries: ClassVar[bool] = False  # whether its releases are judged by random queries, too
+
+    target: str | None = None  # the class attribute
+
+    def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
+        """The method as it runs for these requirements: where it has variants, the one that fits."""
+        return self
+
+    def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
+        """What it cannot do whatever the records are; keys are those of `[algorithm]`, or start with `attributes`."""
+        yield from ()
+
+    @abstractmethod
+    def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
+        """Anonymise a table that has no missing cell in a used column."""
+
+
+def insist(problems: Iterator[Problem]) -> None:
+    """Raise what a method refuses."""
+    if found := tuple(dict.fromkeys(problems)):
+        raise ParameterError(*found)

@@ -1,0 +1,176 @@
+"""Everything that `[algorithm] name` may say: the methods on one table, and those between parties.
+
+A method is added by one line in `_BUILT_IN`, or by another package through the entry point `masquerade.methods`.
+Nothing else lists methods: the job file, contracts, requests, the HTTP schema, the console's form and the reference
+page are made from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+from masquerade.anonymize.datafly import Datafly
+from masquerade.anonymize.method import Method, TableMethod
+from masquerade.anonymize.mondrian.algorithm import Mondrian
+from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.errors import ParameterError, Problem, hint
+from masquerade.forms.declared import (
+    Declared,
+    Parameter,
+    parameter,
+    parameters_of,
+    read_declared,
+    shown_value,
+)
+from masquerade.forms.rules import choice, whole
+from masquerade.plugins import plugins
+from masquerade.privacy.m_privacy.strategies import STRATEGIES
+from masquerade.protocol.collaborate.method import Collaboration
+from masquerade.protocol.contract import Contract, without_floats
+from masquerade.protocol.dka.method import DkaDatafly
+from masquerade.protocol.joint_specialization import JointSpecialization
+from masquerade.protocol.method import Arrangement, SessionMethod
+
+GROUP = "masquerade.methods"
+DEFAULT = TopDownSpecialization.name
+_PLANNED = ("auto", "cheapest-box", "k-member", "greedy-cka", "dka")
+_BUILT_IN: tuple[type[Method], ...] = (
+    TopDownSpecialization,
+    Mondrian,
+    Datafly,
+    JointSpecialization,
+    DkaDatafly,
+    Collaboration,
+)
+
+Wanted = TypeVar("Wanted", bound=Method)
+
+
+@dataclass(frozen=True)
+class CommonKeys(Declared):
+    """Keys of `[algorithm]` that every method has."""
+
+    seed: int = parameter(
+        whole(0, 2**32 - 1), 7, help="sampling and cross-validation; never shuffles, keys or masks"
+    )
+    verification: str = parameter(
+        choice(*STRATEGIES), "exact", help="how m-privacy is verified; all ways give the same verdict"
+    )
+
+
+@cache
+def methods() -> tuple[type[Method], ...]:
+    """All methods, those of other packages last."""
+    names = {each.name for each in _BUILT_IN}
+    return (*_BUILT_IN, *plugins(GROUP, Method, names))
+
+
+def table_methods() -> dict[str, type[TableMethod]]:
+    """The methods on one table, by name."""
+    return {each.name: each for each in methods() if issubclass(each, TableMethod)}
+
+
+def session_methods(arrangement: Arrangement | None = None) -> dict[str, type[SessionMethod]]:
+    """The methods between parties, by name; those of one arrangement alone, if it is given."""
+    return {
+        each.name: each
+        for each in methods()
+        if issubclass(each, SessionMethod) and arrangement in (None, each.arrangement)
+    }
+
+
+def read_method(
+    available: Mapping[str, type[Wanted]],
+    table: Mapping[str, Any],
+    default: str = DEFAULT,
+    *,
+    in_job: bool = True,
+    **given: Any,
+) -> tuple[Wanted | None, CommonKeys, list[Problem]]:
+    """A method from a table that names it, with the keys that all methods share, and what is wrong with the table.
+
+    A key of another method is a problem that says whose it is. Only job files have the common keys.
+    """
+    keys = dict(table)
+    name = keys.pop("name", default)
+    common_words = {each.name for each in parameters_of(CommonKeys)} if in_job else set()
+    common, problems = read_declared(CommonKeys, {key: keys.pop(key) for key in common_words & {*keys}})
+    if not isinstance(name, str) or name not in available:
+        must_be = f'the name of an algorithm, such as "{default}"'
+        wrong_kind = Problem(key=("name",), allowed=must_be, found=shown_value(name))
+        unknown = Problem(_no_method(name, available), key=("name",)) if isinstance(name, str) else wrong_kind
+        return None, common or CommonKeys(), [unknown, *problems]
+    method = available[name]
+    own = {word for each in parameters_of(method) for word in (each.name, *each.aliases)}
+    for key in [key for key in keys if key not in own]:
+        problems.append(Problem(_foreign(key, method, own | common_words | {"name"}), key=(key,)))
+        del keys[key]
+    made, wrong = read_declared(method, keys, **given)
+    return made, common or CommonKeys(), [*problems, *wrong]
+
+
+def method_of(contract: Contract) -> SessionMethod:
+    """The method of a contract; ParameterError when this version has none of that name."""
+    name = str(contract.method.get("name"))
+    known = session_methods()
+    if name not in known:
+        raise ParameterError(f'contract: no method "{name}" for parties; available: {", ".join(known)}')
+    return known[name].of(contract)
+
+
+def written_method(method: SessionMethod) -> dict[str, Any]:
+    """A method as a contract has it: decimals as texts."""
+    return without_floats(method.settings())
+
+
+def plain_method(written: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `written_method`, for people: decimals as numbers; what is not known stays as it is."""
+    method = session_methods().get(str(written.get("name")))
+    decimals = {each.name for each in parameters_of(method) if each.rule.decimal} if method else set()
+    return {key: float(value) if key in decimals else value for key, value in written.items()}
+
+
+def described(written: Mapping[str, Any]) -> str:
+    """A method with its parameters, for a person."""
+    shown = {
+        key: ("yes" if value else "no") if isinstance(value, bool) else value
+        for key, value in written.items()
+    }
+    name = shown.pop("name", None)
+    parameters = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items())
+    return f"{name}: {parameters}" if parameters else str(name)
+
+
+def parameters_by_method(available: Iterable[type[Method]]) -> dict[str, tuple[Parameter, ...]]:
+    """The parameters of each method, by its name."""
+    return {each.name: parameters_of(each) for each in available}
+
+
+def _no_method(name: str, available: Mapping[str, type[Method]]) -> str:
+    listed = ", ".join(available)
+    if name in _PLANNED:
+        return f'"{name}" is not available in this version; available: {listed}'
+    if name not in {each.name for each in methods()}:
+        return f'no algorithm "{name}"{hint(str(name), available)}; available: {listed}'
+    if name in table_methods() and name not in session_methods():
+        return f'"{name}" is for one table; parties have: {listed}'
+    if name in session_methods() and name not in table_methods():
+        return f'"{name}" is for parties; one table has: {listed}'
+    return f'"{name}" is not for parties that hold their data like this; they have: {listed}'
+
+
+def _foreign(key: str, method: type[Method], own: set[str]) -> str:
+    """Why a key does not belong to a method, and to which it does."""
+    homes = [
+        each for each in methods() if any(key in (own.name, *own.aliases) for own in parameters_of(each))
+    ]
+    if any(each.name == method.name for each in homes):
+        return f"belongs to {method.name} {'between parties' if issubclass(method, TableMethod) else 'on one table'}"
+    if not homes and any(key == each.name for each in parameters_of(CommonKeys)):
+        return "belongs to a job file; a request has no such key"
+    if homes:
+        return f"belongs to {' and '.join(dict.fromkeys(each.name for each in homes))}; {method.name} does without it"
+    return f"unknown key{hint(key, own)}; known here: {', '.join(sorted(own))}"

@@ -1,0 +1,149 @@
+"""Mondrian between providers of the same columns about different people, against coalitions of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.mondrian.algorithm import Mondrian
+from masquerade.anonymize.mondrian.provider_aware import may_cut_providers
+from masquerade.anonymize.release import Release
+from masquerade.data.schema import Schema
+from masquerade.errors import ParameterError, Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import choice, optional, switch
+from masquerade.net.script import Script, kind_of
+from masquerade.privacy.m_privacy.requirement import MPrivacy
+from masquerade.privacy.requirement import Conjunction, GroupRequirement, without_redundant
+from masquerade.protocol.contract import PROVIDER, Contract
+from masquerade.protocol.disclosure import Disclosure
+from masquerade.protocol.method import Arrangement, OnStage, Proposal, Seat, SessionMethod
+
+
+@dataclass(frozen=True)
+class Collaboration(SessionMethod):
+    """How providers publish together: by circuits on shares at public places, or by a third party they trust."""
+
+    name: ClassVar[str] = Mondrian.name
+    summary: ClassVar[str] = Mondrian.summary
+    arrangement: ClassVar[Arrangement] = "horizontal"
+    activity: ClassVar[str] = "cutting together"
+
+    third_party: str = parameter(
+        choice("secure", "trusted"),
+        "secure",
+        help="secure: nobody sees another's records; trusted: a third party gets them all",
+        granted=("secure",),
+    )
+    choose: str | None = parameter(
+        optional(choice("public", "certainty", "widest", "fitness")),
+        None,
+        help="which allowed cut is made: at public places, which needs no counts, or as Mondrian on one table; by "
+        "default public without a third party, certainty with a trusted one",
+    )
+    strict: bool = parameter(
+        switch(),
+        False,
+        help="cut into the children of a value only as a whole, not where some have too few records",
+    )
+    provider_aware: bool | None = parameter(
+        optional(switch()),
+        None,
+        help="cut between providers too; by default wherever the requirements allow it",
+    )
+
+    def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
+        """The same with choose and provider_aware spelled out."""
+        choose = self.choose or ("public" if self.third_party == "secure" else "certainty")
+        aware = self.provider_aware
+        if aware is None:
+            aware = choose == "public" or may_cut_providers(_private(parts, m))
+        return replace(self, choose=choose, provider_aware=aware)
+
+    def refusals(self, proposal: Proposal) -> Iterator[Problem]:
+        """Requirements that cannot be tested in this way, and taxonomies that would show all providers' values."""
+        if self.third_party == "secure" and self.choose not in (None, "public"):
+            text = 'looks at counts that third_party = "secure" hides; leave it out, or use third_party = "trusted"'
+            yield Problem(text, key=("choose",))
+        if not proposal.parts:
+            return
+        fitted = self.fitted(proposal.parts, proposal.m, None)
+        if fitted.choose == "public":
+            yield from self._untestable(proposal)
+        elif self.third_party == "trusted":
+            parts = without_redundant(_private(proposal.parts, proposal.m))
+            yield from fitted.on_one_table(None, parts).refusals(parts, proposal.schema or Schema(()))
+        if self.third_party == "secure" and proposal.schema is not None:
+            yield from _flat(proposal)
+
+    def on_one_table(self, target: str | None, parts: Sequence[GroupRequirement]) -> TableMethod:
+        """The algorithm that a trusted third party runs on all records."""
+        assert self.choose is not None
+        return Mondrian(target, self.choose, self.strict, bool(self.provider_aware)).fitted(parts)
+
+    def _untestable(self, proposal: Proposal) -> Iterator[Problem]:
+        from masquerade.protocol.collaborate.criterion import Criterion
+
+        for at, part in enumerate(proposal.parts):
+            try:
+                Criterion.of(
+                    max(len(proposal.parties or ()), 2),
+                    proposal.m,
+                    [part],
+                    third_party=self.third_party,
+                    provider_aware=bool(self.provider_aware),
+                )
+            except ParameterError as error:
+                yield from (problem.at(key=("privacy", at)) for problem in error.problems)
+
+    def party(self, seat: Seat) -> Script[int]:
+        """Hand the records to a trusted third party, or play along without one."""
+        from masquerade.protocol.collaborate.provider import provider
+
+        return provider(seat)
+
+    def assembler(
+        self,
+        contract: Contract,
+        schema: Schema | None,
+        weights: Mapping[str, float],
+        seed: int,
+        on_stage: OnStage | None,
+    ) -> Script[Release]:
+        """Make the release, or put it together from what the providers labelled; verify it with its providers."""
+        from masquerade.protocol.collaborate.third_party import third_party
+
+        return third_party(contract, schema, weights, seed=seed, on_stage=on_stage)
+
+    def disclosure(
+        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
+    ) -> Disclosure:
+        """With a trusted third party everything, to it alone; without, the course of the cuts."""
+        from masquerade.protocol.collaborate.disclosure import disclosed
+
+        return disclosed(self, contract, party, schema)
+
+    def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
+        """One for each time that all providers opened their shares."""
+        from masquerade.protocol.shared_circuits import Share
+
+        return list(sent).count(kind_of(Share)) // (len(contract.parties) - 1)
+
+
+def _private(parts: Sequence[GroupRequirement], m: int) -> tuple[GroupRequirement, ...]:
+    return MPrivacy(m, Conjunction(tuple(parts)), PROVIDER).parts if parts else ()
+
+
+def _flat(proposal: Proposal) -> Iterator[Problem]:
+    """A flat taxonomy has the data's own values as its leaves: without a third party, nobody may know them all."""
+    assert proposal.schema is not None
+    qid = {name for part in proposal.parts for name in part.qid}
+    for attribute in proposal.schema:
+        if attribute.name in qid and attribute.taxonomy == "flat":
+            yield Problem(
+                '"flat" is made of all providers\' values, which third_party = "secure" keeps apart; '
+                "give a taxonomy file",
+                key=("attributes", attribute.name, "taxonomy"),
+            )

@@ -1,0 +1,101 @@
+"""Top-down specialization between parties that hold different columns of the same people: the method `tds` of a mashup.
+
+What each role learns is in docs/leakage.md; `disclosure` says it for one contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from masquerade.anonymize.release import Release
+from masquerade.anonymize.tds import TopDownSpecialization
+from masquerade.data.schema import Schema
+from masquerade.errors import Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import choice, number, optional
+from masquerade.net.script import Script
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
+from masquerade.protocol.method import Arrangement, OnStage, Proposal, Seat, SessionMethod
+from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
+from masquerade.utility.scores import SCORES, score_named
+
+
+@dataclass(frozen=True)
+class JointSpecialization(SessionMethod):
+    """Algorithms 1 and 2 of the papers on secure data integration, with hidden or plain scores."""
+
+    name: ClassVar[str] = TopDownSpecialization.name
+    summary: ClassVar[str] = TopDownSpecialization.summary
+    arrangement: ClassVar[Arrangement] = "vertical"
+    activity: ClassVar[str] = "aligning and specialising"
+
+    score: str | None = parameter(
+        optional(choice(*SCORES)),
+        None,
+        help="what a specialization is chosen by; gain-ratio where there is a class, else discernibility",
+    )
+    argmax: str = parameter(
+        choice("secure", "plain"),
+        "secure",
+        help="compare the parties' best scores without showing them, or let everybody see them",
+        shapes_release=False,
+    )
+    adversary: str = parameter(
+        choice("semi-honest", "malicious"),
+        "semi-honest",
+        help="whether parties may try to get more than they give (Algorithm 2)",
+    )
+    epsilon: float = parameter(
+        number(0), 0.01, help="with malicious parties: by how much one may have given more than another"
+    )
+
+    def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
+        """The same with its score spelled out."""
+        return replace(self, score=score_named(self.score, class_name is not None).name)
+
+    def refusals(self, proposal: Proposal) -> Iterator[Problem]:
+        """Scores that the other parties cannot recompute, and requirements that no secure check tests."""
+        if self.score is not None and not SCORES[self.score].recomputable:
+            text = f'"{self.score}" cannot be recomputed by the other parties; use another score in a mashup'
+            yield Problem(text, key=("score",))
+        if proposal.holder is not None:
+            for at, text in refuse_remote_sensitive(proposal.parts, proposal.holder):
+                yield Problem(text, key=("privacy", at))
+
+    def party(self, seat: Seat) -> Script[int]:
+        """Align, share the class, specialise, check, hand in."""
+        from masquerade.protocol.party import party
+
+        return party(self, seat)
+
+    def assembler(
+        self,
+        contract: Contract,
+        schema: Schema | None,
+        weights: Mapping[str, float],
+        seed: int,
+        on_stage: OnStage | None,
+    ) -> Script[Release]:
+        """Join the columns, verify, shuffle."""
+        from masquerade.protocol.assemble import assemble
+
+        return assemble(contract, dict(weights), {"argmax": self.argmax})
+
+    def disclosure(
+        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
+    ) -> Disclosure:
+        """What a join shows, and the course of the specializations."""
+        others = ", ".join(name for name in contract.parties if name != party)
+        learn = [
+            f"{others}: in each round {party}'s best score and its attribute, or that it has none"
+            if self.argmax == "plain"
+            else f"{others}: in each round whether {party} has the best score, not what its score is unless it has"
+        ]
+        protocol = {"adversary": self.adversary, "argmax": self.argmax, "score": str(self.score)}
+        if self.adversary == "malicious":
+            protocol["epsilon"] = repr(self.epsilon)
+        return disclosed_by_join(contract, party, schema, learn, protocol, show_steps=show_steps)

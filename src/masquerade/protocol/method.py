@@ -1,0 +1,138 @@
+"""What every method between parties declares: where it fits, how each party and the assembler play it, what it shows.
+
+A method is asked for what it refuses several times while a session takes shape: from the requirement alone, with the
+parties and their columns, with the schema. It answers what it can tell from what is known (`Proposal`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal, Self, TypeVar
+
+from masquerade.anonymize.method import Method
+from masquerade.anonymize.release import Release
+from masquerade.data.schema import Schema
+from masquerade.data.table import Table
+from masquerade.errors import ParameterError, Problem
+from masquerade.forms.declared import read_declared
+from masquerade.net.script import Script
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.columns import Told
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.disclosure import Disclosure
+
+ASSEMBLER = "assembler"
+TOLD = (
+    "argmax",
+    "joint_histogram",
+    "third_party",
+)  # settings of a release that its summary tells, where it has them
+
+Arrangement = Literal[
+    "vertical", "horizontal"
+]  # different columns of the same people; the same of different people
+OnStage = Callable[[str], None]
+OnStep = Callable[[Told], None]
+Read = TypeVar("Read", bound="SessionMethod")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What is known of a session; None is not known yet. A refused requirement is named by its place in `parts`."""
+
+    parts: tuple[GroupRequirement, ...]
+    m: int = 0  # so many providers may collude
+    parties: tuple[str, ...] | None = None
+    holder: Mapping[str, str] | None = None  # who holds each column
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One party of a session: what it brings, and who watches.
+
+    `table` has the columns that the contract asks of this party, without missing cells; `identifiers` one a row, where
+    the arrangement is vertical. Without `show_steps` the assembler gets columns and figures alone. `before_handing_in`
+    has the last word: what it raises ends the session before anything has left. `notes` is where a method that can go
+    on after a break remembers its rounds.
+    """
+
+    name: str
+    contract: Contract
+    table: Table
+    identifiers: Sequence[bytes] = ()
+    left_out: Sequence[str] = ()
+    show_steps: bool = True
+    on_stage: OnStage | None = None
+    on_step: OnStep | None = None
+    before_handing_in: Callable[[], None] | None = None
+    notes: Path | None = None
+
+
+@dataclass(frozen=True)
+class SessionMethod(Method):
+    """A method by which several parties make one release."""
+
+    arrangement: ClassVar[Arrangement]
+    most_parties: ClassVar[int | None] = None
+    activity: ClassVar[str]  # what the parties do while it runs, for people
+    resumes: ClassVar[bool] = False  # whether a session that broke can go on from the parties' notes
+
+    @classmethod
+    def of(cls, contract: Contract) -> Self:
+        """The method of a contract, with its parameters."""
+        written = dict(contract.method)
+        if written.pop("name", None) != cls.name:
+            raise ParameterError(f"contract: the method is {contract.method.get('name')}, not {cls.name}")
+        made, problems = read_declared(cls, written)
+        if made is None:
+            raise ParameterError(*(problem.within("contract", ("method",)) for problem in problems))
+        return made
+
+    def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
+        """The same method with what its defaults mean here spelled out, as a contract has it."""
+        return self
+
+    def refusals(self, proposal: Proposal) -> Iterator[Problem]:
+        """What it cannot do, as far as that can be told. Keys are below `algorithm`, or `privacy` and `attributes`."""
+        yield from ()
+
+    @abstractmethod
+    def party(self, seat: Seat) -> Script[int]:
+        """One party's part, from start to end; returns how many records it had in the session."""
+
+    @abstractmethod
+    def assembler(
+        self,
+        contract: Contract,
+        schema: Schema | None,
+        weights: Mapping[str, float],
+        seed: int,
+        on_stage: OnStage | None,
+    ) -> Script[Release]:
+        """The part of the assembler, which is no party: join, verify, and only then release."""
+
+    @abstractmethod
+    def disclosure(
+        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
+    ) -> Disclosure:
+        """What leaves a party, and who gets to see it."""
+
+    def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
+        """How many rounds were played, from the kinds of messages that the first party sent and the steps made."""
+        return steps
+
+
+def proposal_of(contract: Contract) -> Proposal:
+    """A contract, as methods are asked about it."""
+    holder = {column.name: column.holder for column in contract.columns}
+    return Proposal(contract.parts, contract.m, contract.parties, holder)
+
+
+def refuse(problems: Iterator[Problem]) -> None:
+    """Raise what a method refuses."""
+    if found := tuple(dict.fromkeys(problems)):
+        raise ParameterError(*found)

@@ -1,0 +1,134 @@
+"""What differs between vertical and horizontal sessions: everything that depends on what the parties hold.
+
+Discovery, policies, negotiation, contracts and figures ask the kind; nothing else knows how many kinds there are.
+What a session computes is the method's affair (`masquerade.methods`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from masquerade.data.schema import Schema
+from masquerade.errors import hint
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.method import Proposal
+from masquerade.service.card import SchemaCard
+from masquerade.service.control import PublishedDataset
+from masquerade.service.offers import Offer
+from masquerade.service.policy import Policy
+from masquerade.service.request import Kind, Request
+from masquerade.service.terms import Axis, Price, Terms
+
+THE_REQUEST = "request"  # whose reasons are nobody's but the request's own
+
+Available = Mapping[str, Sequence[PublishedDataset]]  # by party: the datasets that a user may ask for
+Reason = tuple[str, str]  # whom it concerns, and why
+
+
+@dataclass(frozen=True)
+class Match:
+    """Who would contribute what; `problems` say why a request cannot be met as it is."""
+
+    contributors: Mapping[str, tuple[str, ...]]  # by column, the class among them: the parties that hold it
+    datasets: Mapping[str, str]  # by party that takes part: the dataset that it is asked for
+    problems: tuple[str, ...]
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """Who takes part, in the order of the contract."""
+        return tuple(sorted(self.datasets))
+
+
+class SessionKind(ABC):
+    """Sessions whose parties hold their data in one way."""
+
+    name: ClassVar[Kind]
+    title: ClassVar[str]  # what such a session is called in a sentence: "a …"
+    everybody: ClassVar[str]  # whose records are released, as a phrase
+
+    # --- finding the parties ---
+
+    @abstractmethod
+    def match(self, request: Request, available: Available) -> Match:
+        """Match a request with the datasets that its user may ask for."""
+
+    # --- one party's answer ---
+
+    @abstractmethod
+    def holder(self, party: str) -> str:
+        """Who a column of this party's is held by, in a contract."""
+
+    def least_m(self, policy: Policy, request: Request) -> int:
+        """How many colluding providers the release must withstand."""
+        return 0
+
+    def reservations(self, policy: Policy, request: Request, card: SchemaCard) -> Iterator[str]:
+        """What a policy has against a session of this kind."""
+        yield from ()
+
+    def axes(self, schema: Schema | None, names: set[str]) -> tuple[Axis, ...]:
+        """How these columns are generalised, where the parties must do it alike."""
+        return ()
+
+    @abstractmethod
+    def price(self, policy: Policy, card: SchemaCard, names: Sequence[str]) -> Price:
+        """What a party asks for its columns."""
+
+    # --- the agreement ---
+
+    @abstractmethod
+    def conflicts(self, request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
+        """What stands between the offers; gaps count once everybody has offered."""
+
+    @abstractmethod
+    def records(self, offers: Sequence[Offer]) -> int | None:
+        """How many records are released at most, as far as the parties say."""
+
+    @abstractmethod
+    def few_records(self, offers: Sequence[Offer], records: int) -> str:
+        """Why there are no more than so many records."""
+
+    def class_from(self, request: Request, offers: Sequence[Offer]) -> str | None:
+        """Who shares the class with the others; None where all hold it."""
+        return None
+
+    # --- for people ---
+
+    def figures(self, terms: Terms, records: int) -> dict[str, Any]:
+        """What only releases of this kind say of themselves."""
+        return {"kind": self.name}
+
+
+def proposal(
+    parts: Sequence[GroupRequirement], m: int, offers: Sequence[Offer], *, complete: bool
+) -> Proposal:
+    """What the offers come to, as a method is asked about it."""
+    holder = {column.name: column.holder for offer in offers for column in offer.columns}
+    parties = tuple(offer.party for offer in offers) if complete else None
+    return Proposal(tuple(parts), m, parties, holder)
+
+
+def refused(request: Request, known: Proposal) -> Iterator[tuple[str, str]]:
+    """What the method refuses: the key of the request that it concerns, and why."""
+    for problem in request.method.refusals(known):
+        yield "privacy" if problem.key[:1] == ("privacy",) else "algorithm", problem.sentence
+
+
+def holders_of(name: str, available: Available) -> tuple[str, ...]:
+    """The parties that have a column."""
+    return tuple(
+        sorted(
+            party
+            for party, datasets in available.items()
+            if any(each.card.column(name) is not None for each in datasets)
+        )
+    )
+
+
+def nowhere(name: str, available: Available) -> str:
+    """`no party offers …`, with what was probably meant."""
+    known = sorted({column for each in available.values() for one in each for column in one.card.names})
+    return f'no party offers "{name}"{hint(name, known)}'

@@ -1,0 +1,187 @@
+"""Vertical sessions: the parties hold different columns about the same people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from masquerade.protocol.method import Proposal
+from masquerade.service.card import SchemaCard
+from masquerade.service.control import PublishedDataset
+from masquerade.service.kinds.horizontal import Horizontal
+from masquerade.service.kinds.kind import (
+    THE_REQUEST,
+    Available,
+    Match,
+    Reason,
+    SessionKind,
+    holders_of,
+    nowhere,
+    refused,
+)
+from masquerade.service.offers import Offer
+from masquerade.service.policy import Policy
+from masquerade.service.request import Kind, Request
+from masquerade.service.terms import Price, Terms
+
+
+class Vertical(SessionKind):
+    """A party takes part when it contributes an attribute; the common records are released."""
+
+    name: ClassVar[Kind] = "vertical"
+    title: ClassVar[str] = "mashup"
+    everybody: ClassVar[str] = "all common records"
+
+    def match(self, request: Request, available: Available) -> Match:
+        """One dataset a party, which has all that the party contributes."""
+        holders = {name: holders_of(name, available) for name in request.released}
+        problems: list[str] = []
+        wanted: dict[str, list[str]] = {}  # by party: what it contributes
+        # Several who have all of it may hold different people.
+        alike = not Horizontal().match(request, available).problems
+        for name in request.attributes:
+            chosen = _chosen(name, holders[name], request, problems, alike=alike)
+            if chosen is not None:
+                wanted.setdefault(chosen, []).append(name)
+        datasets = {
+            party: dataset
+            for party, names in wanted.items()
+            if (dataset := _dataset(party, names, request.class_name, available[party], problems)) is not None
+        }
+        problems += _about_all(request, holders, wanted, available)
+        if not problems:
+            holder = {name: party for party, names in wanted.items() for name in names}
+            known = Proposal(request.privacy, parties=tuple(sorted(wanted)), holder=holder)
+            # A policy may yet add what a requirement lacks.
+            problems += [f"{key}: {why}" for key, why in refused(request, known) if key != "privacy"]
+        return Match(holders, datasets, tuple(dict.fromkeys(problems)))
+
+    def holder(self, party: str) -> str:
+        """The party itself."""
+        return party
+
+    def price(self, policy: Policy, card: SchemaCard, names: Sequence[str]) -> Price:
+        """A fixed sum for the columns, and one for each common record."""
+        return Price(sum(map(policy.price.of, names)), policy.price.per_record)
+
+    def conflicts(self, request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
+        """Columns that nobody or several contribute, and a class that not all know."""
+        yield from _about_holders(request, offers, complete=complete)
+        yield from _about_class(request, offers, complete=complete)
+
+    def records(self, offers: Sequence[Offer]) -> int | None:
+        """No more are common than any party has."""
+        return min((offer.records for offer in offers if offer.records is not None), default=None)
+
+    def few_records(self, offers: Sequence[Offer], records: int) -> str:
+        """Name the party that has the fewest."""
+        fewest = next(offer.party for offer in offers if offer.records == records)
+        return f"{fewest} has at most {records} records, and no more can be common"
+
+    def class_from(self, request: Request, offers: Sequence[Offer]) -> str | None:
+        """Whom the request names, or else the one party that holds the class."""
+        if request.class_name is None:
+            return None
+        named = request.providers.get(request.class_name)
+        if named is None and not all(offer.holds_class for offer in offers):
+            return next(offer.party for offer in offers if offer.holds_class)
+        return named
+
+    def figures(self, terms: Terms, records: int) -> dict[str, Any]:
+        """How many records are common."""
+        return {"kind": self.name, "common_records": records}
+
+
+def _chosen(
+    name: str, holders: Sequence[str], request: Request, problems: list[str], *, alike: bool
+) -> str | None:
+    named = request.providers.get(name)
+    if named is not None:
+        if named not in holders:
+            others = f"; it is held by {', '.join(holders)}" if holders else ""
+            problems.append(f'providers.{name}: "{named}" does not offer "{name}"{others}')
+            return None
+        return named
+    if len(holders) > 1:
+        text = f'attributes: "{name}" is held by {" and ".join(holders)}; name one of them in providers'
+        problems.append(f'{text}, or ask for the people of all with kind = "horizontal"' if alike else text)
+        return None
+    return holders[0] if holders else None
+
+
+def _dataset(
+    party: str,
+    names: Sequence[str],
+    class_name: str | None,
+    datasets: Sequence[PublishedDataset],
+    problems: list[str],
+) -> str | None:
+    """The one dataset of a party that has all of these columns; of several, one with the class."""
+    able = [each.card for each in datasets if all(each.card.column(name) is not None for name in names)]
+    if not able:
+        held = ", ".join(sorted(each.card.dataset for each in datasets))
+        problems.append(
+            f"attributes: no dataset of {party} ({held}) has all of {', '.join(names)};"
+            " a session takes one dataset of each party"
+        )
+        return None
+    with_class = [card for card in able if class_name is not None and card.column(class_name) is not None]
+    return (with_class or able)[0].dataset
+
+
+def _about_all(
+    request: Request,
+    holders: Mapping[str, Sequence[str]],
+    wanted: Mapping[str, Sequence[str]],
+    available: Available,
+) -> list[str]:
+    problems = []
+    for name in request.attributes:
+        if not holders[name]:
+            problems.append(f"attributes: {nowhere(name, available)}")
+    if request.class_name is not None:
+        held = holders[request.class_name]
+        if not held:
+            problems.append(f"class: {nowhere(request.class_name, available)}")
+        elif wanted and not set(held) & set(wanted):
+            problems.append(
+                f'class: "{request.class_name}" is held by {", ".join(held)}, which contributes none of the attributes'
+            )
+    if not problems and len(wanted) == 1:
+        problems.append(
+            f"attributes: all are {next(iter(wanted))}'s; a mashup needs columns of at least two parties"
+        )
+    return problems
+
+
+def _about_holders(request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
+    for name in request.attributes:
+        holders = [offer.party for offer in offers if any(column.name == name for column in offer.columns)]
+        if len(holders) > 1:
+            for holder in holders:
+                yield holder, f'"{name}": {" and ".join(holders)} have it; name one contributor in providers'
+        elif not holders and complete:
+            yield THE_REQUEST, f'no party contributes "{name}"'
+
+
+def _about_class(request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
+    name = request.class_name
+    if name is None or not complete:
+        return
+    holding = [offer.party for offer in offers if offer.holds_class]
+    named = request.providers.get(name)
+    if not holding:
+        yield THE_REQUEST, f'no party has the class "{name}"'
+    elif named is not None and named not in holding:
+        yield THE_REQUEST, f'"{named}" does not have the class "{name}"; {" and ".join(holding)} do'
+    elif named is None and len(holding) == len(offers):
+        return
+    elif named is None and len(holding) > 1:
+        yield (
+            THE_REQUEST,
+            f'the class "{name}" is held by {" and ".join(holding)} only; name the one who shares it in providers',
+        )
+    else:
+        sharer = named or holding[0]
+        if not any(offer.party == sharer and offer.shares_class for offer in offers):
+            yield sharer, f'does not share the class "{name}" with the other parties, who do not all hold it'

@@ -1,0 +1,65 @@
+"""What a party answers to a request: an offer with all that it insists on, or a refusal with every reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.contract import Contribution
+from masquerade.service.request import Kind
+from masquerade.service.terms import Axis, Price, Provision, read_parts
+
+
+class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"):
+    """What a party brings, and what it insists on."""
+
+    provision: Provision
+    columns: tuple[Contribution, ...]  # without the class
+    requirements: tuple[dict[str, object], ...]  # with what was wished
+    price: Price
+    holds_class: bool = False
+    shares_class: bool = False  # it lets the other parties know the class of the common records
+    records: int | None = None
+    needs_approval: bool = False
+    show_steps: bool = False
+    kind: Kind = "vertical"  # of the request that it answers
+    m: int = 0  # in a horizontal session: the least number of colluding providers to withstand
+    axes: tuple[Axis, ...] = ()  # there too: how each of the columns is generalised
+
+    @property
+    def party(self) -> str:
+        """Who offers."""
+        return self.provision.party
+
+    @property
+    def parts(self) -> tuple[GroupRequirement, ...]:
+        """The requirements."""
+        return read_parts(self.requirements, f"the offer of {self.party}", self.kind)
+
+    def axis(self, name: str) -> Axis | None:
+        """How a column is generalised, in a horizontal session."""
+        return next((axis for axis in self.axes if axis.name == name), None)
+
+
+class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="refusal"):
+    """Why a party does not take part; `busy` when it may do so later, because its load is the only reason."""
+
+    party: str
+    reasons: tuple[str, ...]
+    busy: bool = False
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a party is doing: its running sessions, and the time in seconds since 1970."""
+
+    running: int
+    now: int
+
+
+def names_of(names: Iterable[str]) -> str:
+    """Names for a person: each once, sorted."""
+    return ", ".join(sorted(set(names)))

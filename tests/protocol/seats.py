@@ -1,0 +1,18 @@
+"""A party's script by its contract's method, as a party process and a node start it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import masquerade as mq
+from masquerade.methods import method_of
+from masquerade.net.script import Script
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.method import Seat
+
+
+def seated(
+    name: str, contract: Contract, table: mq.Table, ids: Sequence[bytes] = (), **hooks: Any
+) -> Script[int]:
+    return method_of(contract).party(Seat(name, contract, table, ids, **hooks))
