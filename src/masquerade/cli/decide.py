@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,14 +12,7 @@ import typer
 from masquerade.cli.client_conf import Conf, SessionId, again, client_of, lines_of
 from masquerade.cli.output import Json, print_json, say
 from masquerade.errors import ParameterError
-
-
-class Decision(StrEnum):
-    """What can be said."""
-
-    ACCEPT = "accept"
-    RELAX = "relax"
-    WITHDRAW = "withdraw"
+from masquerade.service.session_states import Decision
 
 
 def decide(

@@ -54,6 +54,11 @@ def unreachable(name: str, detail: str, advice: str = "") -> Check:
     return Check(name, "error", detail, advice, PeerUnreachable.exit_code)
 
 
+def words_of(caught: MasqueradeError) -> str:
+    """An error on one line, without the name of the party: the check has it."""
+    return "; ".join(str(each.at(party=None)) for each in caught.problems)
+
+
 def problems(name: str, caught: MasqueradeError, code: int = AnswerIsNo.exit_code) -> list[Check]:
     """An error's problems, each a check."""
     return [Check(name, "error", problem, code=code) for problem in caught.lines]

@@ -9,7 +9,7 @@ from pathlib import Path
 from masquerade.errors import BadInput, MasqueradeError, NotAllowed, ParameterError, PeerError
 from masquerade.library.client import Client
 from masquerade.library.client.settings import ClientSettings, read_settings
-from masquerade.library.doctor import Check, OnStage, error, fine, problems, unreachable, warning
+from masquerade.library.doctor import Check, OnStage, error, fine, problems, unreachable, warning, words_of
 from masquerade.library.doctor_certificates import file_dated, mode_checks
 from masquerade.library.doctor_peers import clock_check
 
@@ -62,7 +62,7 @@ def _coordinator(settings: ClientSettings, path: Path) -> Iterator[Check]:
             "coordinator", f"{settings.url}: {caught}", "make a new token, and put it in place of the old one"
         )
     except PeerError as caught:
-        yield unreachable("coordinator", str(caught).removeprefix("party coordinator: "))
+        yield unreachable("coordinator", words_of(caught))
     except MasqueradeError as caught:
         yield from problems("coordinator", caught)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from masquerade import __version__
 from masquerade.errors import MasqueradeError, PeerError, one_line
-from masquerade.library.doctor import Check, error, fine, unreachable, warning
+from masquerade.library.doctor import Check, error, fine, unreachable, warning, words_of
 from masquerade.net.channel import PROTOCOL_VERSION, Node
 from masquerade.net.identity import Identity
 from masquerade.net.probe import Finding, explain, probe
@@ -44,14 +44,10 @@ async def _peer(name: str, address: str, identity: Identity, trust: TrustStore) 
     except PeerError as caught:
         node = Node(name, address)
         diagnosis = await probe(node, identity, trust)
-        told = (
-            explain(node, diagnosis, identity, trust, PATIENCE) if diagnosis.finding in _TELLING else caught
-        )
-        line = str(told).removeprefix(f"party {name}: ").replace(f", tried for {PATIENCE:g} s", "")
-        return [unreachable(f"peer {name}", line)]
+        told = explain(node, diagnosis, identity, trust) if diagnosis.finding in _TELLING else caught
+        return [unreachable(f"peer {name}", words_of(told))]
     except MasqueradeError as caught:  # it answers, and refuses
-        told_by_it = str(caught).removeprefix(f"party {name}: ")
-        return [unreachable(f"peer {name}", f"at {address}: {told_by_it}", "its log says why")]
+        return [unreachable(f"peer {name}", f"at {address}: {words_of(caught)}", "its log says why")]
 
 
 async def other_parties(
@@ -65,11 +61,10 @@ async def other_parties(
         async with PeerHttp(coordinator, address, identity, trust, timeout=PATIENCE) as line:
             told: Parties = await line.call("GET", "/v1/parties", answer=Parties)
     except MasqueradeError as caught:  # one of an older version does not know the question
-        problem = one_line(str(caught).removeprefix(f"party {coordinator}: "))
         return [
             warning(
                 "peers",
-                f"{coordinator} does not tell whom it knows: {problem}",
+                f"{coordinator} does not tell whom it knows: {words_of(caught)}",
                 "compare your trust store with the other parties' stewards by hand",
             )
         ]

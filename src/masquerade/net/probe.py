@@ -108,10 +108,11 @@ async def _shake_hands(
 
 
 def explain(
-    peer: Node, diagnosis: Diagnosis, identity: Identity, trust: TrustStore, seconds: float
+    peer: Node, diagnosis: Diagnosis, identity: Identity, trust: TrustStore, seconds: float | None = None
 ) -> PeerError:
-    """The error for a diagnosis, when it is final or the time (`seconds`) is over."""
+    """The error for a diagnosis, when it is final or the time is over (None: it was tried once)."""
     at = f"at {peer.address}"
+    tried = f", tried for {seconds:g} s" if seconds is not None else ""
     match diagnosis.finding:
         case Finding.NO_TLS:
             return PeerRefused(
@@ -135,20 +136,18 @@ def explain(
                 f" {identity.fingerprint}, and its clock should be right",
             )
         case Finding.NOBODY:
-            return PeerUnreachable(
-                peer.name, f"{at}: nobody answers, tried for {seconds:g} s; is it running?"
-            )
+            return PeerUnreachable(peer.name, f"{at}: nobody answers{tried}; is it running?")
         case Finding.MUTE | Finding.HANGS_UP:
             does = "says nothing" if diagnosis.finding is Finding.MUTE else "breaks off"
             return PeerUnreachable(
                 peer.name,
-                f"{at}: accepts the connection, then {does}, tried for {seconds:g} s;"
+                f"{at}: accepts the connection, then {does}{tried};"
                 " is it frozen, or is another program at this address?",
             )
         case Finding.FINE:
+            within = f" within {seconds:g} s" if seconds is not None else ""
             return PeerUnreachable(
-                peer.name,
-                f"{at}: is there, but has not joined the session within {seconds:g} s; its log says why",
+                peer.name, f"{at}: is there, but has not joined the session{within}; its log says why"
             )
 
 

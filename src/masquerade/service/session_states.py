@@ -40,6 +40,14 @@ class Status(StrEnum):
         return self in FINAL
 
 
+class Decision(StrEnum):
+    """What a client can do with a table that missed the wished quality."""
+
+    ACCEPT = "accept"
+    RELAX = "relax"
+    WITHDRAW = "withdraw"
+
+
 FINAL = frozenset({Status.REFUSED, Status.PUBLISHED, Status.FAILED, Status.CANCELLED, Status.EXPIRED})
 COMPUTING = frozenset({Status.RUNNING, Status.ASSEMBLING})  # a restart interrupts these
 WAITING = frozenset(Status) - FINAL - COMPUTING

@@ -28,7 +28,7 @@ from masquerade.service.resources import (
     RequestPreview,
     Session,
 )
-from masquerade.service.session_states import Status
+from masquerade.service.session_states import Decision, Status
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,20 +139,20 @@ class Calls:
     @call
     async def accept(self, session: str) -> Session:
         """Take the release although it missed the wished quality."""
-        return await self._decide(session, {"decision": "accept"})
+        return await self._decide(session, {"decision": Decision.ACCEPT})
 
     @call
     async def relax(self, session: str, request: Wish) -> Session:
         """Ask again, for less; what the parties refuse leaves the release that missed the wished quality waiting."""
         try:
-            return await self._decide(session, {"decision": "relax", "request": keys_of(request)})
+            return await self._decide(session, {"decision": Decision.RELAX, "request": keys_of(request)})
         except ParameterError as error:
             raise ParameterError(*placed(error.lines, request)) from None
 
     @call
     async def withdraw(self, session: str) -> Session:
         """Do without the release."""
-        return await self._decide(session, {"decision": "withdraw"})
+        return await self._decide(session, {"decision": Decision.WITHDRAW})
 
     @call
     async def release(self, session: str) -> PublishedRelease:

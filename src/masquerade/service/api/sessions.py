@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -15,24 +14,16 @@ from masquerade.service.api.request_body import RequestBody, RequestChange
 from masquerade.service.api.shapes import Body, Limit, page
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Page, PartyOffer, Session, User
-from masquerade.service.session_states import Status
+from masquerade.service.session_states import Decision, Status
 from masquerade.service.store import Session as SessionRecord
 
 router = APIRouter(tags=["sessions"])
 
 
-class Choice(StrEnum):
-    """What a client can do with a table that missed the wished quality."""
-
-    ACCEPT = "accept"
-    RELAX = "relax"
-    WITHDRAW = "withdraw"
-
-
-class Decision(Body):
+class DecisionBody(Body):
     """The client's word on a table that missed the wished quality."""
 
-    decision: Choice = Field(
+    decision: Decision = Field(
         strict=False,
         description="accept: publish it as it is; relax: negotiate another request; withdraw: end without a table",
     )
@@ -97,13 +88,13 @@ def cancel(id: SessionId, user: Someone, coordinator: Service) -> Session:
 @router.post(
     "/sessions/{id}/decision", responses=error_responses(401, 403, 404, 409, 413, 422, 429, 500, 503)
 )
-def decide(id: SessionId, body: Decision, user: Someone, coordinator: Service) -> Session:
+def decide(id: SessionId, body: DecisionBody, user: Someone, coordinator: Service) -> Session:
     """Decide on a table that missed the wished quality."""
-    if (body.decision is Choice.RELAX) != (body.request is not None):
+    if (body.decision is Decision.RELAX) != (body.request is not None):
         raise ParameterError("request: relax needs it, and the other decisions have none")
-    if body.decision is Choice.ACCEPT:
+    if body.decision is Decision.ACCEPT:
         decided = coordinator.accept(user, id)
-    elif body.decision is Choice.WITHDRAW:
+    elif body.decision is Decision.WITHDRAW:
         decided = coordinator.withdraw(user, id)
     else:
         decided = coordinator.relax(user, id, body.request)
