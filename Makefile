@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo test explore check bench docs clean help
+.PHONY: demo test quick explore check bench docs clean help
 
 help: ## list the chores
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -14,6 +14,9 @@ demo: $(VENV)/.core ## a coordinator, three parties, one table through it all; C
 
 test: $(VENV)/.dev .postgres .chromium ## run all tests
 	$(BIN)/pytest -n 2 --dist worksteal
+
+quick: $(VENV)/.dev ## run the tests that need no process, database or browser, on few examples
+	MASQUERADE_TESTS=quick $(BIN)/pytest -n 2 --dist worksteal -q -m "not system"
 
 explore: $(VENV)/.dev .postgres ## run the properties on examples that nobody has tried yet
 	HYPOTHESIS_PROFILE=exploring $(BIN)/pytest -n 2 --dist worksteal -m hypothesis

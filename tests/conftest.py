@@ -19,10 +19,35 @@ from typing import Any
 import hypothesis
 import pytest
 
+from examples import QUICK, examples
+
 # `make test` tries the same examples every time: it fails for a change, not for its luck; `make explore` seeks new ones
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("quick", derandomize=True, deadline=None, max_examples=examples(100))
 hypothesis.settings.register_profile("exploring", deadline=None, print_blob=True)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick" if QUICK else "repeatable"))
+
+# Whatever asks for one of these starts a process, a database or a browser.
+_SYSTEM = {"postgres", "browser", "page", "site", "visit", "place"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        wants = getattr(getattr(item, "callspec", None), "params", {}).get("database_url")
+        if fixtures & _SYSTEM or wants == "postgresql":
+            item.add_marker(pytest.mark.system)
+
+
+@pytest.fixture(autouse=QUICK)
+def _no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In `make quick` a test that starts a process is one that lacks the marker `system`."""
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        pytest.fail("this test starts a process: mark it with pytest.mark.system")
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+
 
 PASSWORD = "Zw3i/Herzen@7"  # with signs that a URL must encode, and that nothing else in a message contains
 

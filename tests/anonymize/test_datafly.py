@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from adult import adult
+from examples import examples
 
 Rows = list[tuple[str, ...]]
 
@@ -82,7 +83,7 @@ records = st.lists(st.tuples(*(st.sampled_from(tree.leaves) for tree in TREES)),
 
 
 @pytest.mark.parametrize("whole_columns", [False, True])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(rows=records, k=st.integers(1, 6))
 def test_gives_what_the_plain_one_gives(whole_columns: bool, rows: Rows, k: int) -> None:
     k = min(k, len(rows))

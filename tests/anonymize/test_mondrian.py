@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import masquerade as mq
 from adult import adult
 from anonymize.reference_mondrian import Cell, Group, Plain, is_m_private
+from examples import examples
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian import partition, trees
 from masquerade.anonymize.outcome import Outcome
@@ -39,7 +40,7 @@ def with_providers(table: mq.Table, providers: list[str]) -> mq.Table:
     return mq.Table(table.arrow.append_column(PROVIDER, pa.array(providers, pa.string())), table.schema)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tables(min_rows=2, max_rows=40), st.integers(1, 6), st.integers(1, 3), PREFERENCES, st.booleans())
 def test_the_release_of_a_plain_mondrian(table: mq.Table, k: int, l: int, choose: str, strict: bool) -> None:  # noqa: E741 # as above
     names = table.schema.names
@@ -55,7 +56,7 @@ TALLIED = {"never": 0, "while it pays": 1, "always": 1 << 30}  # cells of a tall
 
 
 @pytest.mark.parametrize("cells_per_value", TALLIED.values(), ids=TALLIED)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(table=tables(min_rows=2, max_rows=60), k=st.integers(1, 6), choose=PREFERENCES, strict=st.booleans())
 def test_counts_and_records_cut_alike(
     cells_per_value: int, table: mq.Table, k: int, choose: str, strict: bool
@@ -85,7 +86,7 @@ def test_counts_and_records_cut_adult_alike(k: int, choose: str) -> None:
     assert releases[0] == releases[1] == releases[2]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(tables(min_rows=4, max_rows=40), st.integers(1, 4), PREFERENCES)
 def test_halved_batches_change_nothing(table: mq.Table, k: int, choose: str) -> None:
     assume(len(table) >= k)
@@ -97,7 +98,7 @@ def test_halved_batches_change_nothing(table: mq.Table, k: int, choose: str) -> 
     assert cells_of(whole) == cells_of(halved)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(tables(min_rows=2, max_rows=40), st.integers(1, 5), PREFERENCES)
 def test_strict_cells_do_not_overlap(table: mq.Table, k: int, choose: str) -> None:
     assume(len(table) >= k)
@@ -109,7 +110,7 @@ def test_strict_cells_do_not_overlap(table: mq.Table, k: int, choose: str) -> No
             assert any(apart), f"{one} and {other} share a combination of values"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(tables(min_rows=2, max_rows=40), st.integers(1, 5), PREFERENCES, st.booleans())
 def test_equal_records_are_in_one_group(table: mq.Table, k: int, choose: str, strict: bool) -> None:
     assume(len(table) >= k)
@@ -127,7 +128,7 @@ def test_equal_records_are_in_one_group(table: mq.Table, k: int, choose: str, st
 PROVIDERS = st.lists(st.sampled_from(["A", "B", "C", "D", "E"]), min_size=40, max_size=40)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(tables(min_rows=4, max_rows=40), PROVIDERS, st.integers(0, 4), st.integers(1, 4), st.integers(1, 2))
 def test_the_release_of_a_plain_provider_aware_mondrian(
     table: mq.Table,
@@ -168,7 +169,7 @@ AGAINST_PROVIDERS: list[TableMethod] = [
 
 
 @pytest.mark.parametrize("algorithm", AGAINST_PROVIDERS, ids=lambda each: str(each.settings()))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(tables(min_rows=4, max_rows=40), PROVIDERS, st.integers(0, 4), st.integers(1, 4))
 def test_every_group_is_m_private(
     algorithm: TableMethod, table: mq.Table, providers: list[str], m: int, k: int
@@ -192,7 +193,7 @@ def test_every_group_is_m_private(
     assert release.summary["groups_by_providers"] == {str(n): fed[n] for n in sorted(fed)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(tables(min_rows=4, max_rows=40), PROVIDERS, st.integers(0, 2))
 def test_the_provider_is_kept_where_it_is_asked_for(table: mq.Table, providers: list[str], m: int) -> None:
     table = with_providers(table, providers[: len(table)])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from anonymize.reference_tds import carries, leaves, specialise
+from examples import examples
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import loan_table, tree
 
@@ -69,7 +70,7 @@ def covered(qids: Sequence[tuple[list[str], int]]) -> list[tuple[list[str], int]
     return kept
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     records=rows,
     trees=st.tuples(st.sampled_from(TREES), st.sampled_from(TREES)),
@@ -103,7 +104,7 @@ def test_same_steps_as_the_reference(
             assert cells[name] == written(value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     records=rows,
     trees=st.tuples(st.sampled_from(TREES), st.sampled_from(TREES)),
@@ -153,7 +154,7 @@ def test_same_steps_and_rows_with_suppression(
     assert release.suppressed == len(records) - len(expected) <= allowance
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(records=rows, l=st.integers(1, 3), k=st.integers(1, 4), score=st.sampled_from(list(SCORES)))
 def test_same_steps_with_diversity(records: list[dict[str, Any]], l: int, k: int, score: str) -> None:  # noqa: E741
     def diverse(group: list[dict[str, Any]]) -> bool:

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.logs import BANK, SESSION, events, records, whole_log
+from examples import examples
 from masquerade.audit.chain import Anchor
 from masquerade.audit.log import AuditLog
 from masquerade.audit.verify import verify
@@ -26,8 +27,10 @@ from masquerade.errors import ParameterError
 from masquerade.net.transcript import Entry
 from net.nodes import PEOPLE
 
+pytestmark = pytest.mark.system
+
 WRITER = Path(__file__).with_name("writer.py")
-thorough = settings(max_examples=150, deadline=None)
+thorough = settings(max_examples=examples(150), deadline=None)
 
 
 @pytest.fixture(scope="module")

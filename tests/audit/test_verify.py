@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.logs import BANK, events, fill, judged, records, whole_log
+from examples import examples
 from masquerade.audit.chain import MOST_LINE, Anchor
 from masquerade.audit.log import AuditLog
 from masquerade.audit.verify import verify
@@ -20,7 +21,7 @@ from masquerade.errors import AnswerIsNo, DataError, ParameterError
 from masquerade.net.identity import self_signed
 from net.nodes import PEOPLE
 
-thorough = settings(max_examples=150, deadline=None)
+thorough = settings(max_examples=examples(150), deadline=None)
 
 
 @pytest.fixture(scope="module")

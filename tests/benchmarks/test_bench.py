@@ -21,6 +21,8 @@ from masquerade.cli.main import app
 from masquerade.errors import ParameterError
 from masquerade.library.jobs import anonymize_job
 
+pytestmark = pytest.mark.system
+
 EXPERIMENTS = bench.find_experiments()
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 DATA = Path(__file__).parents[2] / "../shared/data/adult"

@@ -16,6 +16,8 @@ from masquerade.service.resources import Role
 from masquerade.service.store import Store
 from service_house import LAUNCH, PASSWORD
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture(scope="module")
 def conf(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -19,6 +19,8 @@ import pytest
 from cli.command import MASQUERADE, here, process
 from masquerade.audit.verify import verify as verify_log
 
+pytestmark = pytest.mark.system
+
 Capture = pytest.CaptureFixture[str]
 NAMES = ["bank", "clinic", "coordinator", "insurer"]
 

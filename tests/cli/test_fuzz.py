@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cli.command import Answer, files, here
+from examples import examples
 from job.job_files import JOB, JOB_TAXONOMY, TABLE, changed, write_job
 
 INPUTS = {"people.csv", "job.csv", "job.toml"}
@@ -25,7 +26,7 @@ PIECES = st.sampled_from(
 ) | st.binary(max_size=4).filter(lambda piece: b"/" not in piece)  # fmt: skip
 MUTATIONS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 9), PIECES), min_size=1, max_size=4)
 FUZZ = settings(
-    max_examples=120,
+    max_examples=examples(120),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -21,6 +21,8 @@ import pytest
 from masquerade.data.people import generate_people, people_taxonomies
 from masquerade.net.transcript import read_transcript
 
+pytestmark = pytest.mark.system
+
 JOB = """
 [parties.bank]
 source = "bank.csv"

@@ -19,6 +19,8 @@ from cli.command import MASQUERADE, files, process, without_progress
 from job.job_files import JOB, TABLE, changed, write_job
 from masquerade.data.people import write_people
 
+pytestmark = pytest.mark.system
+
 if TYPE_CHECKING:
     from conftest import Postgres
 

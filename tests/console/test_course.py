@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.console.course import MOST_ROWS, Course, step_tree
 from masquerade.service.resources import Event
 from masquerade.service.session_states import Status
@@ -105,7 +106,7 @@ def test_a_wide_cut_is_counted_and_not_drawn() -> None:
 names = st.sampled_from("abcdef")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.lists(st.tuples(names, st.lists(names, max_size=4).map(tuple)), max_size=8))
 def test_whatever_a_party_tells_is_drawn_as_a_tree(steps: list[tuple[str, tuple[str, ...]]]) -> None:
     nodes = step_tree(steps)

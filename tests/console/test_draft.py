@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.console.draft import Column, Draft, Wish, as_json, as_toml, needs_sensitive, parameters_of
 from masquerade.errors import ParameterError
 from masquerade.privacy.registry import REQUIREMENTS
@@ -241,7 +242,7 @@ def test_a_switch_of_a_method_is_sent_as_one() -> None:
 words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(words, min_size=1, max_size=4, unique=True), words, st.booleans(), st.integers(1, 10**6))
 def test_toml_and_json_say_the_same(names: list[str], purpose: str, show: bool, k: int) -> None:
     columns = [Column("bank", "customers", name, "attribute") for name in names]

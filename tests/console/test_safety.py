@@ -18,6 +18,7 @@ from websockets.sync.client import connect
 
 from console.conftest import Site
 from console.world import PASSWORD, World, served
+from examples import examples
 from masquerade.console.sign_in import own_path
 from masquerade.console.signed_in import COOKIE, IDLE, LONGEST, Browsers, SignedOut, console_secret
 from masquerade.errors import NotAllowed, ParameterError
@@ -221,7 +222,7 @@ def test_a_sign_in_ends_with_the_account_the_password_and_the_sign_out(door: Doo
         door.browsers.sign_in("ana", PASSWORD)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.text(max_size=40) | st.builds("/console/{}".format, st.text(max_size=40)) | st.none())
 def test_a_link_leads_to_the_console_and_nowhere_else(wanted: str | None) -> None:
     target = own_path(wanted)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.anonymize.method import TableMethod
 from papers.paper_tables import JOB, SEX
 
@@ -106,7 +107,7 @@ people = st.lists(
 @pytest.mark.parametrize(
     "algorithm", ANONYMIZERS, ids=lambda each: "-".join(map(str, each.settings().values()))
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(records=people)
 def test_contract(algorithm: TableMethod, case: Case, records: list[dict[str, object]]) -> None:
     records = [{**record, "row": row} for row, record in enumerate(records)]

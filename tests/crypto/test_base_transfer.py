@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from nacl import bindings
 
 from crypto.two_parties import balanced
+from examples import examples
 from masquerade.crypto.base_transfer import POINT_BYTES, BaseReceiver, BaseSender
 from masquerade.errors import ParameterError
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=12))
 def test_the_receiver_gets_the_key_of_its_choice_and_no_other(choices: list[int]) -> None:
     sender, receiver = BaseSender(b"session", len(choices)), BaseReceiver(b"session", choices)

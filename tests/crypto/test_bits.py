@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.crypto.bits import as_bits, choose, digits, pack, transpose, unpack
 from masquerade.errors import ParameterError
 
@@ -18,7 +19,7 @@ def test_packing_goes_both_ways_lowest_bit_first(bits: list[int]) -> None:
     assert unpack(packed, len(bits)).tolist() == bits
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(0, 40), st.integers(0, 2**32 - 1))
 def test_a_transposition_is_one(words: int, seed: int) -> None:
     columns = np.random.default_rng(seed).integers(0, 256, (128, 8 * words), dtype=np.uint8)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.crypto import circuits_library, words
 from masquerade.crypto.circuit import (
     FALSE,
@@ -25,7 +26,7 @@ from masquerade.crypto.circuit import (
 from masquerade.errors import ParameterError
 
 FORMS = pytest.mark.parametrize("shallow", [False, True], ids=["small", "shallow"])
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=examples(25), deadline=None)
 
 
 def from_bits(bits: Bits) -> list[int]:

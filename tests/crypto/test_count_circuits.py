@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.crypto import count_circuits as circuits
 from masquerade.crypto.circuit import Circuit, evaluate, to_bits
 from masquerade.errors import ParameterError
@@ -27,7 +28,7 @@ def judged(circuit: Circuit, row: list[int], masks: int) -> int:
     return int(out)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 127))
 def test_reached_is_the_sign(count: int, k: int, mask: int) -> None:
     inputs = {"share 0": to_bits([mask], 7), "share 1": to_bits([count - k - mask], 7)}
@@ -35,7 +36,7 @@ def test_reached_is_the_sign(count: int, k: int, mask: int) -> None:
     assert circuits.reached(7).n_and == 6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 100), st.integers(0, 300), st.integers(0, 127), st.integers(0, 1))
 def test_secure_com(count: int, threshold: int, mask: int, bit: int) -> None:
     inputs = {
@@ -47,7 +48,7 @@ def test_secure_com(count: int, threshold: int, mask: int, bit: int) -> None:
     assert out ^ bit == (count < threshold)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20), st.integers(0, 25))
 def test_set_intersection(places: list[tuple[bool, bool]], threshold: int) -> None:
     left, right = np.array(places, np.uint8).T
@@ -63,7 +64,7 @@ def test_equality(left: list[bool], right: list[bool]) -> None:
     assert evaluate(circuits.all_equal(len(left)), inputs)["holds"][0, 0] == (left == other)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows_of_counts, st.integers(1, 7), st.integers(0, 99))
 def test_distinct_values(row: list[int], least: int, masks: int) -> None:
     circuit = circuits.row_distinct(len(row), WIDTH, least)
@@ -71,7 +72,7 @@ def test_distinct_values(row: list[int], least: int, masks: int) -> None:
     assert judged(circuit, row, masks) == (different == 0 or different >= least)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     rows_of_counts, st.integers(0, 50), st.integers(1, 50), st.integers(1, 30), st.integers(0, 99), st.data()
 )

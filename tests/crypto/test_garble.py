@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from examples import examples
 from masquerade.crypto import BadMessage, circuits_library, garble, words
 from masquerade.crypto.circuit import Bits, Builder, Circuit, evaluate, to_bits
 from masquerade.crypto.garble import Delta, Evaluator, Garbler, Garbling, corrected
@@ -42,7 +43,7 @@ def run(circuit: Circuit, inputs: dict[str, Bits]) -> tuple[Garbling, garble.Eva
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 20), width=st.integers(1, 30))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_all_ways_to_read_an_output_give_the_plain_one(seed: int, n: int, width: int) -> None:
     circuit = some_circuit(width)
     inputs = {"x": random_bits((width, n), seed), "y": random_bits((width, n), seed + 1)}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.crypto import BadMessage, circuits_library, gmw, words
 from masquerade.crypto.bits import pack
 from masquerade.crypto.circuit import Bits, Builder, Circuit, evaluate
@@ -84,7 +85,7 @@ def run(
 @given(
     n_parties=st.integers(2, 5), n=st.integers(1, 19), width=st.integers(1, 12), seed=st.integers(0, 2**32)
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_everybody_opens_what_plain_evaluation_gives(n_parties: int, n: int, width: int, seed: int) -> None:
     build = Builder()
     x, y = build.input("x", width), build.input("y", width)

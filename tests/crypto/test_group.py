@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nacl import bindings
 
+from examples import examples
 from masquerade.crypto.group import POINT_BYTES, Blinding, NotAPoint, as_points, hash_texts
 
 PRIME = 2**255 - 19
@@ -22,7 +23,7 @@ def on_the_curve(point: bytes) -> bool:
     return pow(u**3 + 486662 * u**2 + u, (PRIME - 1) // 2, PRIME) == 1
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.binary(max_size=20), max_size=10))
 def test_blinding_commutes(texts: list[bytes]) -> None:
     one, other = Blinding(), Blinding()

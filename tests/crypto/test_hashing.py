@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import looks_random
+from examples import examples
 from masquerade.crypto.hashing import (
     Stream,
     TweakCounter,
@@ -55,7 +56,7 @@ def test_the_generator_is_counter_mode() -> None:
     assert expand_blocks(bytes(16), 2).tobytes().hex() == known
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.binary(min_size=16, max_size=16), st.lists(st.tuples(words, words, words, words), max_size=9))
 def test_every_block_is_hashed_as_the_definition_says(
     key: bytes, rows: list[tuple[int, int, int, int]]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import looks_random
+from examples import examples
 from masquerade.crypto import BadMessage, okamoto_uchiyama, paillier
 from masquerade.crypto.homomorphic import STATISTICAL_BITS, PublicKey, SecretKey, Slots
 from masquerade.crypto.integers import FixedBase, is_prime, power, random_prime
@@ -105,7 +106,7 @@ def test_a_random_primes_shape() -> None:
 # Sums.
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(st.data())
 def test_sums_and_multiples_of_messages(keys: dict[str, SecretKey], data: st.DataObject) -> None:
     key = keys[data.draw(st.sampled_from(sorted(keys)))]
@@ -165,7 +166,7 @@ def test_a_mask_hides_what_it_is_added_to() -> None:
 # Packing.
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 40), st.integers(1, 16), st.data())
 def test_slots_add_on_their_own(bits: int, count: int, data: st.DataObject) -> None:
     slots = Slots(count, bits, 681)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import balanced, looks_random, set_up
+from examples import examples
 from masquerade.crypto import BadMessage
 from masquerade.crypto.hashing import TweakedHash
 from masquerade.crypto.one_of_n import TableReceiver, TableSender, digits_of
@@ -31,7 +32,7 @@ def some_indices(count: int, entries: int) -> np.ndarray:
     return np.random.default_rng(entries).integers(0, entries, count)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 12), st.integers(1, 70), st.integers(1, 20))
 def test_the_receiver_gets_the_entries_it_asks_for(
     tables: tuple[TableSender, TableReceiver], count: int, entries: int, size: int
@@ -44,7 +45,7 @@ def test_the_receiver_gets_the_entries_it_asks_for(
     assert np.array_equal(receiver.receive(answer, size), values[np.arange(count), wanted])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 12), st.integers(1, 300))
 def test_bits_of_tables(tables: tuple[TableSender, TableReceiver], count: int, entries: int) -> None:
     sender, receiver = tables
@@ -117,7 +118,7 @@ def test_tables_misused() -> None:
         receiver.receive(answer, 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10), st.integers(1, 70))
 def test_trees_give_all_leaves_but_one(
     trees: tuple[TreeSender, TreeReceiver], count: int, leaves: int

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import looks_random, set_up
+from examples import examples
 from masquerade.crypto import BadMessage
 from masquerade.crypto.products import ProductReceiver, ProductSender
 from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
@@ -40,7 +41,7 @@ def factors(draw: st.DrawFn) -> tuple[Ring, int | None, list[int], list[int]]:
     return ring, places, [x for x, _ in pairs], [y for _, y in pairs]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(factors())
 def test_products(pair: Pair, case: tuple[Ring, int | None, list[int], list[int]]) -> None:
     ring, places, x, y = case
@@ -51,7 +52,7 @@ def test_products(pair: Pair, case: tuple[Ring, int | None, list[int], list[int]
     assert reconstruct([ours, theirs], ring).tolist() == expected
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(factors())
 def test_scalar_products(pair: Pair, case: tuple[Ring, int | None, list[int], list[int]]) -> None:
     ring, places, x, y = case

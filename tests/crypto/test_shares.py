@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import looks_random
+from examples import examples
 from masquerade.crypto import BadMessage
 from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
 from masquerade.crypto.secure_sum import MaskKey, PairwiseMasks, unmask_sum
@@ -30,7 +31,7 @@ def ring_and_values(draw: st.DrawFn, vectors: int = 1) -> tuple[Ring, list[list[
     return ring, [draw(st.lists(numbers, min_size=count, max_size=count)) for _ in range(vectors)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ring_and_values(2))
 def test_ring_arithmetic(case: tuple[Ring, list[list[int]]]) -> None:
     ring, (left, right) = case
@@ -50,7 +51,7 @@ def test_totals_of_many_large_elements(ring: Ring) -> None:
     assert ring.total(values, axis=1).tolist() == [2 * (ring.modulus - 1) % ring.modulus] * 1000
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(rings, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_elements_from_random_words(ring: Ring, low: int, high: int) -> None:
     words = np.array([[low, high]], np.uint64)[:, : ring.words]
@@ -71,7 +72,7 @@ def test_negative_numbers_count_down_from_the_modulus() -> None:
     assert PowerOfTwo(64).elements([-1]).tolist() == [2**64 - 1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(ring_and_values(), st.integers(2, 6))
 def test_shares_sum_to_the_values(case: tuple[Ring, list[list[int]]], parties: int) -> None:
     ring, (values,) = case
@@ -101,7 +102,7 @@ def masked_parties(count: int, ring: Ring, session: bytes = b"session") -> list[
     ]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(ring_and_values(4), st.integers(2, 4), st.integers(0, 2**40))
 def test_masked_values_sum_to_the_sum(
     case: tuple[Ring, list[list[int]]], count: int, round_number: int

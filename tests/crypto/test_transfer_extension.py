@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import balanced, looks_random, random_bits, set_up
+from examples import examples
 from masquerade.crypto import BadMessage
 from masquerade.crypto.hashing import random_blocks
 from masquerade.crypto.rings import PowerOfTwo, PrimeField, Ring
@@ -41,7 +42,7 @@ def picked(choices: np.ndarray, zeros: np.ndarray, ones: np.ndarray) -> np.ndarr
     return np.where(choices.reshape(-1, *[1] * (zeros.ndim - 1)) == 1, ones, zeros)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.integers(0, 1), max_size=200))
 def test_random_transfers_give_the_chosen_block(pair: Pair, choices: list[int]) -> None:
     bits = np.array(choices, np.uint8)
@@ -61,7 +62,7 @@ def test_batches_of_every_length_follow_each_other(pair: Pair, count: int) -> No
     assert len({block.tobytes() for block in np.concatenate([zeros, ones])[:5000]}) == min(2 * count, 5000)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 50), st.booleans())
 def test_xor_correlation(pair: Pair, count: int, one_for_all: bool) -> None:
     choices, delta = random_bits(count), random_blocks(1 if one_for_all else count)
@@ -71,7 +72,7 @@ def test_xor_correlation(pair: Pair, count: int, one_for_all: bool) -> None:
     assert np.array_equal(received.correlated_xor(message), picked(choices, zeros, zeros ^ delta))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.sampled_from(RINGS), st.integers(0, 30), st.sampled_from([None, 1, 2, 5]))
 def test_ring_correlation(pair: Pair, ring: Ring, count: int, width: int | None) -> None:
     choices = random_bits(count)
@@ -88,7 +89,7 @@ def test_ring_correlation(pair: Pair, ring: Ring, count: int, width: int | None)
     assert zeros.size == 0 or int(zeros.max()) < ring.modulus
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(0, 30), st.integers(1, 40))
 def test_chosen_messages(pair: Pair, count: int, size: int) -> None:
     choices = random_bits(count)

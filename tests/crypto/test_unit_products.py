@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.two_parties import looks_random, set_up
+from examples import examples
 from masquerade.crypto import BadMessage
 from masquerade.crypto.pseudorandom_row_sums import RowSums, Word, Words, word_for
 from masquerade.crypto.transfer_extension import TransferReceiver, TransferSender
@@ -75,7 +76,7 @@ def many_pairs(draw: st.DrawFn) -> tuple[list[tuple[int, int]], int, int]:
     return pairs, rows, columns
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(drawn=many_pairs(), word=st.sampled_from([NARROW, WIDE]), batch=st.integers(1, 30))
 def test_the_shares_sum_to_the_counts(
     transfers: Transfers, drawn: tuple[list[tuple[int, int]], int, int], word: Word, batch: int

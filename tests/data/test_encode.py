@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.data.column import Column
 from masquerade.data.continuum import Continuum, read_interval
 from masquerade.data.encode import code, distinct, encode, missing_rows, texts
@@ -317,7 +318,7 @@ def test_codes_are_in_the_order_of_the_values() -> None:
 # --- properties ---
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(tables())
 def test_every_released_cell_covers_its_original(table: Table) -> None:
     for attribute in table.schema:
@@ -337,7 +338,7 @@ def test_every_released_cell_covers_its_original(table: Table) -> None:
                     assert ends[0] <= number < ends[1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False),
@@ -354,7 +355,7 @@ def test_ranks_of_text_are_in_the_order_of_the_numbers(numbers: list[float]) -> 
     assert column.ranks.tolist() == [order.index(number) for number in plain]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.text(max_size=6), max_size=8), st.sampled_from(["categorical", "continuous", "date"]))
 def test_any_text_has_ranks_or_an_explained_error(cells: list[str], kind: Any) -> None:
     array = pa.chunked_array([pa.array(cells, pa.string())])

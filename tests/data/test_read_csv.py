@@ -13,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from data.reading import EVERY_COLUMN
+from examples import examples
 from masquerade.data import read_csv as module
 from masquerade.data.csv_scan import rows
 from masquerade.data.read_csv import read_csv
@@ -362,7 +363,7 @@ def test_a_file_that_may_not_be_read(without_rights: Path) -> None:
 
 
 @given(table=tables, separator=st.sampled_from([",", ";", "\t", "§"]), coded=st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_python_writes_reads_back_the_same(
     tmp_path_factory: pytest.TempPathFactory, table: list[list[str]], separator: str, coded: bool
 ) -> None:
@@ -382,7 +383,7 @@ def test_what_python_writes_reads_back_the_same(
 
 @given(text=st.text(st.sampled_from('"",,\n\rxy'), max_size=16), width=st.integers(1, 3), coded=st.booleans())
 @example('1,"a"b"c",x\n', 3, False)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_arrow_and_the_scan_agree(
     tmp_path_factory: pytest.TempPathFactory, text: str, width: int, coded: bool
 ) -> None:
@@ -403,7 +404,7 @@ def test_arrow_and_the_scan_agree(
     content=st.binary(max_size=200),
     encoding=st.sampled_from(["utf-8", "utf-16", "latin-1", "shift_jis", "utf-7"]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_bytes_read_or_are_explained(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, encoding: str
 ) -> None:
@@ -420,7 +421,7 @@ def test_any_bytes_read_or_are_explained(
 
 
 @given(data=st.data(), table=tables)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_damaged_files_read_or_are_explained(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, table: list[list[str]]
 ) -> None:

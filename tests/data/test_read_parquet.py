@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.reading import EVERY_COLUMN
+from examples import examples
 from masquerade.data.read_parquet import read_parquet
 from masquerade.data.table import Table
 from masquerade.errors import DataError, MasqueradeError
@@ -148,7 +149,7 @@ def test_a_table_from_a_file_is_ready_for_use(tmp_path: Path) -> None:
 
 
 @given(content=st.binary(max_size=120))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_bytes_are_explained(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "bytes.parquet"
     for shape in (content, b"PAR1" + content + b"PAR1"):
@@ -157,7 +158,7 @@ def test_any_bytes_are_explained(tmp_path_factory: pytest.TempPathFactory, conte
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_damaged_files_read_or_are_explained(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.reading import EVERY_COLUMN, problem
+from examples import examples
 from masquerade.data.read_sql import hide_password, read_sql
 from masquerade.data.table import Table
 from masquerade.errors import DataError
@@ -256,7 +257,7 @@ def test_urls_for_people(url: str, shown: str) -> None:
         r"postgres(ql)?://[a-z]*:[a-zA-Z0-9/@?#:%&=]{0,3}gEheim[a-zA-Z0-9/@?#:%&=,]*", fullmatch=True
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_no_url_shows_what_stands_before_its_at_sign(url: str) -> None:
     try:
         shown = hide_password(url)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.reading import EVERY_COLUMN, problem
+from examples import examples
 from masquerade.data.read_sql import read_sql
 from masquerade.errors import MasqueradeError
 
@@ -167,7 +168,7 @@ def test_a_column_name_that_is_not_utf8_is_explained(tmp_path: Path) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_damaged_databases_read_or_are_explained(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table, infer_schema
 from masquerade.errors import DataError, ParameterError
@@ -184,7 +185,7 @@ def test_schemas_are_checked() -> None:
         schema["jop"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(tables(min_rows=2), st.data())
 def test_dropping_rows_keeps_the_others_as_they_were(table: Table, data: st.DataObject) -> None:
     holes = data.draw(st.sets(st.integers(0, len(table) - 1), max_size=len(table) - 1))

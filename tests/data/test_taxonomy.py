@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from examples import examples
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import TaxonomyError
 from strategies import branches, taxonomies
@@ -110,7 +111,7 @@ def test_a_tree_deeper_than_the_stack_is_no_problem() -> None:
     assert taxonomy.nodes[0].name == "n19999"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(taxonomies(chains=True))
 def test_children_cut_their_parent(taxonomy: Taxonomy) -> None:
     assert taxonomy.leaves == tuple(f"v{at}" for at in range(taxonomy.size))
@@ -128,7 +129,7 @@ def test_children_cut_their_parent(taxonomy: Taxonomy) -> None:
         assert taxonomy.range_of(taxonomy.label(node.lo, node.hi)) == (node.lo, node.hi)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(branches(min_leaves=2))
 def test_without_chains_every_name_is_a_node(root: Branch) -> None:
     def names(branch: Branch) -> list[str]:

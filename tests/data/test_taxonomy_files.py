@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from data.taxonomy_texts import problems, read
+from examples import examples
 from masquerade.data.schema import AttributeKind
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.data.taxonomy_files import find_taxonomies, read_taxonomy
@@ -120,7 +121,7 @@ def nested(branch: Branch) -> object:
     return {branch.name: [nested(child) if child.children else child.name for child in branch.children]}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(branches(min_leaves=2, chains=True))
 def test_a_tree_reads_back(tmp_path_factory: pytest.TempPathFactory, tree: Branch) -> None:
     folder = tmp_path_factory.mktemp("tree")
@@ -136,7 +137,7 @@ LINES = st.text(alphabet="ab*;,\"\n\t [)(]-0123456789.:{}&!~#?|>'xyeinf%@\\", ma
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["a.csv", "a.yaml"])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     text=st.binary(max_size=60)
     | LINES.map(str.encode)

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.data.read_csv import read_csv
 from masquerade.data.write import csv_lines, write_table
 from masquerade.errors import ParameterError
@@ -138,7 +139,7 @@ def test_parquet(tmp_path: Path, name: str) -> None:
 
 @given(table=tables, separator=st.sampled_from([",", ";", "\t", "^", "]", "§"]), as_codes=st.booleans())
 @example([[""]], ",", False)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_what_is_written_reads_back_the_same(
     tmp_path_factory: pytest.TempPathFactory, table: list[list[str]], separator: str, as_codes: bool
 ) -> None:
@@ -154,7 +155,7 @@ def test_what_is_written_reads_back_the_same(
 
 @given(names=st.lists(cells.map(str.strip).filter(bool), min_size=1, max_size=4, unique=True))
 @example(["\ufeffa"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_names_read_back_the_same(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
     path = tmp_path_factory.getbasetemp() / "names.csv"
     write_table(pa.table([pa.array(["x"]) for _ in names], names=names), path)

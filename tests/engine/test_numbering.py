@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.engine.numbering import (
     distinct_codes,
     distinct_rows,
@@ -37,7 +38,7 @@ def coded(draw: st.DrawFn) -> tuple[list[tuple[np.ndarray, int]], int]:  # type:
 
 
 @given(coded())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_numbered_in_lexicographic_order(case: tuple[list[tuple[np.ndarray, int]], int]) -> None:  # type: ignore[type-arg]
     columns, n_rows = case
     before = [codes.copy() for codes, _ in columns]

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from examples import examples
 from job.job_files import JOB, parse_job, write_job
 from masquerade.errors import JobError
 from masquerade.forms.declared import parameters_of
@@ -92,7 +93,7 @@ def settled(path: Path) -> Plan:
     return plan
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(JOBS)
 def test_any_content_gives_a_job_or_its_problems(content: dict[str, Any]) -> None:
     job, problems = attempt(lambda: parse_job(content))
@@ -101,7 +102,9 @@ def test_any_content_gives_a_job_or_its_problems(content: dict[str, Any]) -> Non
     assert not any("pydantic" in problem or "Input should" in problem for problem in problems)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(content=JOBS)
 def test_any_plan_is_settled_or_refused(content: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
@@ -112,7 +115,9 @@ def test_any_plan_is_settled_or_refused(content: dict[str, Any], tmp_path: Path)
     assert (plan is None) == bool(problems)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(cut=st.integers(0, len(JOB)), removed=st.integers(0, 12), added=st.text(max_size=6) | st.sampled_from(
     ["[", "]]", "\n[output]\n", "=", '"', "nan", "-1", "0", "true", "1979-05-27", "{}", "\n", "age", "'''"]
 ))  # fmt: skip

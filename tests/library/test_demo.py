@@ -35,6 +35,8 @@ from masquerade.service.request import read_request
 from masquerade.service.terms import strictest
 from service_house import Ports, wait_until
 
+pytestmark = pytest.mark.system
+
 ADDRESSES = {name: f"127.0.0.1:{7000 + number}" for number, name in enumerate((COORDINATOR, *HOLDINGS))}
 SECRETS = {"passwords.toml", "analyst/token", *(f"{name}/key.pem" for name in ADDRESSES)}
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.net.framing import CHUNK, MOST_FRAME, Arrived, FrameError, Inbound, Outbound, Sign
 from masquerade.net.leave_message import Cause, LeaveMessage
 
@@ -103,7 +104,7 @@ def test_nothing_may_follow_the_last_word() -> None:
 
 @given(st.lists(st.binary(max_size=60), max_size=6), st.booleans())
 @example([b"M" + bytes(8) + b"\xff" * 8], False)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_bytes_are_understood_or_refused(bodies: list[bytes], numbered: bool) -> None:
     inbound, arrived = Inbound(1000), 0
     for number, body in enumerate(bodies):

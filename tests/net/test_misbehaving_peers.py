@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
 from masquerade.net.channel import Channel, Node, Timings
 from masquerade.net.connect import listen
@@ -138,7 +139,7 @@ some_frames = st.lists(
 
 
 @given(st.binary(max_size=60), some_frames, st.booleans())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_random_greetings_and_frames(greeting: bytes, frames: list[bytes], polite: bool) -> None:
     async def behave(stream: ClientStream) -> None:
         await stream.write(HELLO["bank"] if polite else greeting)

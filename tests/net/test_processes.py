@@ -14,6 +14,8 @@ import pytest
 
 from masquerade.net.trial import make_trial
 
+pytestmark = pytest.mark.system
+
 PROGRAM = Path(__file__).with_name("party_process.py")
 NAMES = ("bank", "loans", "shop")
 ENDLESS = 10**9

@@ -11,6 +11,8 @@ import pytest
 
 from masquerade.net.running import run_async
 
+pytestmark = pytest.mark.system
+
 STUBBORN = """
 import asyncio
 from masquerade.net.running import run_async

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.errors import PeerBrokeProtocol, PeerError, PeerRefused, PeerUnreachable
 from masquerade.net.channel import Agreement, Node, Timings
 from masquerade.net.framing import CHUNK, Inbound, Outbound
@@ -255,7 +256,7 @@ frames = st.one_of(
 
 
 @given(st.lists(frames, max_size=6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_random_frames_end_the_session_and_nothing_worse(sent: list[bytes]) -> None:
     async def test() -> None:
         ours, theirs = stream_pair()

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.data.table import Origin, Table
 from masquerade.errors import DataError, ParameterError, RequirementViolated
 from masquerade.privacy import check
@@ -50,7 +51,7 @@ tables = st.lists(rows, min_size=0, max_size=24).map(
 
 
 @given(tables, st.randoms(use_true_random=False), st.lists(st.sampled_from(EXAMPLES), min_size=1, max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_against_an_independent_count(
     table: list[tuple[str, str, str]], random: Any, examples: list[Any]
 ) -> None:
@@ -77,7 +78,7 @@ def test_against_an_independent_count(
 
 
 @given(tables, st.sampled_from(EXAMPLES[1:]), st.integers(1, 12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_few_groups_at_a_time_give_the_same(
     table: list[tuple[str, str, str]], make: Any, cells: int
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import masquerade as mq
+from examples import examples
 from masquerade.data.product import Product
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError
@@ -69,7 +70,7 @@ matrices = st.integers(1, 20).flatmap(
 
 
 @given(matrices, st.integers(1, 20), st.integers(1, 5), st.integers(0, 2**20 - 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_what_a_coalition_leaves_is_counted_right(matrix: np.ndarray, k: int, l: int, chosen: int) -> None:  # noqa: E741
     group = group_of(matrix, k, l)
     coalition = [each for each in range(group.n) if chosen >> each & 1]
@@ -91,7 +92,7 @@ def test_more_values_than_a_word_has_bits() -> None:
 
 
 @given(matrices, st.integers(0, 5), st.integers(1, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_few_values_is_found_where_there_is_a_coalition(matrix: np.ndarray, power: int, l: int) -> None:  # noqa: E741
     matrix = matrix[:9]
     power = min(power, len(matrix) - 1)
@@ -123,7 +124,7 @@ def test_the_search_stays_small_for_two_hundred_providers() -> None:
 
 
 @given(matrices, st.lists(st.sampled_from(EXAMPLES[1:]), min_size=1, max_size=2), st.integers(1, 4))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_exact_agrees_with_every_search_on_larger_groups(matrix: np.ndarray, makes: list, m: int) -> None:
     """Too large for the definition's subsets, so the two ways in count space check each other."""
     matrix = np.pad(matrix[:7], ((0, 0), (0, max(4 - matrix.shape[1], 0))))[:, :4] * 3
@@ -141,7 +142,7 @@ def test_exact_agrees_with_every_search_on_larger_groups(matrix: np.ndarray, mak
     arrays(np.int64, (1, 4), elements=st.integers(0, 3)),
     st.integers(1, 5),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_largest_ratio_of_a_box(rest: np.ndarray, more: np.ndarray, l: int) -> None:  # noqa: E741
     rest = rest + (rest.sum(axis=1, keepdims=True) == 0)
     total = rest.max(axis=0, keepdims=True) + more
@@ -311,7 +312,7 @@ def test_a_box_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 @given(
     arrays(np.int64, (3, 5), elements=st.integers(0, 3)), arrays(np.int64, (1, 5), elements=st.integers(0, 4))
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_search_in_little_room_finds_the_same(rest: np.ndarray, more: np.ndarray) -> None:
     rest = rest + (rest.sum(axis=1, keepdims=True) == 0)
     total = rest.max(axis=0, keepdims=True) + more
@@ -346,7 +347,7 @@ def test_equation_1() -> None:
     arrays(np.int64, (5, 4), elements=st.integers(0, 6)),
     st.lists(st.sampled_from(EXAMPLES), min_size=1, max_size=3),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_score_of_1_means_that_all_hold(histogram: np.ndarray, makes: list) -> None:
     histogram = histogram + (histogram.sum(axis=1, keepdims=True) == 0)
     whole = histogram.sum(axis=0, keepdims=True) + 1

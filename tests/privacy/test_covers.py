@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
@@ -98,7 +99,7 @@ def parameters(draw: st.DrawFn) -> tuple[GroupRequirement, GroupRequirement]:
 
 
 @given(parameters(), st.lists(tables, min_size=1, max_size=3))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_what_is_covered_follows(
     pair: tuple[GroupRequirement, GroupRequirement], coarse: list[list[list[int]]]
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError
 from masquerade.privacy.m_privacy.constraint import Constraint, constraint_of
@@ -68,7 +69,7 @@ wrapped = st.lists(st.sampled_from(EXAMPLES), min_size=1, max_size=3)
 
 
 @given(groups, others, wrapped, st.integers(0, 5))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_every_strategy_gives_the_definitions_verdict(
     records: Records, elsewhere: list[str], makes: list, m: int
 ) -> None:
@@ -93,7 +94,7 @@ def test_every_strategy_gives_the_definitions_verdict(
 
 
 @given(st.lists(groups, min_size=1, max_size=6), wrapped, st.integers(0, 4))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_many_groups_are_judged_as_each_alone(several: list[Records], makes: list, m: int) -> None:
     everybody = sorted({who for records in several for who, _ in records})
     counts = np.zeros((len(several), len(everybody), len(VALUES)), np.int64)
@@ -108,7 +109,7 @@ def test_many_groups_are_judged_as_each_alone(several: list[Records], makes: lis
 
 
 @given(groups, st.sampled_from(EXAMPLES), st.integers(1, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_more_colluders_never_breach_less(records: Records, make: object, m: int) -> None:
     """Observation 2.1, and how many colluders a group withstands."""
     table = [value for _, value in records] + list(VALUES)
@@ -131,7 +132,7 @@ rows = st.tuples(
     st.lists(st.sampled_from(EXAMPLES), min_size=1, max_size=2),
     st.integers(0, 3),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_tables_by_the_definition(table: list, makes: list, m: int) -> None:
     table = [*table, *(("z", "m", "S", value) for value in VALUES)]
     age, job, provider, disease = (list(column) for column in zip(*table, strict=True))

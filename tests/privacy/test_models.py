@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
@@ -40,7 +41,7 @@ models = st.sampled_from(EXAMPLES).map(lambda make: make(QID))
 
 
 @given(models, tables)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_as_defined(requirement: GroupRequirement, groups: list[list[int]]) -> None:
     table = [value for group in groups for value in records(group)]
     assert holds(requirement, *groups) == [satisfied(requirement, records(g), table) for g in groups]
@@ -49,7 +50,7 @@ def test_as_defined(requirement: GroupRequirement, groups: list[list[int]]) -> N
 
 
 @given(models, tables)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_a_union_of_satisfying_groups_satisfies(
     requirement: GroupRequirement, groups: list[list[int]]
 ) -> None:
@@ -62,7 +63,7 @@ def test_a_union_of_satisfying_groups_satisfies(
 
 
 @given(models.filter(lambda each: each.hereditary), tables)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_every_part_of_a_violating_group_violates(
     requirement: GroupRequirement, groups: list[list[int]]
 ) -> None:
@@ -83,7 +84,7 @@ def test_which_requirements_are_hereditary() -> None:
 
 
 @given(models, tables)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_counts_are_left_as_they_were(requirement: GroupRequirement, groups: list[list[int]]) -> None:
     histogram, whole, labels = count(groups)
     before = histogram.copy(), whole.copy()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.crypto.group import POINT_BYTES
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
@@ -29,7 +30,7 @@ def aligned(lists: list[list[int]], wire: Wire | None = None) -> list[list[int]]
     return [[lists[me][row] for row in rows[name]] for me, name in enumerate(names)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(people, min_size=2, max_size=5))
 def test_everybody_gets_the_common_people_in_one_order(lists: list[list[int]]) -> None:
     found = aligned(lists)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
@@ -99,7 +100,7 @@ def houses(draw: st.DrawFn, most: int = 4) -> dict[str, mq.Table]:
     return {name: table_of(draw(st.lists(record, min_size=1, max_size=40))) for name in names}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     tables=houses(),
     k=st.integers(1, 6),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.crypto.circuit import evaluate, to_bits
 from masquerade.protocol.collaborate import circuits
 from masquerade.protocol.collaborate.criterion import Criterion
@@ -59,7 +60,7 @@ def in_a_circuit(made: Criterion, counts: Any, present: list[Any]) -> dict[str, 
     return {name: bits[0].astype(bool) for name, bits in evaluate(circuit, inputs).items()}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(case=cases())
 def test_the_criterion_is_the_definition_and_the_circuit_is_the_criterion(
     case: tuple[Criterion, Any],
@@ -77,7 +78,7 @@ def test_the_criterion_is_the_definition_and_the_circuit_is_the_criterion(
     ).tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(case=cases(), data=st.data())
 def test_what_is_not_divisible_is_never_cut_in_two(case: tuple[Criterion, Any], data: st.DataObject) -> None:
     """However the records of a part are shared between two: not both are private."""
@@ -95,7 +96,7 @@ def test_who_is_left_by_every_coalition_or_alone_may_be_cut() -> None:
     assert made.divisible(np.array(counts)).tolist() == [True, False, True, False, True, False]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(case=cases())
 def test_with_many_coalitions_the_test_is_sufficient(case: tuple[Criterion, Any]) -> None:
     made, matrices = case
@@ -151,7 +152,7 @@ def test_the_group_of_all_records_is_looked_at_more_closely() -> None:
     assert in_a_circuit(made.of_whole, *asked(made, matrix))["good"][0]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(case=cases())
 def test_whether_records_are_lacking_of_the_whole(case: tuple[Criterion, Any]) -> None:
     made, matrices = case
@@ -177,7 +178,7 @@ def test_only_requirements_that_gain_from_records_are_taken() -> None:
     assert (taken.k, taken.diversities) == (7, (("ill", 2),))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=8), st.integers(2, 4))
 def test_the_only_child_with_records_is_found(rows: list[list[bool]], n: int) -> None:
     """Row i says which child a provider (in turn) has records of."""

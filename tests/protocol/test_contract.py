@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.protocol.contract import (
     Contract,
     Contribution,
@@ -64,7 +65,7 @@ def test_two_sessions_of_the_same_terms_have_different_hashes() -> None:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.binary(max_size=80) | st.text(max_size=80).map(str.encode))
 def test_any_bytes_are_a_contract_or_an_error(data: bytes) -> None:
     with pytest.raises(mq.ParameterError):

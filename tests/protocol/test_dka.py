@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import masquerade as mq
 from crypto.two_parties import balanced
+from examples import examples
 from masquerade.crypto.bits import unpack
 from masquerade.data.column import Column
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
@@ -98,7 +99,7 @@ def plainly(table: mq.Table, k: int) -> tuple[Counter[tuple[object, ...]], tuple
     return bag(pa.table(cells)), sides
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(8, 120), st.integers(0, 10**6), st.integers(1, 8))
 def test_the_plain_rounds_make_the_join_k_anonymous(n: int, seed: int, k: int) -> None:
     released, sides = plainly(people(n, seed), k)
@@ -107,7 +108,7 @@ def test_the_plain_rounds_make_the_join_k_anonymous(n: int, seed: int, k: int) -
     assert np.array_equal(sides[0].passed, sides[1].passed)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.integers(8, 60), st.integers(0, 10**6), st.integers(2, 6))
 def test_the_release_is_that_of_plain_rounds(n: int, seed: int, k: int) -> None:
     table = people(n, seed)

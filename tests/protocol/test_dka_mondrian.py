@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.data.column import Column
 from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.protocol.dka.framework import dka, dka_top_down
@@ -54,7 +55,7 @@ def cells(own: Any, n: int) -> list[tuple[str, ...]]:
     return list(zip(*columns, strict=True))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(1, 90), st.integers(0, 10**6), st.integers(1, 9))
 def test_a_step_unites_groups_and_changes_the_table(n: int, seed: int, k: int) -> None:
     columns = sides(earners(max(n, k), seed))[0]
@@ -117,7 +118,7 @@ def test_the_secure_run_is_the_plain_run(seed: int) -> None:
         assert min(released_sizes(own, n)) >= k
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(8, 90), st.integers(0, 10**6), st.integers(1, 8))
 def test_the_join_is_k_anonymous_and_no_round_earlier_would_be(n: int, seed: int, k: int) -> None:
     both = sides(earners(n, seed))

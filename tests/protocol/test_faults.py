@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.errors import PeerBrokeProtocol, PeerError
 from masquerade.net.memory import Deadlock, run_together
 from masquerade.net.script import Message, decode, encode, kind_of
@@ -41,13 +42,13 @@ def with_one_message(script: Any, at: int, tamper: Callable[[Message], Message])
 ALONE = mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(at=st.integers(0, 24), data=st.data())
 def test_any_field_of_any_message_may_be_wrong(at: int, data: st.DataObject) -> None:
     any_field_may_be_wrong("plain", "bank", at, data)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(who=st.sampled_from(["bank", "loans"]), at=st.integers(3, 36), data=st.data())
 def test_any_field_of_any_message_may_be_wrong_where_scores_are_hidden(
     who: str, at: int, data: st.DataObject

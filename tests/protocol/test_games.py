@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.anonymize.outcome import Outcome
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Wire
@@ -77,7 +78,7 @@ def deals(draw: st.DrawFn, names: tuple[str, ...]) -> dict[str, list[str]]:
     return {party: [name for name in names if holders[name] == party] for party in parties}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(data=st.data(), table=tables(max_rows=40), score=st.sampled_from(MASHUP_SCORES))
 def test_algorithm_1_is_the_one_table_run_for_any_deal(
     data: st.DataObject, table: mq.Table, score: str
@@ -92,7 +93,7 @@ def test_algorithm_1_is_the_one_table_run_for_any_deal(
     assert all(turn.attribute in deal[turn.party] for turn in game.rounds)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(data=st.data(), table=tables(max_rows=40, min_attributes=2))
 def test_however_they_play_the_release_satisfies_its_requirement(
     data: st.DataObject, table: mq.Table

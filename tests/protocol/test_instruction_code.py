@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.protocol.instruction_code import pack, unpack
 
 
@@ -19,7 +20,7 @@ def instructions(draw: st.DrawFn) -> tuple[list[int], int]:
     return draw(st.lists(st.integers(0, n_children - 1), max_size=200)), n_children
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(instructions())
 def test_round_trip(instruction: tuple[list[int], int]) -> None:
     children, n_children = instruction
@@ -61,7 +62,7 @@ def test_a_small_message_does_not_become_a_large_one() -> None:
         unpack(bomb, 2, 8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=60), st.integers(2, 9), st.integers(0, 40))
 def test_any_bytes_are_understood_or_refused(data: bytes, n_children: int, carriers: int) -> None:
     try:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crypto.two_parties import looks_random
+from examples import examples
 from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import row_bounded, row_distinct
 from masquerade.errors import ParameterError, PeerBrokeProtocol
@@ -69,7 +70,7 @@ def labelled(draw: st.DrawFn) -> tuple[tuple[Labels, Labels], Bounds]:
     return (left, right), Bounds(len(pairs), bounds)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(labelled(), st.integers(0, 8))
 def test_shares_are_those_of_plain_counting(drawn: tuple[tuple[Labels, Labels], Bounds], k: int) -> None:
     labels, bounds = drawn
@@ -104,7 +105,7 @@ def test_many_records_and_labels_go_in_batches() -> None:
     assert bounds.picker == 1  # trees with few leaves are cheaper
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(labelled(), st.integers(1, 4), st.sampled_from([0, 1]))
 def test_one_bit_for_all_groups(
     drawn: tuple[tuple[Labels, Labels], Bounds], least: int, grouped_by: int
@@ -205,7 +206,7 @@ def test_misuse_is_told() -> None:
         together(lambda me: lambda pair: joint_histogram(pair, np.zeros(2, np.uint64), Bounds(3, (1, 1))))
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(labelled(), st.integers(0, 6))
 def test_encryption_gives_the_same_bits(drawn: tuple[tuple[Labels, Labels], Bounds], k: int) -> None:
     labels, bounds = drawn
@@ -281,7 +282,7 @@ def test_encryption_in_several_pieces_a_record(encryptor: int) -> None:
     assert bytes_sent == {"labels": 256 * 60 * 3, "groups": 256 * 5 * 3}
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @given(labelled(), st.integers(1, 4), st.sampled_from([0, 1]))
 def test_rows_are_judged_the_same_by_encryption(
     drawn: tuple[tuple[Labels, Labels], Bounds], least: int, grouped_by: int
@@ -353,7 +354,7 @@ def test_a_short_message_of_encryption_is_its_senders_fault(kind: str, guilty: s
         run_together(scripts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(1, 5 * 10**6), st.integers(1, 20_000), st.integers(1, 20_000))
 def test_the_choice_does_not_depend_on_who_is_first(n: int, p: int, q: int) -> None:
     one, other = Bounds(n, (p, q)), Bounds(n, (q, p))

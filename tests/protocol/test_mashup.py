@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.anonymize.release import Release
 from masquerade.errors import DataError, NoCommonRecords, PeerBrokeProtocol
 from masquerade.forms.declared import parameters_of
@@ -152,7 +153,7 @@ def is_the_release_of_one_table(release: Release, table: mq.Table, contract: Con
     assert [v.summary() for v in release.verdicts] == [v.summary() for v in alone.verdicts]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(records=people, qids=qids, score=scores, dealt=deals, uncommon=st.integers(0, 3))
 def test_any_split_gives_the_release_of_one_table(
     records: list[dict[str, Any]], qids: list[Any], score: str, dealt: list[int], uncommon: int
@@ -161,7 +162,7 @@ def test_any_split_gives_the_release_of_one_table(
     is_the_release_of_one_table(run_mashup(table, contract, uncommon=uncommon), table, contract)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(records=people, qids=qids, score=scores, dealt=deals)
 def test_any_split_gives_the_release_of_one_table_without_showing_scores(
     records: list[dict[str, Any]], qids: list[Any], score: str, dealt: list[int]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.anonymize.local_view import LocalView
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
@@ -108,7 +109,7 @@ def test_without_remote_values_no_histogram_is_told() -> None:
     assert "joint_histogram" not in run_mashup(sick_loans(), contract).settings
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     records=people.filter(lambda rows: len(rows) >= 6),
     dealt=st.lists(st.integers(0, 2), min_size=6, max_size=6),
@@ -205,7 +206,7 @@ def test_a_holder_that_tells_too_many_values_is_named() -> None:
     assert caught.value.peer == "clinic"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.floats(0.001, 1), st.integers(1, 300))
 def test_the_largest_share_is_found(bound: float, n: int) -> None:
     exact = Fraction(bound) + Fraction(TOLERANCE)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.anonymize.release import Release
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.errors import Bug, MasqueradeError, PeerBrokeProtocol
@@ -76,7 +77,7 @@ def some_rounds(draw: st.DrawFn) -> tuple[int, list[list[Bid | None]]]:
 
 
 @given(case=some_rounds())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_the_winner_is_the_one_of_the_plain_comparison(case: tuple[int, list[list[Bid | None]]]) -> None:
     n_parties, rounds = case
     assert played(n_parties, rounds) == [plainly(n_parties, bids) for bids in rounds]
@@ -249,7 +250,7 @@ def test_a_mashup_comes_out_the_same_with_hidden_scores(holders: dict[str, str],
 
 
 @given(records=people, qids=qids, dealt=deals, epsilon=st.sampled_from(["0", "0.01", "0.2"]))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_algorithm_2_decides_the_same_with_hidden_scores(
     records: list[dict[str, Any]], qids: list[Any], dealt: list[int], epsilon: str
 ) -> None:

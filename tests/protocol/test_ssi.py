@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from examples import examples
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.homomorphic import SecretKey
 from masquerade.errors import ParameterError, PeerBrokeProtocol
@@ -49,7 +50,7 @@ def _part(
     return (yield from ssi_by_circuit(pair, own, threshold, bit))
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(sets, st.integers(0, 13), st.integers(0, 1), st.sampled_from(["okamoto-uchiyama", "paillier"]))
 def test_algorithm_2(
     keys: dict[Scheme, SecretKey], places: list[tuple[bool, bool]], threshold: int, bit: int, scheme: Scheme
@@ -65,7 +66,7 @@ def test_algorithm_2(
     assert results["anna"] ^ bit == (int((left & right).sum()) < threshold)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(sets, st.integers(0, 13), st.integers(0, 1))
 def test_algorithm_8(places: list[tuple[bool, bool]], threshold: int, bit: int) -> None:
     left, right = np.array(places, np.uint8).T
@@ -76,7 +77,7 @@ def test_algorithm_8(places: list[tuple[bool, bool]], threshold: int, bit: int) 
     assert results["anna"] ^ bit == (int((left & right).sum()) < threshold)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=14), st.integers(1, 5))
 def test_the_joint_histogram_gives_the_same_bits(pairs: list[tuple[int, int]], k: int) -> None:
     """One SSI_t for each record, on the sets of the records in its groups; and all of them at once."""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.script import decode, encode
@@ -79,7 +80,7 @@ def nodes_of(attribute: mq.Attribute) -> Any:
     return (taxonomy.nodes, taxonomy.edges) if isinstance(taxonomy, Taxonomy) else taxonomy
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(words, min_size=1, max_size=3, unique=True), st.data())
 def test_any_schema_survives(names: list[str], data: st.DataObject) -> None:
     schema = mq.Schema([data.draw(attributes(name)) for name in names])
@@ -97,7 +98,7 @@ def test_any_schema_survives(names: list[str], data: st.DataObject) -> None:
     assert again == written  # one form
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(attributes("age"), attributes("age"))
 def test_the_same_is_written_the_same_and_nothing_else_is(one: mq.Attribute, other: mq.Attribute) -> None:
     (first,), (second,) = (write_schema(mq.Schema([each]), ["age"]) for each in (one, other))
@@ -265,7 +266,7 @@ def test_what_nobody_could_read_is_told_at_home() -> None:
         write_schema(mq.Schema([mq.Attribute("age", "continuous")]), ["agee"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.tuples(words, st.integers(-3, 8)), max_size=6),
     st.none() | st.lists(words | st.sampled_from(["0", "1", "2.5", "-inf", "inf", "nan"]), max_size=4),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.errors import ParameterError
 from masquerade.report.charts import (
     Bar,
@@ -28,7 +29,7 @@ from masquerade.report.wording import bare_name, duration, figure, percent
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=60), st.lists(st.integers(1, 10**6), max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_bins_hold_every_group_once_and_begin_at_the_marks(sizes, marks):
     bins = size_bins(np.array(sizes), marks)
     assert list(bins.edges) == sorted(set(bins.edges))
@@ -42,7 +43,7 @@ def test_bins_hold_every_group_once_and_begin_at_the_marks(sizes, marks):
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=40), st.lists(st.integers(1, 9000), max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_bars_left_of_a_line_are_the_groups_below_it(sizes, ks):
     lines = [SizeLine(k, f"k = {k}") for k in ks]
     svg = ElementTree.fromstring(size_histogram(np.array(sizes), lines, title="sizes"))

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.anonymize.outcome import Step
 from masquerade.data.column import Column, Generalised
 from masquerade.data.continuum import Continuum
@@ -129,7 +130,7 @@ def trees(draw: st.DrawFn) -> list[TreeNode]:
 
 
 @given(trees())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_boxes_do_not_overlap_and_the_cut_is_one_column(nodes):
     from xml.etree import ElementTree
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.anonymize.outcome import Step
 from masquerade.report import render_report
 from masquerade.report.charts import Bar, Reference, Series, bar_chart, line_chart, standalone
@@ -60,7 +61,7 @@ def test_a_violating_group_is_hostile_too(hand_made, released_column, page):
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_charts_are_xml_whatever_the_text(one, other):
     from xml.etree import ElementTree
 

@@ -9,6 +9,8 @@ import pytest
 
 from masquerade.report import write_report
 
+pytestmark = pytest.mark.system
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 

@@ -26,6 +26,8 @@ from masquerade.service.session_states import Status
 from masquerade.service.store import Session
 from service_house import House, in_thread, wait_until
 
+pytestmark = pytest.mark.system
+
 SLOW = 3000  # people, with whom a session takes long enough to be caught in the middle
 
 

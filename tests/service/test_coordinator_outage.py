@@ -36,6 +36,8 @@ from masquerade.service.store import COMPUTING, Session, Status, database
 from masquerade.service.store.releases import Releases
 from service_house import LAUNCH, PATIENCE, House, Ports, wait_until
 
+pytestmark = pytest.mark.system
+
 _ks = count(3)
 
 

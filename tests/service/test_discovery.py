@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.control import PublishedDataset
 from masquerade.service.coordinator.directory import find
@@ -54,7 +55,7 @@ def test_discovery_names_what_stands_against_a_request() -> None:
 @given(
     st.lists(st.sampled_from(["job", "salary", "age", "town", "disease", "colour"]), min_size=1, unique=True)
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_party_takes_part_exactly_when_it_contributes(attributes: list[str]) -> None:
     cards = (BANK, CLINIC, SHOP)
     offered = {card.party: (PublishedDataset(card, public=True),) for card in cards}

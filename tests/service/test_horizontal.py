@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import ParameterError
@@ -162,7 +163,7 @@ def test_without_a_word_one_provider_may_be_curious() -> None:
     assert len(earlier) <= 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 4), st.integers(2, 9), st.sampled_from([None, 2, 3])), min_size=3, max_size=3

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.audit.chained_file import ChainedFile
 from masquerade.errors import BadInput
 from masquerade.service.ledger import Ledger, Released, append
@@ -164,7 +165,9 @@ def test_a_record_that_is_no_release(path: Path) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_no_change_is_overlooked(data: st.DataObject, path: Path) -> None:
     """Whatever byte or line changes, what is read is what was written, or the ledger is refused."""
     path.unlink(missing_ok=True)

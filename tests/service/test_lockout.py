@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.accounts import Accounts, Lockout
 from masquerade.service.resources import User
@@ -106,7 +107,7 @@ def test_old_guesses_are_forgotten(accounts: Accounts, store: Store, clock: Hand
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 900)), max_size=60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_stretch_of_time_lets_in_more_guesses(tries: list[tuple[bool, int]]) -> None:
     """However tries and pauses are mixed: a wrong one never opens, and between two locks few are judged."""
     now, guard, judged_since_lock = START, Guard(0, 0, START, None), 0

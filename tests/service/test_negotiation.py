@@ -9,6 +9,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
@@ -156,7 +157,7 @@ def settings_of(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
     }
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(WISHES, settings_of(), st.permutations(range(3)))
 def test_the_order_of_answers_does_not_matter(
     wish: list[dict[str, Any]], chosen: dict[str, dict[str, Any]], order: list[int]
@@ -166,7 +167,7 @@ def test_the_order_of_answers_does_not_matter(
     assert carried(asked, policies, CARDS) == carried(asked, policies, [CARDS[at] for at in order])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(WISHES, settings_of())
 def test_every_policy_accepts_the_deal_and_answers_it_with_itself(
     wish: list[dict[str, Any]], chosen: dict[str, dict[str, Any]]
@@ -185,7 +186,7 @@ def test_every_policy_accepts_the_deal_and_answers_it_with_itself(
     assert once_more.deal == ended.deal
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(WISHES, settings_of(), st.data())
 def test_a_stricter_policy_never_makes_a_weaker_contract(
     wish: list[dict[str, Any]], chosen: dict[str, dict[str, Any]], data: st.DataObject

@@ -23,6 +23,8 @@ from masquerade.service.offers import Refusal
 from masquerade.service.signing import SignedContract
 from service.party_nodes import PEOPLE, Coordinator, Folder, http, run, wish
 
+pytestmark = pytest.mark.system
+
 MASQUERADE = str(Path(sys.executable).with_name("masquerade"))
 
 

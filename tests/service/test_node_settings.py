@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.errors import BadInput, ParameterError
 from masquerade.net.identity import self_signed
 from masquerade.net.trust import TrustStore
@@ -173,7 +174,7 @@ def test_certificates_that_end_are_told_to_the_log(
 
 
 @given(data=st.data())
-@settings_of(max_examples=60, deadline=None)
+@settings_of(max_examples=examples(60), deadline=None)
 def test_whatever_is_written_is_read_or_explained(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.t_closeness import TCloseness
@@ -194,7 +195,7 @@ LS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.lists(KS | LS, max_size=4), st.lists(KS | LS, max_size=4), st.integers(1, 40))
 def test_an_offer_contains_the_wish_and_answering_it_adds_nothing(
     wish: list[dict[str, Any]], insisted: list[dict[str, Any]], least_k: int

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.errors import BadInput, ParameterError
 from masquerade.service.policy import read_policy
 from masquerade.service.request import read_request
@@ -130,7 +131,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.dictionaries(st.sampled_from([*request().content(), "other"]), ANYTHING, max_size=4))
 def test_whatever_is_sent_is_read_or_refused_in_words(content: dict[str, Any]) -> None:
     problems: list[str] = []

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.net.identity import self_signed
 from masquerade.service.session_tokens import Nonces, TokenIssuer, TokenVerifier
@@ -92,7 +93,7 @@ def test_a_signature_has_one_spelling(issuer: TokenIssuer, verifier: TokenVerifi
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_other_spelling_is_refused(data: st.DataObject) -> None:
     token = TokenIssuer(COORDINATOR).issue("bank", CONTRACT)
     at = data.draw(st.integers(0, len(token) - 1))
@@ -109,7 +110,7 @@ def test_every_other_spelling_is_refused(data: st.DataObject) -> None:
     | st.just("mqs1..")
     | st.just("mqs1.\ud800.A")
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_anything_else_is_refused(token: str) -> None:
     verifier = TokenVerifier(COORDINATOR.certificate, Nonces())
     refusal(lambda: verifier.verify(token, audience="bank", contract_hash=CONTRACT))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.errors import Conflict, ParameterError
 from masquerade.service.session_states import Status
 from masquerade.service.store import Session, Store
@@ -149,7 +150,9 @@ class Random:
         return store.sessions.advance(session, to, cause)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(wishes=st.lists(st.sampled_from(Status), max_size=25), forward=st.booleans())
 def test_no_forbidden_step_is_ever_stored(store: Store, wishes: list[Status], forward: bool) -> None:
     if not store.users.all():

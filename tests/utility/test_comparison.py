@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from examples import examples
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table
@@ -201,7 +202,7 @@ def test_suppressed_rows_have_lost_everything() -> None:
 
 
 @given(cases())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_groups_are_the_rows_that_look_alike(case: Case) -> None:
     comparison = case.comparison()
     looks = [tuple(cells[row].released for cells in case.cells.values()) for row in case.kept]

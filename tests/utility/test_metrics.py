@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from examples import examples
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Table
@@ -164,7 +165,7 @@ def width(cell: Cell, column: list[Cell]) -> float:
 
 
 @given(cases())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_brute_force_over_cells(case: Case) -> None:
     lost, uncertain, climbed, taller, path_length = 0.0, 0.0, 0, 0.0, 0
     for name, column in case.cells.items():
@@ -191,7 +192,7 @@ def test_brute_force_over_cells(case: Case) -> None:
 
 
 @given(cases())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_brute_force_over_groups(case: Case) -> None:
     looks = {row: tuple(cells[row].released for cells in case.cells.values()) for row in case.kept}
     groups = Counter(looks.values())

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.data.column import Column
 from masquerade.data.continuum import Continuum
 from masquerade.data.taxonomy import Branch, Taxonomy
@@ -18,7 +19,7 @@ from masquerade.utility.penalties import certainty_of_ranges, certainty_penaltie
     bounded=st.booleans(),
     data=st.data(),
 )
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_of_a_range_as_of_the_interval_that_is_written(
     values: list[int], bounded: bool, data: st.DataObject
 ) -> None:

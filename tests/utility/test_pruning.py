@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
+from examples import examples
 from masquerade.utility.pruning import pruned_labels
 
 PRICES = [
@@ -21,7 +22,7 @@ PRICES = [
 
 
 @given(st.integers(0, 10_000), st.integers(20, 120), st.integers(2, 4))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_as_scikit_learn_prunes(seed: int, rows: int, n_classes: int) -> None:
     random = np.random.default_rng(seed)
     features = random.integers(0, 12, (rows, 3)).astype(np.float32)

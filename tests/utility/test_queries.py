@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import compare
@@ -152,7 +153,7 @@ def by_hand(case: Case, query: Query) -> tuple[int, float]:
 
 
 @given(cases(), st.integers(0, 99))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 def test_answers_by_hand(case: Case, seed: int) -> None:
     comparison = case.comparison()
     queries = random_queries([len(ranks(case, name)) for name in case.cells], 8, seed)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from examples import examples
 from masquerade.errors import ParameterError
 from masquerade.utility.scores import (
     FIXED_ONE,
@@ -171,7 +172,7 @@ def test_when_a_specialization_is_beneficial(
 
 
 @given(children)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 def test_entropies_by_hand(rows: list[list[int]]) -> None:
     table = counts(rows)
     assert info_gain(table) == pytest.approx(gain(rows), abs=1e-9)
@@ -181,7 +182,7 @@ def test_entropies_by_hand(rows: list[list[int]]) -> None:
 
 
 @given(children, st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 def test_the_order_of_children_and_classes_decides_nothing(rows: list[list[int]], random: Random) -> None:
     shuffled = [(row, 7 * at) for at, row in enumerate(rows)]  # each child with its relief
     random.shuffle(shuffled)
@@ -196,7 +197,7 @@ def test_the_order_of_children_and_classes_decides_nothing(rows: list[list[int]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=8))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 def test_split_gains_are_those_of_two_children(values: list[tuple[int, int]]) -> None:
     values[0] = (values[0][0] + 1, values[0][1])  # records on both sides
     values[-1] = (values[-1][0], values[-1][1] + 1)
