@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.console.draft import Column, Draft, Wish, as_json, as_toml, needs_sensitive, parameters_of
+from masquerade.console.draft import Column, Draft, Wish, as_json, as_toml, needs_sensitive, numbers_of
 from masquerade.errors import ParameterError
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import Proposal
@@ -91,7 +91,7 @@ def test_every_model_can_be_wished_for_as_it_stands(model: str) -> None:
     draft.wishes = [Wish(model, ["age"], sensitive="disease" if needs_sensitive(model) else "")]
     (part,) = read_request(draft.content()).privacy
     assert part.model == model
-    assert set(parameters_of(model)) <= set(part.parameters())
+    assert set(numbers_of(model)) <= set(part.parameters())
     assert REQUIREMENTS[model].promise
 
 

@@ -85,11 +85,11 @@ WRONG = {
     "no k": (changed("k = 2\n", ""), "privacy[1].k: missing; k-anonymity needs it"),
     "strange parameter": (
         changed("k = 2\n", "k = 2\nt = 0.5\n"),
-        "privacy[1].t: k-anonymity has no such parameter; it takes qid, k",
+        "privacy[1].t: k-anonymity has no such parameter (t-closeness has); it takes qid, k",
     ),
     "doubled attribute in a qid": (
         changed('["age", "job"]', '["age", "age"]'),
-        "privacy[1].qid: must be a list of different attribute names; got ['age', 'age']",
+        "privacy[1].qid: must be a list of different attribute names; got [\"age\", \"age\"]",
     ),
     "l is no whole number": (
         entry('model = "l-diversity"\nqid = ["age", "job"]\nl = 2.5\n'),
@@ -105,11 +105,11 @@ WRONG = {
     ),
     "confidence above 1 by its letter": (
         entry('model = "confidence-bounding"\nqid = ["age", "job"]\nc = 2\n'),
-        "privacy[1].confidence: must be a number above 0 and at most 1; got 2",
+        "privacy[1].c: must be a number above 0 and at most 1; got 2",
     ),
     "doubled value": (
         entry('model = "confidence-bounding"\nqid = ["age", "job"]\nc = 0.5\nvalues = ["HIV", "HIV"]\n'),
-        "privacy[1].values: must be a list of one or more different values; got ['HIV', 'HIV']",
+        "privacy[1].values: must be a list of one or more different values; got [\"HIV\", \"HIV\"]",
     ),
     "class inside a qid": (
         changed('class = "income"', 'class = "job"'),
@@ -121,7 +121,7 @@ WRONG = {
     ),
     "the entry's sensitive inside its qid": (
         entry('model = "l-diversity"\nqid = ["age", "job"]\nl = 2\nsensitive = "job"\n'),
-        'privacy[1].sensitive: "job" is inside privacy[1].qid; it is published as it is: take it out of one',
+        "privacy[1].sensitive: must be an attribute outside the qid age, job; got 'job'",
     ),
     "unlisted attribute in a qid": (
         changed('["age", "job"]', '["age", "jobs"]'),

@@ -234,7 +234,8 @@ def test_alpha_and_the_threshold_of_adaptive_decide_how_it_searches() -> None:
     ):
         checks(alpha=1.1)
     with pytest.raises(
-        ParameterError, match="The threshold parameter of verify_m_privacy must be a number of at least 0"
+        ParameterError,
+        match="The threshold parameter of verify_m_privacy must be a finite number of at least 0",
     ):
         checks(threshold=-0.1)
     with pytest.raises(ParameterError, match='must be "adaptive" where alpha or threshold is given'):

@@ -72,19 +72,19 @@ WRONG = [
     ),
     (
         lambda: EntropyLDiversity(QID, 0.9, "d"),
-        "The l parameter of EntropyLDiversity must be a number of at least 1. Got 0.9 instead.",
+        "The l parameter of EntropyLDiversity must be a finite number of at least 1. Got 0.9 instead.",
     ),
     (
         lambda: EntropyLDiversity(QID, False, "d"),
-        "The l parameter of EntropyLDiversity must be a number of at least 1. Got False instead.",
+        "The l parameter of EntropyLDiversity must be a finite number of at least 1. Got False instead.",
     ),
     (
         lambda: RecursiveLDiversity(QID, 0, 2, "d"),
-        "The c parameter of RecursiveLDiversity must be a number above 0. Got 0 instead.",
+        "The c parameter of RecursiveLDiversity must be a finite number above 0. Got 0 instead.",
     ),
     (
         lambda: RecursiveLDiversity(QID, math.inf, 2, "d"),
-        "The c parameter of RecursiveLDiversity must be a number above 0. Got inf instead.",
+        "The c parameter of RecursiveLDiversity must be a finite number above 0. Got inf instead.",
     ),
     (
         lambda: RecursiveLDiversity(QID, 2, 0, "d"),
@@ -100,7 +100,7 @@ WRONG = [
     ),
     (
         lambda: TCloseness(QID, 0.1, "d", "euclidean"),
-        'The distance parameter of TCloseness must be "equal" or "ordered". Got \'euclidean\' instead.',
+        'The distance parameter of TCloseness must be one of "equal", "ordered". Got \'euclidean\' instead.',
     ),
     (
         lambda: AlphaKAnonymity(QID, 0, 2, "d"),

@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from masquerade.forms.declared import Parameter
-from masquerade.forms.declared import parameters_of as method_parameters
+from masquerade.forms.declared import Parameter, parameters_of, words_of
 from masquerade.methods import session_methods
+from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import SessionMethod
 from masquerade.service.request import USUAL, Kind
 from masquerade.service.resources import Dataset, DatasetColumn, Provider
 
-WHOLE = ("k", "p")  # parameters that are whole numbers whatever the model
-_USUAL = {"k": "5", "l": "2", "c": "3", "t": "0.3", "alpha": "0.5", "confidence": "0.5", "p": "2"}
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a requirement: how people write its name, a value to begin with, and whether it must be whole."""
+
+    symbol: str
+    example: str
+    is_whole: bool
 
 
-def parameters_of(model: str) -> tuple[str, ...]:
-    """The numbers that a model needs."""
-    takes = inspect.signature(REQUIREMENTS[model]).parameters
-    return tuple(name for name in takes if name in _USUAL)
+def numbers_of(model: str) -> dict[str, Number]:
+    """The numbers that a model declares, by name."""
+    limits, numbers = limits_of(REQUIREMENTS[model]), dict[str, Number]()
+    for each in parameters_of(REQUIREMENTS[model]):
+        kind, limit = each.rule.json_schema.get("type"), limits.get(each.name)
+        if limit is not None:
+            numbers[each.name] = Number(limit.symbol, str(limit.example), kind == "integer")
+        elif kind in ("integer", "number"):
+            example = "" if each.required else str(each.default)
+            numbers[each.name] = Number(each.name, example, kind == "integer")
+    return numbers
+
+
+def all_numbers() -> dict[str, Number]:
+    """The numbers of all models, by name; those of one name are one."""
+    found: dict[str, Number] = {}
+    for model in REQUIREMENTS.plain:
+        for name, number in numbers_of(model).items():
+            found.setdefault(name, number)
+    return found
 
 
 def needs_sensitive(model: str) -> bool:
     """Whether a model protects a sensitive attribute."""
-    return "sensitive" in inspect.signature(REQUIREMENTS[model]).parameters
+    return "sensitive" in words_of(REQUIREMENTS[model])
 
 
 @dataclass
@@ -42,13 +63,13 @@ class Wish:
 
     def number(self, name: str) -> str:
         """What is written for a parameter."""
-        return self.numbers.get(name, _USUAL[name])
+        return self.numbers.get(name, all_numbers()[name].example)
 
     def content(self, qid: Sequence[str], sensitive: Sequence[str]) -> dict[str, Any]:
         """As an entry of `[[privacy]]`, over this QID; `sensitive` are the names that it can protect."""
         entry: dict[str, Any] = {"model": self.model, "qid": list(qid)}
-        for name in parameters_of(self.model):
-            entry[name] = _number(self.number(name), whole=name in WHOLE)
+        for name, number in numbers_of(self.model).items():
+            entry[name] = _number(self.number(name), whole=number.is_whole)
         if needs_sensitive(self.model) and self.sensitive in sensitive:
             entry["sensitive"] = self.sensitive
         return entry
@@ -205,7 +226,7 @@ class Draft:
 
     def setting(self, name: str) -> str:
         """What is chosen for a parameter of the method; "" where nothing is, or it has none."""
-        for each in method_parameters(self.chosen_method):
+        for each in parameters_of(self.chosen_method):
             if each.name == name:
                 return self.settings.get(self.chosen_method.name, {}).get(name, _text_of(each.default))
         return ""
@@ -267,7 +288,7 @@ class Draft:
         chosen = self.settings.get(method.name, {})
         changed = {
             each.name: _value_of(each, chosen[each.name])
-            for each in method_parameters(method)
+            for each in parameters_of(method)
             if chosen.get(each.name) and chosen[each.name] != _text_of(each.default)
         }
         usual = method is USUAL[self.kind]

@@ -6,11 +6,9 @@ from collections.abc import Callable
 
 from nicegui.element import Element
 
-from masquerade.console.draft import Draft, Wish, needs_sensitive, parameters_of
+from masquerade.console.draft import Draft, Wish, all_numbers, needs_sensitive, numbers_of
 from masquerade.console.elements import Place, Ticks, button, choice, field_of, focus, tag, text_field
 from masquerade.privacy.registry import REQUIREMENTS
-
-_NUMBERS = {"k": "k", "l": "ℓ", "c": "c", "t": "t", "alpha": "α", "confidence": "Confidence", "p": "p"}
 
 
 class Wishes:
@@ -64,8 +62,10 @@ class _Part:
         with tag("div", look="cols"):
             self._model = Place()
             self._numbers = {
-                name: field_of(text_field(label, wish.number(name), self._typer(name), inputmode="decimal"))
-                for name, label in _NUMBERS.items()
+                name: field_of(
+                    text_field(number.symbol, wish.number(name), self._typer(name), inputmode="decimal")
+                )
+                for name, number in all_numbers().items()
             }
             self._sensitive = Place()
         with tag("fieldset", look="plainly"):
@@ -80,7 +80,7 @@ class _Part:
         self._model.show(models, lambda: self._draw_model(models))
         self._explained.text = REQUIREMENTS[model].promise
         for name, field in self._numbers.items():
-            field.set_visibility(name in parameters_of(model))
+            field.set_visibility(name in numbers_of(model))
         protectable = draft.sensitive if needs_sensitive(model) else None
         self._sensitive.show(protectable, lambda: self._draw_sensitive(protectable))
         names = [column.name for column in draft.in_qids]

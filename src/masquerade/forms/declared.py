@@ -64,12 +64,8 @@ class Declared:
 
     def __post_init__(self) -> None:
         for each in parameters_of(type(self)):
-            value = getattr(self, each.name)
-            try:
-                checked = each.rule.check(value)
-            except ValueError:
-                raise parameter_error(self, each.name, each.rule.words, value) from None
-            object.__setattr__(self, each.name, checked)
+            value = checked(self, each.name, each.rule, getattr(self, each.name))
+            object.__setattr__(self, each.name, value)
 
     def parameters(self) -> dict[str, object]:
         """The parameters with their values, as a job file names them; those that say nothing are left out."""
@@ -86,6 +82,11 @@ def parameters_of(declared: type) -> tuple[Parameter, ...]:
     return tuple(_parameters(declared))
 
 
+def words_of(declared: type) -> dict[str, Parameter]:
+    """The words that people write for the parameters of a class: their names and aliases."""
+    return {word: each for each in parameters_of(declared) for word in (each.name, *each.aliases)}
+
+
 def _parameters(declared: type) -> Iterator[Parameter]:
     for each in dataclasses.fields(declared):
         if _PARAMETER in each.metadata:
@@ -100,7 +101,7 @@ def read_declared(
     `given` are arguments that the table cannot say. Decimals may be texts, as in canonical JSON.
     """
     problems: list[Problem] = []
-    known = {word: each for each in parameters_of(declared) for word in (each.name, *each.aliases)}
+    known = words_of(declared)
     values: dict[str, Any] = {}
     for word, value in table.items():
         each = known.get(word)
@@ -112,12 +113,14 @@ def read_declared(
         else:
             try:
                 values[each.name] = each.rule.check(_number(value) if each.rule.decimal else value)
-            except ValueError:
+            except ValueError as error:
                 advice = (
                     hint(value, each.rule.choices) if isinstance(value, str) and each.rule.choices else ""
                 )
                 problems.append(
-                    Problem(advice, key=(word,), allowed=each.rule.words, found=shown_value(value))
+                    Problem(
+                        advice, key=(word,), allowed=str(error) or each.rule.words, found=shown_value(value)
+                    )
                 )
     broken = {key for problem in problems for key in problem.key}
     for each in parameters_of(declared):
@@ -126,7 +129,8 @@ def read_declared(
             and each.name not in {*values, *given}
             and broken.isdisjoint((each.name, *each.aliases))
         ):
-            problems.append(Problem("missing", key=(each.name,)))
+            whose = declared.title or declared.__name__
+            problems.append(Problem(f"missing; {whose} needs it", key=(each.name,)))
     if problems:
         return None, problems
     try:
@@ -142,6 +146,14 @@ def _number(value: Any) -> Any:
         return float(value)
     except ValueError:
         return value
+
+
+def checked(owner: object, name: str, rule: Rule, value: object) -> Any:
+    """A parameter of an object, or of a function, in the rule's form; ParameterError where it breaks the rule."""
+    try:
+        return rule.check(value)
+    except ValueError as error:
+        raise parameter_error(owner, name, str(error) or rule.words, value) from None
 
 
 def parameter_error(owner: object, name: str, allowed: str, found: object) -> ParameterError:
@@ -163,7 +175,9 @@ def shown_value(value: object) -> str:
     elif isinstance(value, Mapping):
         text = "a table"
     elif isinstance(value, list):
-        text = "a list" if value else "an empty list"
+        plain = all(isinstance(each, str | int | float) for each in value)
+        text = f"[{', '.join(map(shown_value, value))}]" if plain else "a list"
+        text = (text if len(text) <= 60 else "a list") if value else "an empty list"
     elif isinstance(value, int) and abs(value) > 1 << 256:  # Python does not write numbers of any length
         text = "a number of very many digits"
     else:

@@ -20,7 +20,10 @@ MOST_WHOLE = 2**53 - 1
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """What a value must be; `check` returns it in its one form, or raises ValueError."""
+    """What a value must be; `check` returns it in its one form, or raises ValueError.
+
+    Its message, if it has one, says in place of `words` what is allowed.
+    """
 
     words: str
     check: Callable[[Any], Any]
@@ -42,7 +45,8 @@ def whole(least: int = 1, most: int = MOST_WHOLE) -> Rule:
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-            raise ValueError
+            is_immense = most == MOST_WHOLE and isinstance(value, int) and value > most
+            raise ValueError(f"a whole number of at most {most}" if is_immense else "")
         return int(value)
 
     words = (

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeGuard
 
-from pydantic import Field, PlainValidator
+from pydantic import ConfigDict, Field, PlainValidator
 
 from masquerade.forms.form import Form, key
 
@@ -63,15 +63,11 @@ def _report(value: object) -> str | Literal[False]:
     raise ValueError
 
 
-Count = Annotated[int, _number(1, whole=True)]
-Share = Annotated[float, _number(0, 1, open_low=True)]
 Bound = Annotated[Any, PlainValidator(_bound)]
 
 _NAME = 'a name, such as "age"'
 _NAMES = 'a list of one or more names, such as ["age", "job"]'
 _ANY_NAMES = 'a list of names, such as ["age", "job"]'
-_COUNT = "a whole number of at least 1"
-_SHARE = "a number above 0 and at most 1"
 _BOUND = 'a finite number, or for type = "date" a date such as 1980-12-31'
 _SWITCH = "true or false"
 
@@ -133,28 +129,18 @@ class RolesSection(Form):
 
 
 class PrivacyEntry(Form):
-    """`[[privacy]]`: one requirement. Which parameters it takes depends on the model."""
+    """`[[privacy]]`: one requirement. Beside the columns, its keys are the parameters that its model declares."""
+
+    model_config = ConfigDict(extra="allow")
 
     model: Text = _key('the name of a model, such as "k-anonymity"', "")
     qid: Texts | None = _key(_NAMES)
-    k: Count | None = _key(_COUNT)
-    l: Annotated[float, _number(1)] | None = _key("a number of at least 1")  # noqa: E741 # the papers' name
-    c: Annotated[float, _number(0, open_low=True)] | None = _key("a finite number above 0")
-    t: Annotated[float, _number(0, 1)] | None = _key("a number of at least 0 and at most 1")
-    alpha: Share | None = _key(_SHARE)
-    p: Count | None = _key(_COUNT)
-    m: Annotated[int, _number(0, whole=True)] | None = _key("a whole number of at least 0")
-    confidence: Share | None = _key(_SHARE)
-    h: Share | None = _key(_SHARE)  # some write it for `confidence`
-    distance: Literal["equal", "ordered"] | None = _key(_one_of("equal", "ordered"))
     sensitive: Text | None = _key(_NAME)
-    values: Annotated[list[Any], Field(min_length=1)] | None = _key(
-        'a list of one or more values, such as ["HIV"]'
-    )
 
     def given(self) -> dict[str, Any]:
         """The parameters that are written down, beside `model` and `qid`."""
-        return {key: value for key, value in self if value is not None and key not in ("model", "qid")}
+        named = {} if self.sensitive is None else {"sensitive": self.sensitive}
+        return named | {key: value for key, value in (self.model_extra or {}).items() if value is not None}
 
 
 class OutputSection(Form):

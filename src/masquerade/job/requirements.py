@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from masquerade.data.product import Product, columns_of
-from masquerade.errors import Key, ParameterError
+from masquerade.errors import Key, ParameterError, hint, nearest
+from masquerade.forms.declared import checked, parameters_of, read_declared, words_of
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job, PrivacyEntry
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
-from masquerade.privacy.registry import requirement_named
+from masquerade.privacy.registry import REQUIREMENTS, requirement_named
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
 
 M_PRIVACY = MPrivateGroups.model
@@ -80,10 +80,16 @@ def _wrapped(
     entry = job.privacy[first]
     for position in more:
         problems.add(("privacy", position, "model"), f'"{M_PRIVACY}" wraps all other entries; give it once')
-    for name in ["qid"] * (entry.qid is not None) + [name for name in entry.given() if name != "m"]:
-        problems.add(("privacy", first, name), f"{M_PRIVACY} has no such parameter; it takes m")
-    if entry.m is None:
-        problems.add(("privacy", first, "m"), f"missing; {M_PRIVACY} needs it")
+    key = ("privacy", first)
+    table = _own_keys(
+        key, MPrivateGroups, ({} if entry.qid is None else {"qid": entry.qid}) | entry.given(), problems
+    )
+    m: int | None = None
+    if "m" not in table:
+        problems.add((*key, "m"), f"missing; {M_PRIVACY} needs it")
+    else:
+        with problems.collecting(key):
+            m = checked(MPrivateGroups, "m", parameters_of(MPrivateGroups)[0].rule, table["m"])
     if len(job.privacy) == len(wrapping):
         problems.add(("privacy", first), f"{M_PRIVACY} wraps the other entries; give at least one of them")
     provider = providers.column
@@ -95,9 +101,9 @@ def _wrapped(
         elif providers.missing is not None:
             problems.add(("privacy", first), providers.missing)
     taken = {*joined.qid_attributes, *joined.special_columns}
-    if entry.m is not None and provider is not None and provider not in taken and joined.parts:
+    if m is not None and provider is not None and provider not in taken and joined.parts:
         with problems.collecting(("privacy", first)):
-            return Conjunction([MPrivacy(entry.m, joined, provider, providers.verification)])
+            return Conjunction([MPrivacy(m, joined, provider, providers.verification)])
     return joined
 
 
@@ -106,43 +112,49 @@ def _parts(
 ) -> Iterator[GroupRequirement]:
     """One requirement for each sensitive attribute that the entry speaks of."""
     try:
-        model: type[Any] = requirement_named(entry.model)
+        model = requirement_named(entry.model)
     except ParameterError as error:
         problems.collect(error, (*key, "model"))
         return
-    takes = inspect.signature(model).parameters
-    given = entry.given()
-    if "confidence" in takes:
-        _one_name(key, given, problems)
-    wrong = [name for name in given if name not in takes]
-    for name in wrong:
-        problems.add((*key, name), f"{entry.model} has no such parameter; it takes {', '.join(takes)}")
-    lacking = [name for name, each in takes.items() if each.default is each.empty and name not in given]
-    for name in lacking:
-        if (name != "qid" or entry.qid is None) and name != "sensitive":
-            problems.add((*key, name), f"missing; {entry.model} needs it")
-    if "sensitive" not in takes:
-        chosen: list[dict[str, str]] = [{}]
-    else:
-        named = [given.pop("sensitive")] if "sensitive" in given else list(dict.fromkeys(sensitive))
-        if not named and not problems.about(("roles", "sensitive")):
-            problems.add(
-                (*key, "sensitive"),
-                f"missing; {entry.model} needs a sensitive attribute, here or in roles.sensitive",
-            )
-        inside = set(entry.qid or ())
-        chosen = [{"sensitive": name} for name in named if inside.isdisjoint(columns_of(name))]
-    if entry.qid is None or wrong or set(lacking) - {"qid", "sensitive"}:
-        return
-    for names in chosen:
-        with problems.collecting(key):
-            yield model(qid=entry.qid, **given, **names)
+    table = _own_keys(key, model, entry.given(), problems)
+    if entry.qid is not None:
+        table["qid"] = entry.qid
+    for names in _sensitive(key, model, table, sensitive, problems):
+        made, wrong = read_declared(model, {**table, **names})
+        for problem in wrong:
+            if problem.allowed:
+                problems.broken((*key, *problem.key), problem)
+            elif problem.key != ("sensitive",):  # that it is missing was said above
+                problems.add((*key, *problem.key), problem)
+        if made is not None and entry.given().keys() <= table.keys():
+            yield made
 
 
-def _one_name(key: Key, given: dict[str, Any], problems: Problems) -> None:
-    """Papers write c or h for the confidence: either is accepted, as is its name."""
-    names = [name for name in ("confidence", "c", "h") if name in given]
-    if len(names) > 1:
-        problems.add((*key, names[1]), f"the same as {names[0]}; give one of them")
-    for name in names:
-        given["confidence"] = given.pop(name)
+def _own_keys(
+    key: Key, model: type[GroupRequirement], given: dict[str, Any], problems: Problems
+) -> dict[str, Any]:
+    """The keys that the model declares; any other is a problem that says whose it is."""
+    own = words_of(model)
+    for name in (name for name in given if name not in own):
+        whose = [other for other, each in REQUIREMENTS.items() if name in words_of(each)]
+        others = f" ({' and '.join(whose)} {'has' if len(whose) == 1 else 'have'})" if len(whose) < 3 else ""
+        meant = nearest(name, own) if not whose else None
+        text = f"{model.model} has no such parameter{others if whose else hint(name, own)}"
+        takes = ", ".join(each.name for each in parameters_of(model))
+        problems.broken((*key, name), f"{text}; it takes {takes}", meant=(*key, meant) if meant else None)
+    return {name: value for name, value in given.items() if name in own}
+
+
+def _sensitive(
+    key: Key, model: type[GroupRequirement], table: dict[str, Any], sensitive: list[str], problems: Problems
+) -> list[dict[str, str]]:
+    """What an entry does not say itself of its sensitive attribute: nothing, or each that the roles name."""
+    if "sensitive" not in words_of(model) or "sensitive" in table:
+        return [{}]
+    if not sensitive:
+        if not problems.about(("roles", "sensitive")):
+            needed = f"missing; {model.model} needs a sensitive attribute, here or in roles.sensitive"
+            problems.add((*key, "sensitive"), needed)
+        return [{}]
+    inside = set(table.get("qid", ()))
+    return [{"sensitive": name} for name in sensitive if inside.isdisjoint(columns_of(name))]

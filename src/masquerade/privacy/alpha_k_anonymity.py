@@ -5,7 +5,7 @@ Monotone under specialization: a union is larger than its parts, and its shares 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,23 +14,19 @@ from numpy.typing import NDArray
 
 from masquerade.crypto.circuit import Circuit
 from masquerade.engine.counts import Counts
+from masquerade.forms.rules import number, whole
 from masquerade.privacy.confidence_bounding import (
     ConfidenceBounding,
-    at_least_values,
-    checked_values,
     largest_shares,
     share_complaint,
     within,
 )
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.m_privacy.constraint import AllOf
+from masquerade.privacy.parameters import limit, qid, sensitive, values
 from masquerade.privacy.requirement import (
     GroupRequirement,
     SharedRow,
-    checked_number,
-    checked_qid,
-    checked_sensitive,
-    checked_whole,
     plural,
 )
 
@@ -45,20 +41,17 @@ class AlphaKAnonymity(GroupRequirement):
     worst = "largest"
     constraint = AllOf
 
-    qid: tuple[str, ...]
-    alpha: int | float
-    k: int
-    sensitive: str
-    values: tuple[str, ...] | None = None
-
-    def __init__(
-        self, qid: Iterable[str], alpha: float, k: int, sensitive: str, values: Iterable[Any] | None = None
-    ) -> None:
-        object.__setattr__(self, "qid", checked_qid(self, qid))
-        object.__setattr__(self, "alpha", checked_number(self, "alpha", alpha, 0, 1, open_low=True))
-        object.__setattr__(self, "k", checked_whole(self, "k", k))
-        object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
-        object.__setattr__(self, "values", checked_values(self, values))
+    qid: Sequence[str] = qid()
+    alpha: float = limit(
+        number(0, 1, open_low=True),
+        stricter="smaller",
+        symbol="α",
+        example=0.5,
+        help="the share of a sensitive value in a group, at most",
+    )
+    k: int = limit(whole(), stricter="larger", symbol="k", example=5, help="records in each group, at least")
+    sensitive: str = sensitive()
+    values: Sequence[Any] | None = values()
 
     @property
     def conjuncts(self) -> tuple[KAnonymity, ConfidenceBounding]:
@@ -89,11 +82,6 @@ class AlphaKAnonymity(GroupRequirement):
         large: NDArray[np.bool_] = histogram.sum(axis=1) >= self.k
         return large & within(self.figures(histogram, whole, labels), self.alpha)
 
-    def parameters(self) -> dict[str, object]:
-        """`alpha`, `k`, `sensitive`, and `values` where some are listed."""
-        listed = {} if self.values is None else {"values": list(self.values)}
-        return {"alpha": self.alpha, "k": self.k, "sensitive": self.sensitive, **listed}
-
     def complaint(self, figure: float, size: int) -> str:
         """Which of the two is broken, or both."""
         problems = []
@@ -102,12 +90,3 @@ class AlphaKAnonymity(GroupRequirement):
         if not within(np.array(figure), self.alpha):
             problems.append(share_complaint(self.sensitive, self.values, figure, self.alpha))
         return "has " + "; and ".join(problems)
-
-    def as_strict_as(self, other: GroupRequirement) -> bool:
-        """A smaller alpha on at least the other's values, and a larger k, imply the others."""
-        return (
-            isinstance(other, AlphaKAnonymity)
-            and self.k >= other.k
-            and self.alpha <= other.alpha
-            and at_least_values(self.values, other.values)
-        )

@@ -10,20 +10,18 @@ Monotone under specialization: a union's shares are weighted means of its parts'
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import row_bounded
-from masquerade.data.encode import texts
 from masquerade.engine.counts import Counts
-from masquerade.forms.declared import parameter_error
+from masquerade.forms.rules import number
 from masquerade.privacy.m_privacy.constraint import (
     Constraint,
     largest_contributors,
@@ -31,14 +29,12 @@ from masquerade.privacy.m_privacy.constraint import (
     least_left_of_groups,
 )
 from masquerade.privacy.m_privacy.outcome import Outcome
+from masquerade.privacy.parameters import limit, qid, sensitive, values
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
     SharedRow,
     beside,
-    checked_number,
-    checked_qid,
-    checked_sensitive,
 )
 
 
@@ -84,20 +80,17 @@ class ConfidenceBounding(GroupRequirement):
     worst = "largest"
     constraint = MostShare
 
-    qid: tuple[str, ...]
-    confidence: int | float
-    sensitive: str
-    values: tuple[str, ...] | None = None
-
-    def __init__(
-        self, qid: Iterable[str], confidence: float, sensitive: str, values: Iterable[Any] | None = None
-    ) -> None:
-        object.__setattr__(self, "qid", checked_qid(self, qid))
-        object.__setattr__(
-            self, "confidence", checked_number(self, "confidence", confidence, 0, 1, open_low=True)
-        )
-        object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
-        object.__setattr__(self, "values", checked_values(self, values))
+    qid: Sequence[str] = qid()
+    confidence: float = limit(
+        number(0, 1, open_low=True),
+        stricter="smaller",
+        symbol="Confidence",
+        example=0.5,
+        help="the confidence in a sensitive value, at most",
+        aliases=("c", "h"),
+    )
+    sensitive: str = sensitive()
+    values: Sequence[Any] | None = values()
 
     @property
     def limit(self) -> float:
@@ -123,37 +116,9 @@ class ConfidenceBounding(GroupRequirement):
         """Which groups stay within the confidence."""
         return within(self.figures(histogram, whole, labels), self.confidence)
 
-    def parameters(self) -> dict[str, object]:
-        """`confidence`, `sensitive`, and `values` where some are listed."""
-        listed = {} if self.values is None else {"values": list(self.values)}
-        return {"confidence": self.confidence, "sensitive": self.sensitive, **listed}
-
     def complaint(self, figure: float, size: int) -> str:
         """Its confidence, and the largest allowed."""
         return "has " + share_complaint(self.sensitive, self.values, figure, self.confidence)
-
-    def as_strict_as(self, other: GroupRequirement) -> bool:
-        """A smaller confidence on at least the other's values implies the other."""
-        return (
-            isinstance(other, ConfidenceBounding)
-            and self.confidence <= other.confidence
-            and at_least_values(self.values, other.values)
-        )
-
-
-def checked_values(owner: object, values: Iterable[Any] | None) -> tuple[str, ...] | None:
-    """The listed values as cells are read: text without surrounding space, numbers as they are written."""
-    if values is None:
-        return None
-    given = [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
-    must_be = "a list of one or more different values"
-    try:
-        names = [texts(pa.array([value]))[0].as_py() for value in given]
-    except (pa.ArrowException, TypeError, ValueError):
-        raise parameter_error(owner, "values", must_be, given) from None
-    if not given or None in given or len(set(names)) < len(names):
-        raise parameter_error(owner, "values", must_be, given)
-    return tuple(names)
 
 
 def largest_shares(
@@ -171,11 +136,6 @@ def largest_shares(
 def within(shares: NDArray[np.float64], bound: float) -> NDArray[np.bool_]:
     """Which shares are at most the bound; 29 of 100 are at most 0.29, whatever 0.29 is in binary."""
     return shares <= bound + TOLERANCE
-
-
-def at_least_values(stricter: Sequence[str] | None, other: Sequence[str] | None) -> bool:
-    """Whether one list bounds every value that the other does."""
-    return stricter is None or (other is not None and set(other) <= set(stricter))
 
 
 def share_complaint(sensitive: str, values: Sequence[str] | None, share: float, bound: float) -> str:

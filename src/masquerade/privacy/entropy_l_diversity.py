@@ -5,7 +5,7 @@ Monotone under specialization: entropy is concave, so a union's is at least the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
+from masquerade.forms.rules import number
 from masquerade.privacy.m_privacy.corners import CornerConstraint
+from masquerade.privacy.parameters import limit, qid, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
     beside,
-    checked_number,
-    checked_qid,
-    checked_sensitive,
 )
 
 _SCALES = 6  # group sizes at which the bound on entropy is tried
@@ -49,14 +48,15 @@ class EntropyLDiversity(GroupRequirement):
     figure_meaning = "effective sensitive values in the least diverse group"
     constraint = LeastEntropy
 
-    qid: tuple[str, ...]
-    l: int | float  # noqa: E741 # the papers' name
-    sensitive: str
-
-    def __init__(self, qid: Iterable[str], l: float, sensitive: str) -> None:  # noqa: E741 # the papers' name
-        object.__setattr__(self, "qid", checked_qid(self, qid))
-        object.__setattr__(self, "l", checked_number(self, "l", l, 1))
-        object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
+    qid: Sequence[str] = qid()
+    l: float = limit(  # noqa: E741 # the papers' name
+        number(1),
+        stricter="larger",
+        symbol="ℓ",
+        example=2,
+        help="a group is as mixed as ℓ equally frequent values",
+    )
+    sensitive: str = sensitive()
 
     @property
     def limit(self) -> float:
@@ -77,20 +77,12 @@ class EntropyLDiversity(GroupRequirement):
         """Which groups have an entropy of at least log l."""
         return self.figures(histogram, whole) >= self.l * (1 - TOLERANCE)
 
-    def parameters(self) -> dict[str, object]:
-        """`l` and `sensitive`."""
-        return {"l": self.l, "sensitive": self.sensitive}
-
     def complaint(self, figure: float, size: int) -> str:
         """Its effective number of values, and how many it needs."""
         shown = beside(figure, self.l)
         return (
             f"has an effective number of {shown} values of {self.sensitive}; at least {self.l} are required"
         )
-
-    def as_strict_as(self, other: GroupRequirement) -> bool:
-        """A larger l implies a smaller one."""
-        return isinstance(other, EntropyLDiversity) and self.l >= other.l
 
 
 def _weighed(counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ Monotone under specialization: a union is at least as large as each of its parts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
+from masquerade.forms.rules import whole
 from masquerade.privacy.m_privacy.coalition_masks import Masks, Sums
 from masquerade.privacy.m_privacy.constraint import (
     BreachTest,
@@ -21,11 +22,10 @@ from masquerade.privacy.m_privacy.constraint import (
     sizes_of,
 )
 from masquerade.privacy.m_privacy.outcome import Outcome
+from masquerade.privacy.parameters import limit, qid
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Thresholds,
-    checked_qid,
-    checked_whole,
     plural,
 )
 
@@ -77,12 +77,8 @@ class KAnonymity(GroupRequirement):
     hereditary = True  # a part has no more records, and no more values
     constraint = LeastRecords
 
-    qid: tuple[str, ...]
-    k: int
-
-    def __init__(self, qid: Iterable[str], k: int) -> None:
-        object.__setattr__(self, "qid", checked_qid(self, qid))
-        object.__setattr__(self, "k", checked_whole(self, "k", k))
+    qid: Sequence[str] = qid()
+    k: int = limit(whole(), stricter="larger", symbol="k", example=5, help="records in each group, at least")
 
     @property
     def limit(self) -> int:
@@ -108,14 +104,6 @@ class KAnonymity(GroupRequirement):
         """Which groups have at least k records."""
         return self.figures(histogram, whole) >= self.k
 
-    def parameters(self) -> dict[str, object]:
-        """`k`."""
-        return {"k": self.k}
-
     def complaint(self, figure: float, size: int) -> str:
         """Its size, and the size it needs."""
         return f"has {plural(size, 'record')}; at least {self.k} are required"
-
-    def as_strict_as(self, other: GroupRequirement) -> bool:
-        """A larger k implies a smaller one."""
-        return isinstance(other, KAnonymity) and self.k >= other.k

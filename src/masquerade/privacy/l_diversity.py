@@ -5,7 +5,7 @@ Monotone under specialization: a union has every value that one of its parts has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,17 +15,16 @@ from numpy.typing import NDArray
 from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import row_distinct
 from masquerade.engine.counts import Counts
+from masquerade.forms.rules import whole
 from masquerade.privacy.m_privacy.coalition_masks import Masks, Unions, everybody, popcount
 from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint
 from masquerade.privacy.m_privacy.outcome import Outcome
 from masquerade.privacy.m_privacy.surviving_values import worst_coalition
+from masquerade.privacy.parameters import limit, qid, sensitive
 from masquerade.privacy.requirement import (
     GroupRequirement,
     SharedRow,
     Thresholds,
-    checked_qid,
-    checked_sensitive,
-    checked_whole,
     plural,
 )
 
@@ -89,14 +88,15 @@ class LDiversity(GroupRequirement):
     hereditary = True  # a part has no more records, and no more values
     constraint = LeastValues
 
-    qid: tuple[str, ...]
-    l: int  # noqa: E741 # the papers' name
-    sensitive: str
-
-    def __init__(self, qid: Iterable[str], l: int, sensitive: str) -> None:  # noqa: E741 # the papers' name
-        object.__setattr__(self, "qid", checked_qid(self, qid))
-        object.__setattr__(self, "l", checked_whole(self, "l", l))
-        object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
+    qid: Sequence[str] = qid()
+    l: int = limit(  # noqa: E741 # the papers' name
+        whole(),
+        stricter="larger",
+        symbol="ℓ",
+        example=2,
+        help="different sensitive values in each group, at least",
+    )
+    sensitive: str = sensitive()
 
     @property
     def limit(self) -> int:
@@ -121,15 +121,7 @@ class LDiversity(GroupRequirement):
         """Which groups have at least l different values."""
         return self.figures(histogram, whole) >= self.l
 
-    def parameters(self) -> dict[str, object]:
-        """`l` and `sensitive`."""
-        return {"l": self.l, "sensitive": self.sensitive}
-
     def complaint(self, figure: float, size: int) -> str:
         """Its different values, and how many it needs."""
         values = plural(int(figure), "different value")
         return f"has {values} of {self.sensitive}; at least {self.l} are required"
-
-    def as_strict_as(self, other: GroupRequirement) -> bool:
-        """A larger l implies a smaller one."""
-        return isinstance(other, LDiversity) and self.l >= other.l

@@ -5,7 +5,7 @@ Monotone under specialization: a union has every record and every value that one
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 
 from masquerade.crypto.circuit import Circuit
 from masquerade.engine.counts import Counts
+from masquerade.forms.rules import whole
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.m_privacy.constraint import AllOf
+from masquerade.privacy.parameters import limit, qid, sensitive
 from masquerade.privacy.requirement import (
     GroupRequirement,
     SharedRow,
     Thresholds,
-    checked_qid,
-    checked_sensitive,
-    checked_whole,
     plural,
 )
 
@@ -39,16 +38,16 @@ class PSensitiveKAnonymity(GroupRequirement):
     hereditary = True  # a part has no more records, and no more values
     constraint = AllOf
 
-    qid: tuple[str, ...]
-    p: int
-    k: int
-    sensitive: str
-
-    def __init__(self, qid: Iterable[str], p: int, k: int, sensitive: str) -> None:
-        object.__setattr__(self, "qid", checked_qid(self, qid))
-        object.__setattr__(self, "p", checked_whole(self, "p", p))
-        object.__setattr__(self, "k", checked_whole(self, "k", k))
-        object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
+    qid: Sequence[str] = qid()
+    p: int = limit(
+        whole(),
+        stricter="larger",
+        symbol="p",
+        example=2,
+        help="different sensitive values in each group, at least",
+    )
+    k: int = limit(whole(), stricter="larger", symbol="k", example=5, help="records in each group, at least")
+    sensitive: str = sensitive()
 
     @property
     def conjuncts(self) -> tuple[KAnonymity, LDiversity]:
@@ -79,10 +78,6 @@ class PSensitiveKAnonymity(GroupRequirement):
         large: NDArray[np.bool_] = histogram.sum(axis=1) >= self.k
         return large & (self.figures(histogram, whole) >= self.p)
 
-    def parameters(self) -> dict[str, object]:
-        """`p`, `k` and `sensitive`."""
-        return {"p": self.p, "k": self.k, "sensitive": self.sensitive}
-
     def complaint(self, figure: float, size: int) -> str:
         """Which of the two is broken, or both."""
         problems = []
@@ -92,7 +87,3 @@ class PSensitiveKAnonymity(GroupRequirement):
             values = plural(int(figure), "different value")
             problems.append(f"{values} of {self.sensitive}; at least {self.p} are required")
         return "has " + "; and ".join(problems)
-
-    def as_strict_as(self, other: GroupRequirement) -> bool:
-        """A larger p and a larger k imply smaller ones."""
-        return isinstance(other, PSensitiveKAnonymity) and self.p >= other.p and self.k >= other.k

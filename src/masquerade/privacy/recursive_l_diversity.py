@@ -10,7 +10,7 @@ that remains without ℓ − 1 values, is at least the sum of its parts'.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
@@ -19,16 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
+from masquerade.forms.rules import number, whole
 from masquerade.privacy.confidence_bounding import worst_share
 from masquerade.privacy.m_privacy.constraint import Constraint, largest_contributors, least_left
 from masquerade.privacy.m_privacy.outcome import Outcome
+from masquerade.privacy.parameters import limit, qid, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
-    checked_number,
-    checked_qid,
-    checked_sensitive,
-    checked_whole,
 )
 
 _MOST_SETS = 1 << 16  # of values; beyond, providers are searched
@@ -74,16 +72,22 @@ class RecursiveLDiversity(GroupRequirement):
     worst = "largest"
     constraint = MostRatio
 
-    qid: tuple[str, ...]
-    c: int | float
-    l: int  # noqa: E741 # the papers' name
-    sensitive: str
-
-    def __init__(self, qid: Iterable[str], c: float, l: int, sensitive: str) -> None:  # noqa: E741 # the papers' name
-        object.__setattr__(self, "qid", checked_qid(self, qid))
-        object.__setattr__(self, "c", checked_number(self, "c", c, 0, open_low=True))
-        object.__setattr__(self, "l", checked_whole(self, "l", l))
-        object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
+    qid: Sequence[str] = qid()
+    c: float = limit(
+        number(0, open_low=True),
+        stricter="smaller",
+        symbol="c",
+        example=3,
+        help="the most frequent value's records are fewer than c times those of the rarer ones",
+    )
+    l: int = limit(  # noqa: E741 # the papers' name
+        whole(),
+        stricter="larger",
+        symbol="ℓ",
+        example=2,
+        help="the rarer ones are those from the ℓ-th on",
+    )
+    sensitive: str = sensitive()
 
     @property
     def limit(self) -> float:
@@ -107,10 +111,6 @@ class RecursiveLDiversity(GroupRequirement):
         """Which groups have r₁ < c · (r_l + … + r_m)."""
         return self.figures(histogram, whole) < self.c * (1 - TOLERANCE)
 
-    def parameters(self) -> dict[str, object]:
-        """`c`, `l` and `sensitive`."""
-        return {"c": self.c, "l": self.l, "sensitive": self.sensitive}
-
     def complaint(self, figure: float, size: int) -> str:
         """Its ratio, and below what it must be."""
         if np.isinf(figure):
@@ -122,10 +122,6 @@ class RecursiveLDiversity(GroupRequirement):
             f"has a most frequent value of {self.sensitive} with {figure:.4g} times the records "
             f"of its values from number {self.l} on; less than {self.c} times is required"
         )
-
-    def as_strict_as(self, other: GroupRequirement) -> bool:
-        """A smaller c and a larger l imply the others."""
-        return isinstance(other, RecursiveLDiversity) and self.c <= other.c and self.l >= other.l
 
 
 def largest_ratios(rest: Counts, total: Counts, l: int) -> NDArray[np.float64]:  # noqa: E741 # the papers' name

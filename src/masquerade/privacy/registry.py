@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
 
 from masquerade.errors import ParameterError, hint
+from masquerade.plugins import plugins
 from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
@@ -24,7 +24,7 @@ from masquerade.privacy.t_closeness import TCloseness
 
 Model = type[GroupRequirement]
 
-ENTRY_POINTS = "masquerade.requirements"
+GROUP = "masquerade.requirements"
 
 _BUILT_IN: tuple[Model, ...] = (
     KAnonymity,
@@ -46,9 +46,8 @@ class Registry(Mapping[str, Model]):
     @cached_property
     def _models(self) -> dict[str, Model]:
         models = {model.model: model for model in _BUILT_IN}
-        for entry in entry_points(group=ENTRY_POINTS):
-            models[entry.name] = _loaded(entry, models)
-        return models
+        others = plugins(GROUP, GroupRequirement, {*models})  # type: ignore[type-abstract] # of its subclasses
+        return models | {model.model: model for model in others}
 
     def __getitem__(self, name: str) -> Model:
         return self._models[name]
@@ -81,21 +80,3 @@ def requirement_named(name: str) -> Model:
     else:
         found = f'no model "{name}"{hint(name, [*REQUIREMENTS, *_PLANNED])}' if name else "missing"
     raise ParameterError(f"{found}; available: {', '.join(REQUIREMENTS)}")
-
-
-def _loaded(entry: EntryPoint, taken: Mapping[str, Model]) -> Model:
-    """The model behind an entry point; ParameterError, naming the package, for one that cannot be used."""
-    package = entry.dist.name if entry.dist is not None else "a package"
-    where = f"{package}: entry point {ENTRY_POINTS}: {entry.name}"
-    if entry.name in taken:
-        raise ParameterError(f"{where} takes a name that is taken; give it another, or remove the package")
-    try:
-        model = entry.load()
-    except Exception as error:  # whatever a strange package does while it is imported
-        raise ParameterError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from None
-    if not (isinstance(model, type) and issubclass(model, GroupRequirement)):
-        raise ParameterError(f"{where} is no subclass of GroupRequirement")
-    if getattr(model, "model", None) != entry.name:
-        named = getattr(model, "model", None)
-        raise ParameterError(f"{where} must have the name of its model, which is {named!r}")
-    return model

@@ -12,7 +12,6 @@ in one line.
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,17 +20,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.product import Product, columns_of
+from masquerade.data.product import columns_of
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError, hint, one_line
-from masquerade.forms.declared import parameter_error
+from masquerade.forms.declared import Declared, parameter_error
+from masquerade.privacy.parameters import limits_of
 
 if TYPE_CHECKING:
     from masquerade.crypto.circuit import Circuit
     from masquerade.privacy.m_privacy.constraint import Constraint
-
-# No table has so many records, values or providers; twice as many still fit where counts are held, and a JSON number.
-MOST_WHOLE = 2**53 - 1
 
 # Fractions, entropies and distances are equal when they differ by less than rounding can make them differ.
 TOLERANCE = 1e-9
@@ -113,7 +110,7 @@ class Conjunction(Requirement):
         return " & ".join(map(str, self.members))
 
 
-class GroupRequirement(Requirement):
+class GroupRequirement(Requirement, Declared):
     """A requirement on each group of records that share their values on one quasi-identifier.
 
     Subclasses are frozen dataclasses, validated when constructed. A model must declare its name, its parameters,
@@ -128,9 +125,9 @@ class GroupRequirement(Requirement):
     worst: ClassVar[Literal["smallest", "largest"]] = "smallest"  # which figure is the worst group's
     wraps: ClassVar[bool] = False  # made of other requirements, to which it adds something
 
-    qid: tuple[str, ...]
+    qid: Sequence[str]  # as a tuple
     sensitive: str | None = None  # the sensitive attribute it looks at, if any
-    values: tuple[str, ...] | None = None  # the sensitive values it is about; None: all
+    values: Sequence[str] | None = None  # the sensitive values it is about, as a tuple; None: all
 
     # --- how it behaves ---
     monotone: bool = True  # under specialization; see above
@@ -195,6 +192,17 @@ class GroupRequirement(Requirement):
 
     # --- what it does ---
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.title = getattr(cls, "model", "")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in columns_of(self.sensitive) if self.sensitive is not None else ():
+            if name in self.qid:  # what is generalised cannot be what is protected
+                allowed = f"an attribute outside the qid {', '.join(self.qid)}"
+                raise parameter_error(self, "sensitive", allowed, name)
+
     @property
     def parts(self) -> tuple[GroupRequirement, ...]:
         """Just this one."""
@@ -224,9 +232,9 @@ class GroupRequirement(Requirement):
     def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.bool_]:
         """Whether each group satisfies the requirement; arguments as for `figures`."""
 
-    @abstractmethod
     def parameters(self) -> dict[str, object]:
         """The parameters beside `qid`, as a job file names them."""
+        return {name: value for name, value in super().parameters().items() if name != "qid"}
 
     @abstractmethod
     def complaint(self, figure: float, size: int) -> str:
@@ -239,9 +247,20 @@ class GroupRequirement(Requirement):
         """The complaint about one violating group, whose counts are the only row of `histogram`."""
         return self.complaint(figure, int(histogram.sum()))
 
-    @abstractmethod
     def as_strict_as(self, other: GroupRequirement) -> bool:
-        """Whether, over the same groups and the same sensitive attribute, this one implies the other."""
+        """Whether, over the same groups and the same sensitive attribute, this one implies the other.
+
+        Limits may be stricter, and more values may be listed; all else must be the same.
+        """
+        if type(self) is not type(other):
+            return False
+        limits, mine, theirs = limits_of(type(self)), self.parameters(), other.parameters()
+        more = self.values is None or (other.values is not None and {*other.values} <= {*self.values})
+        return more and all(
+            limits[name].implies(mine[name], theirs[name]) if name in limits else mine[name] == theirs[name]  # type: ignore[arg-type] # limits are numbers
+            for name in mine
+            if name not in ("sensitive", "values")
+        )
 
     def covers(self, other: GroupRequirement) -> bool:
         """Whether the other follows from this one: same kind, at least its attributes, at least as strict."""
@@ -281,57 +300,6 @@ def without_redundant(
         kept = [other for other in kept if not covers(part, other)]
         kept.append(part)
     return tuple(kept)
-
-
-def checked_qid(owner: object, qid: Iterable[str]) -> tuple[str, ...]:
-    """The attributes of a QID: a list of one or more different names."""
-    names = (qid,) if isinstance(qid, str) else tuple(qid) if isinstance(qid, Iterable) else ()
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise parameter_error(owner, "qid", "a list of one or more attribute names", list(names) or qid)
-    if len(set(names)) < len(names):
-        raise parameter_error(owner, "qid", "a list of different attribute names", list(names))
-    return tuple(map(str, names))
-
-
-def checked_sensitive(owner: object, sensitive: str | Sequence[str], qid: Sequence[str]) -> str:
-    """The name of an attribute outside the QID: what is generalised cannot be what is protected.
-
-    Several names stand for one attribute, their Cartesian product.
-    """
-    if isinstance(sensitive, Product | list | tuple):
-        listed = sensitive.names if isinstance(sensitive, Product) else sensitive
-        names = [checked_sensitive(owner, name, qid) for name in listed]
-        if not names or len(set(names)) < len(names):
-            raise parameter_error(owner, "sensitive", "one or more different attributes", list(names))
-        return names[0] if len(names) == 1 else Product(names)
-    if not isinstance(sensitive, str) or not sensitive:
-        raise parameter_error(owner, "sensitive", "the name of an attribute", sensitive)
-    if sensitive in qid:
-        raise parameter_error(owner, "sensitive", f"an attribute outside the qid {', '.join(qid)}", sensitive)
-    return str(sensitive)
-
-
-def checked_whole(owner: object, name: str, value: object, least: int = 1) -> int:
-    """A whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise parameter_error(owner, name, f"a whole number of at least {least}", value)
-    if value > MOST_WHOLE:
-        raise parameter_error(owner, name, f"a whole number of at most {MOST_WHOLE}", value)
-    return int(value)
-
-
-def checked_number(
-    owner: object, name: str, value: object, low: float, high: float = float("inf"), *, open_low: bool = False
-) -> int | float:
-    """A finite number in `[low, high]`, or in `(low, high]` when `open_low`."""
-    bounds = f"above {low}" if open_low else f"of at least {low}"
-    bounds += f" and at most {high}" if high != float("inf") else ""
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        number: int | float = int(value) if isinstance(value, int | np.integer) else float(value)
-        # A whole number that no float can hold would be infinite in every formula.
-        if low <= number <= min(high, sys.float_info.max) and not (open_low and number == low):
-            return number
-    raise parameter_error(owner, name, f"a number {bounds}", value)
 
 
 def plural(count: int, noun: str) -> str:

@@ -6,28 +6,25 @@ convex.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
-from masquerade.forms.declared import parameter_error
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import choice, number
 from masquerade.privacy.m_privacy.constraint import largest_contributors, least_left
 from masquerade.privacy.m_privacy.corners import CornerConstraint
 from masquerade.privacy.m_privacy.outcome import Outcome
+from masquerade.privacy.parameters import limit, qid, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
     beside,
-    checked_number,
-    checked_qid,
-    checked_sensitive,
 )
-
-Distance = Literal["equal", "ordered"]
 
 _MOST_SETS = 1 << 16  # of values; beyond, providers are searched
 _AT_A_TIME = 1 << 12  # sets
@@ -85,18 +82,20 @@ class TCloseness(GroupRequirement):
     compares_with_whole = True
     constraint = MostDistance
 
-    qid: tuple[str, ...]
-    t: int | float
-    sensitive: str
-    distance: Distance = "equal"
-
-    def __init__(self, qid: Iterable[str], t: float, sensitive: str, distance: Distance = "equal") -> None:
-        object.__setattr__(self, "qid", checked_qid(self, qid))
-        object.__setattr__(self, "t", checked_number(self, "t", t, 0, 1))
-        object.__setattr__(self, "sensitive", checked_sensitive(self, sensitive, self.qid))
-        if distance not in get_args(Distance):
-            raise parameter_error(self, "distance", '"equal" or "ordered"', distance)
-        object.__setattr__(self, "distance", distance)
+    qid: Sequence[str] = qid()
+    t: float = limit(
+        number(0, 1),
+        stricter="smaller",
+        symbol="t",
+        example=0.3,
+        help="the distance from the whole table, at most",
+    )
+    sensitive: str = sensitive()
+    distance: Literal["equal", "ordered"] = parameter(
+        choice("equal", "ordered"),
+        "equal",
+        help="how far values are from each other: all alike, or by their order",
+    )
 
     @property
     def limit(self) -> float:
@@ -120,10 +119,6 @@ class TCloseness(GroupRequirement):
     def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
         """Which groups are at most t away."""
         return self.figures(histogram, whole) <= self.t + TOLERANCE
-
-    def parameters(self) -> dict[str, object]:
-        """`t`, `sensitive` and `distance`."""
-        return {"t": self.t, "sensitive": self.sensitive, "distance": self.distance}
 
     def complaint(self, figure: float, size: int) -> str:
         """Its distance, and the largest allowed."""

@@ -14,13 +14,13 @@ from typing import Any, Literal
 import msgspec
 
 from masquerade.errors import ParameterError
+from masquerade.forms.declared import read_declared
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
 
 PROVIDER = "provider"  # the usual name of the column that names each record's provider
 EVERYBODY = "*"  # holds a column that all parties hold, each of its own people
-_DECIMALS = ("l", "c", "t", "alpha", "confidence")  # parameters that may be decimals
 
 
 class Contribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,13 +109,9 @@ def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
     model = REQUIREMENTS.plain.get(str(parameters.pop("model", None)))
     if model is None:
         raise ParameterError(f"contract: no requirement model {written.get('model')!r}")
-    try:
-        for name in _DECIMALS:
-            if isinstance(parameters.get(name), str):
-                parameters[name] = float(parameters[name])
-        made: GroupRequirement = model(**parameters)
-    except (TypeError, ValueError):
-        raise ParameterError(f"contract: {written['model']} does not take {sorted(parameters)}") from None
+    made, problems = read_declared(model, parameters)
+    if made is None:
+        raise ParameterError(*problems).within(f"contract: {model.model}")
     return made
 
 

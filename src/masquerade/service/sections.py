@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from inspect import signature
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from masquerade.forms.declared import words_of
 from masquerade.forms.form import fill
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job
@@ -16,11 +16,6 @@ from masquerade.net.channel import is_host
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.service.canonical import MOST_WHOLE
-
-_ABOUT_SENSITIVE = {
-    name for name, model in REQUIREMENTS.plain.items() if "sensitive" in signature(model).parameters
-}
-_DECIMALS = ("l", "c", "h", "t", "alpha", "confidence")  # parameters that may be decimals
 
 
 def _real_number(value: object) -> object:
@@ -44,13 +39,13 @@ def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ..
     if isinstance(entries, list | tuple):
         if all(isinstance(each, GroupRequirement) for each in entries):
             return tuple(entries)
-        entries = [_with_numbers(each) for at, each in enumerate(entries) if not _tell_m(each, at, problems)]
+        entries = [each for at, each in enumerate(entries) if not _tell_m(each, at, problems)]
         _tell_immense(entries, problems)
     job = fill(Job, {"privacy": entries}, problems)
     for position, entry in enumerate(job.privacy):
-        if (
-            entry.model in _ABOUT_SENSITIVE and "sensitive" not in entry.given()
-        ):  # a job file may say it elsewhere
+        model = REQUIREMENTS.get(entry.model)
+        if model is not None and "sensitive" in words_of(model) and "sensitive" not in entry.given():
+            # A job file may say it elsewhere.
             needed = f"missing; {entry.model} needs a sensitive attribute"
             problems.broken(("privacy", position, "sensitive"), needed)
     return requirement_of(job, problems).parts if job.privacy else ()
@@ -72,18 +67,3 @@ def _tell_immense(entries: Sequence[Any], problems: Problems) -> None:
         for name, value in entry.items() if isinstance(entry, Mapping) else ():
             if isinstance(value, int) and abs(value) > MOST_WHOLE:
                 problems.broken(("privacy", position, name), "must be at most 2^53 − 1")
-
-
-def _with_numbers(entry: Any) -> Any:
-    if not isinstance(entry, Mapping):
-        return entry
-    return {key: _number(value) if key in _DECIMALS else value for key, value in entry.items()}
-
-
-def _number(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        return value

@@ -12,12 +12,12 @@ import numpy as np
 from masquerade.data.product import columns_of
 from masquerade.data.table import Table
 from masquerade.engine.numbering import first_rows
-from masquerade.forms.declared import parameter_error
+from masquerade.forms.declared import checked, parameter_error
+from masquerade.forms.rules import number
 from masquerade.privacy.check import Reading, Verdict
 from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
 from masquerade.privacy.m_privacy.strategies import TOP_DOWN_FROM, Strategy, adaptive
-from masquerade.privacy.requirement import checked_number
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def verify_m_privacy(
     """
     table = frame if isinstance(frame, Table) else Table(frame)
     wanted = requirement if verification is None else replace(requirement, verification=verification)
-    checked_number(verify_m_privacy, "alpha", alpha, 0, 1)
-    checked_number(verify_m_privacy, "threshold", threshold, 0)
+    checked(verify_m_privacy, "alpha", number(0, 1), alpha)
+    checked(verify_m_privacy, "threshold", number(0), threshold)
     chosen = (alpha, threshold) != (VERIFICATION_WEIGHT, TOP_DOWN_FROM)
     if chosen and wanted.verification != "adaptive":
         must_be = '"adaptive" where alpha or threshold is given'

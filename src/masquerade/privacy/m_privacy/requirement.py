@@ -15,52 +15,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.product import Product, columns_of
 from masquerade.engine.counts import Counts, weighted_counts
-from masquerade.forms.declared import parameter_error
+from masquerade.forms.declared import Declared, parameter, parameter_error
+from masquerade.forms.rules import Rule, text, whole
 from masquerade.privacy.m_privacy.constraint import can_wrap, constraint_of
 from masquerade.privacy.m_privacy.group_check import GroupCheck
 from masquerade.privacy.m_privacy.provider_counts import ProviderCounts, provider_counts
 from masquerade.privacy.m_privacy.strategies import Strategy, strategy_named
-from masquerade.privacy.requirement import (
-    GroupRequirement,
-    Requirement,
-    checked_whole,
-    plural,
-)
+from masquerade.privacy.requirement import GroupRequirement, Requirement, plural
+
+_COLLUDING = "the providers that may collude, at most"
+_PROVIDER = "the name of a column outside the qid that is not sensitive"
+
+
+def _with_parts(value: Any) -> Requirement:
+    if not isinstance(value, Requirement) or not value.parts:
+        raise ValueError
+    return value
 
 
 @dataclass(frozen=True)
-class MPrivacy(Requirement):
+class MPrivacy(Requirement, Declared):
     """A requirement, against up to m colluding providers; `provider` is the column that names each record's.
 
     `verification` names the way to verify; all give the same verdict. It is "exact", or as in the m-privacy paper
     "direct", "top-down", "bottom-up", "binary" or "adaptive".
     """
 
-    m: int
-    requirement: Requirement
-    provider: str
+    m: int = parameter(whole(0), help=_COLLUDING)
+    requirement: Requirement = parameter(
+        Rule('a requirement such as KAnonymity(["age", "job"], k=30)', _with_parts),
+        help="what must hold without their records, too",
+    )
+    provider: str = parameter(text(_PROVIDER), help="the column that names each record's provider")
     verification: str = field(default="exact", compare=False)
 
     def __post_init__(self) -> None:
-        checked_whole(self, "m", self.m, 0)
-        if not isinstance(self.requirement, Requirement) or not self.requirement.parts:
-            must_be = 'a requirement such as KAnonymity(["age", "job"], k=30)'
-            raise parameter_error(self, "requirement", must_be, self.requirement)
+        super().__post_init__()
         for part in self.requirement.parts:
             if not can_wrap(part):
                 raise parameter_error(self, "requirement", f"made of {_wrappable()}", part.model)
-        named = isinstance(self.provider, str) and self.provider
-        taken = {*self.requirement.qid_attributes, *self.requirement.special_columns}
-        if not named or self.provider in taken:
-            must_be = "the name of a column outside the qid that is not sensitive"
-            raise parameter_error(self, "provider", must_be, self.provider)
+        if self.provider in {*self.requirement.qid_attributes, *self.requirement.special_columns}:
+            raise parameter_error(self, "provider", _PROVIDER, self.provider)
         strategy_named(self.verification)
 
     @property
@@ -91,11 +93,11 @@ class MPrivateGroups(GroupRequirement):
     figure_meaning = "colluding providers that every group withstands, in all that follows"
     wraps = True
 
-    m: int
-    provider: str
-    members: tuple[GroupRequirement, ...]
+    m: int = parameter(whole(0), help=_COLLUDING)
+    provider: str = field()  # type: ignore[misc] # mypy takes `parameter` above for a default
+    members: tuple[GroupRequirement, ...] = field()  # type: ignore[misc] # as above
     verification: str = field(default="exact", compare=False)
-    qid: tuple[str, ...] = field(init=False)
+    qid: Sequence[str] = field(init=False)
     sensitive: Product = field(init=False)
     colluding: int = field(init=False, compare=False, repr=False)
     provider_column: str = field(init=False, compare=False, repr=False)
@@ -105,6 +107,7 @@ class MPrivateGroups(GroupRequirement):
     compares_with_whole: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         gain = all(member.monotone_in_records for member in self.members)
         derived = {
             "qid": self.members[0].qid,

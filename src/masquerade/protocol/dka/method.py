@@ -11,7 +11,6 @@ from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
 from masquerade.net.script import Script, kind_of
-from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import without_redundant
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
@@ -39,7 +38,7 @@ class DkaDatafly(SessionMethod):
         parts = without_redundant(proposal.parts)
         if not parts:
             return
-        if len(parts) > 1 or not isinstance(parts[0], KAnonymity):
+        if len(parts) > 1 or not parts[0].only_sizes:
             models = ", ".join(part.model for part in parts)
             yield _refusal(f"takes one k-anonymity requirement over one QID; got {models}")
         if proposal.parties is not None and proposal.holder is not None:

@@ -12,9 +12,8 @@ from typing import Annotated, Any
 from fastapi import Body
 from pydantic import AfterValidator, WithJsonSchema
 
-from masquerade.forms.declared import parameters_of
+from masquerade.forms.declared import parameters_of, words_of
 from masquerade.forms.form import kinds_of_keys
-from masquerade.job.model import PrivacyEntry
 from masquerade.methods import session_methods
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.service.canonical import MOST_WHOLE
@@ -40,23 +39,6 @@ _TYPES: dict[str, dict[str, Any]] = {
     "deadline": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
     "attempts": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
     "show_steps": {"type": "boolean"},
-}
-_COUNT = {"type": "integer", "minimum": 1}
-_SHARE = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
-_PRIVACY_TYPES: dict[str, dict[str, Any]] = {
-    "model": {"enum": list(REQUIREMENTS.plain)},
-    "qid": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
-    "k": _COUNT,
-    "l": {"type": "number", "minimum": 1},
-    "c": {"type": "number", "exclusiveMinimum": 0},
-    "t": {"type": "number", "minimum": 0, "maximum": 1},
-    "alpha": _SHARE,
-    "p": _COUNT,
-    "confidence": _SHARE,
-    "h": _SHARE,
-    "distance": {"enum": ["equal", "ordered"]},
-    "sensitive": {"type": "string", "minLength": 1},
-    "values": {"type": "array", "items": {"type": "string"}, "minItems": 1},
 }
 _SAID = {
     "user": "who asks; the token says it, and what is written here is not believed",
@@ -93,18 +75,26 @@ def _key(name: str, must_be: str | None) -> dict[str, Any]:
 
 
 def _privacy() -> dict[str, Any]:
-    fields = PrivacyEntry.model_fields
-    entry = {
-        "type": "object",
-        "properties": {
-            name: {"description": fields[name].description or "", **kind}
-            for name, kind in _PRIVACY_TYPES.items()
-        },
-        "required": ["model", "qid"],
-        "additionalProperties": False,
-    }
+    """One schema a model, made of what it declares."""
+    entries = [
+        {
+            "type": "object",
+            "title": name,
+            "description": model.promise,
+            "properties": {
+                "model": {"const": name},
+                **{
+                    word: {"description": each.help, **each.rule.json_schema}
+                    for word, each in words_of(model).items()
+                },
+            },
+            "required": ["model", "qid"],
+            "additionalProperties": False,
+        }
+        for name, model in REQUIREMENTS.plain.items()
+    ]
     said = "the requirement that is wished; the parties' policies may make it stricter"
-    return {"description": said, "anyOf": [{"type": "array", "items": entry}, {"type": "null"}]}
+    return {"description": said, "anyOf": [{"type": "array", "items": {"anyOf": entries}}, {"type": "null"}]}
 
 
 def _algorithm() -> dict[str, Any]:
