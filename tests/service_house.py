@@ -1,4 +1,4 @@
-"""A whole house for tests: parties' nodes as processes of their own, and a coordinator in a thread or a process.
+"""A whole house for tests: parties' nodes and a coordinator, in one event loop or as processes of their own.
 
     with House(tmp_path) as house:
         house.start_nodes()
@@ -7,13 +7,12 @@
             session = coordinator.ask(ana, house.request())
             done = house.finished(coordinator, session.id)
 
-Everything is real: TLS, processes, tables on the disk, the database. Ports are free ones and stay so. Waits are on
-conditions.
+Without `processes` messages travel in memory; the rest is real: tables on the disk, the database, the protocols. With
+them everything is: TLS, processes, ports, which are free ones and stay so. Waits are on conditions.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -21,24 +20,29 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from loop_thread import PATIENCE, Held, LoopThread, in_thread
 from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
+from masquerade.service.node.serving import running
+from masquerade.service.node.settings import read_settings
 from masquerade.service.resources import User
 from masquerade.service.session_states import Status
 from masquerade.service.store import Session, Store
+from memory_network import MemoryNetwork
+from service.credentials import CHEAP
 
 PASSWORD = "correct horse battery"
-PATIENCE = 240.0  # seconds: for a loaded machine, not for the work
 OPEN = {
     "access": "public",
     "purposes": ["*"],
@@ -122,6 +126,27 @@ class Process:
         return self.ended()
 
 
+@dataclass
+class NodeInMemory:
+    """A node in the house's event loop."""
+
+    party: str
+    memory: MemoryNetwork
+    loop: LoopThread
+    held: Held
+
+    def kill(self) -> None:
+        """End it without a word to anybody."""
+        self.loop.call(self.memory.cut_off, self.party)
+        self.stop()
+        self.loop.call(self.memory.reached_again, self.party)
+
+    def stop(self) -> int:
+        """End it as a person does; 0, the exit code of a process that ends well."""
+        self.held.end()
+        return 0
+
+
 LAUNCH = "from masquerade.cli import main; main()"
 
 
@@ -158,15 +183,18 @@ class House:
     console: bool = False
     prefix: str = ""  # of every identifier, so that it can be looked for
     seed: int = 7
-    nodes: dict[str, Process] = field(default_factory=dict)
+    processes: bool = False
+    nodes: dict[str, Any] = field(default_factory=dict)  # Process or NodeInMemory
     servers: list[Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         make_trial(self.folder, ["coordinator", *self.parties])
         self._held = Ports()
-        self.party_port = self._held.one()
-        self.ports = {party: self._held.one() for party in self.parties}
+        numbers = count(7000)
+        self.party_port = self._held.one() if self.processes else next(numbers)
+        self.ports = {party: self._held.one() if self.processes else next(numbers) for party in self.parties}
+        self.memory = MemoryNetwork()
         for party in self.parties:
             self.write_table(party)
             self.write_node(party)
@@ -265,7 +293,17 @@ console = {toml_value(self.console)}
         for party in parties or self.parties:
             self.start_node(party)
 
-    def start_node(self, party: str) -> Process:
+    @cached_property
+    def loop(self) -> LoopThread:
+        """Where everything runs that is no process."""
+        return LoopThread()
+
+    def start_node(self, party: str) -> Any:
+        if not self.processes:
+            settings = read_settings(self.folder / f"{party}.toml")
+            held = self.loop.hold(lambda: running(settings, network=self.memory.network))
+            self.nodes[party] = NodeInMemory(party, self.memory, self.loop, held)
+            return self.nodes[party]
         words = ["party", "serve", str(self.folder / f"{party}.toml")]
         self.nodes[party] = launch(words, self.folder / f"{party}.log")
         return self.nodes[party]
@@ -279,8 +317,15 @@ console = {toml_value(self.console)}
     @contextmanager
     def coordinator(self) -> Iterator[Coordinator]:
         """A coordinator in this process, whose background work runs in a thread."""
-        with Coordinator(self.settings()) as coordinator, working(coordinator):
-            yield coordinator
+        if self.processes:
+            with Coordinator(self.settings()) as coordinator, in_thread(coordinator.running):
+                yield coordinator
+        else:
+            with (
+                Coordinator(self.settings(), network=self.memory.network) as coordinator,
+                self.loop.holding(coordinator.running),
+            ):
+                yield coordinator
 
     def settings(self) -> Settings:
         return Settings.load(self.folder / "coordinator.toml")
@@ -295,20 +340,29 @@ console = {toml_value(self.console)}
         """An account, made when it is missing."""
         with self.store() as store:
             found = store.users.with_hash(name)
-            return found[0] if found is not None else Accounts(store).create(name, PASSWORD, role)
+            if found is not None:
+                return found[0]
+            return Accounts(store, hasher=CHEAP).create(name, PASSWORD, role)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        for each in [*self.servers, *self.nodes.values()]:
-            if each.process.poll() is None:
-                each.process.terminate()
-        for each in [*self.servers, *self.nodes.values()]:
+        started = [*self.servers, *self.nodes.values()]
+        processes = [each for each in started if isinstance(each, Process)]
+        for process in processes:
+            if process.process.poll() is None:
+                process.process.terminate()
+        for process in processes:
             try:
-                each.ended()
+                process.ended()
             except subprocess.TimeoutExpired:
-                each.kill()
+                process.kill()
+        for node in started:
+            if isinstance(node, NodeInMemory):
+                node.stop()
+        if "loop" in self.__dict__:
+            self.loop.__exit__()
         self._held.close()
 
     # --- requests ---
@@ -343,50 +397,6 @@ console = {toml_value(self.console)}
         except AssertionError:
             told = [(each.kind, dict(each.data)) for each in coordinator.store.events.after(session_id)]
             raise AssertionError(f"session does not end: {told[-8:]}") from None
-
-
-def working(coordinator: Coordinator) -> AbstractContextManager[None]:
-    """The coordinator's background work in a thread, while the block runs."""
-    return in_thread(coordinator.running)
-
-
-@contextmanager
-def in_thread(work: Callable[[], AbstractAsyncContextManager[Any]]) -> Iterator[None]:
-    """An asynchronous block that lasts as long as this one, in an event loop of its own."""
-    ready = threading.Event()
-    stop: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
-    failed: list[BaseException] = []
-
-    async def main() -> None:
-        over, loop = asyncio.Event(), asyncio.get_running_loop()
-        async with work():
-            stop.append((loop, over))
-            ready.set()
-            await over.wait()
-
-    def run() -> None:
-        try:
-            asyncio.run(main())
-        except BaseException as error:
-            failed.append(error)
-        finally:
-            ready.set()
-
-    thread = threading.Thread(target=run, name="in thread")
-    thread.start()
-    ready.wait()
-    try:
-        if failed:
-            raise failed[0]
-        yield
-    finally:
-        for loop, over in stop:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(over.set)
-        thread.join(PATIENCE)
-        assert not thread.is_alive(), "it does not end"
-    if failed:
-        raise failed[0]
 
 
 def _toml(content: Mapping[str, Any]) -> str:

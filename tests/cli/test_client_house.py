@@ -24,7 +24,7 @@ PROGRESS = re.compile(r"\d+ s: ")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, str, str]]:
     """A running house, its address, and a token."""
     policies = {party: {"purposes": ["research"]} for party in ("bank", "clinic")}
-    with House(tmp_path_factory.mktemp("house"), policies=policies) as built:
+    with House(tmp_path_factory.mktemp("house"), policies=policies, processes=True) as built:
         built.start_nodes()
         url = built.serve().ready["address"]
         user = built.user("ana")

@@ -69,7 +69,7 @@ def worst(checks: list[dict[str, str]]) -> str:
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     """Configurations of a coordinator and two parties, of which nobody runs."""
-    with House(tmp_path / "house") as built:
+    with House(tmp_path / "house", processes=True) as built:
         yield built
 
 

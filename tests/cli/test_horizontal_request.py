@@ -41,7 +41,9 @@ class Served:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     policies = {"west": {"least_m": 2, "methods": {"mondrian": {"third_party": ["secure"]}}}}
-    with Hospitals(tmp_path_factory.mktemp("hospitals"), people=60, policies=policies) as house:
+    with Hospitals(
+        tmp_path_factory.mktemp("hospitals"), people=60, policies=policies, processes=True
+    ) as house:
         house.start_nodes()
         url = house.serve().ready["address"]
         user = house.user("ana")

@@ -21,7 +21,7 @@ expect.set_options(timeout=PATIENCE)
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospitals]:
     folder = tmp_path_factory.mktemp("hospitals")
-    with Hospitals(folder, policies={"west": {"least_m": 2}}, console=True) as house:
+    with Hospitals(folder, policies={"west": {"least_m": 2}}, console=True, processes=True) as house:
         house.start_nodes()
         yield house
 

@@ -135,7 +135,7 @@ def test_a_peer_that_we_are_just_greeting_hears_who_failed(monkeypatch: pytest.M
     async def hear_bank(channels: dict[str, Channel]) -> bytes:
         return await channels["bank"].receive()
 
-    monkeypatch.setattr("masquerade.net.gathering.ClientStream", SlowToShop)
+    monkeypatch.setattr("masquerade.net.connect.ClientStream", SlowToShop)
     parties = Party("bank", hear_bank), Party("loans", stumble), Party("shop", hear_bank)
     results = asyncio.run(session(*parties))
     assert [results[me].peer for me in ("bank", "shop")] == ["loans", "loans"]

@@ -24,7 +24,7 @@ from masquerade.service.node.settings import read_settings
 from masquerade.service.offers import Offer
 from masquerade.service.session_states import Status
 from masquerade.service.store import Session
-from service_house import House, in_thread, wait_until
+from service_house import House, wait_until
 
 pytestmark = pytest.mark.system
 
@@ -214,7 +214,7 @@ def lying(
     """A real node in this process, which answers falsely where `liar` says so."""
     monkeypatch.setattr(serving, "PartyNode", liar)
     settings = read_settings(house.folder / f"{party}.toml")
-    return in_thread(lambda: serving.running(settings))
+    return house.loop.holding(lambda: serving.running(settings, network=house.memory.network))
 
 
 class ForgesSignatures(PartyNode):
@@ -273,7 +273,7 @@ def test_what_a_node_says_is_checked(
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Nodes that outlive the coordinators of these tests, and a coordinator's state that knows them."""
-    with House(tmp_path_factory.mktemp("served")) as house:
+    with House(tmp_path_factory.mktemp("served"), processes=True) as house:
         house.start_nodes()
         ana = house.user("ana")
         with house.coordinator() as coordinator:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +19,7 @@ from masquerade.service.session_states import Status
 from masquerade.service.store import Session
 from service_house import PATIENCE, House, wait_until
 
-SILENCE = 8  # seconds: long for a party that lives, short for a test
+SILENCE = 4  # seconds: long for a party that lives, short for a test
 _ks = count(3)
 
 
@@ -82,12 +80,12 @@ def frozen_at_the_start(
     house: House, party: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[threading.Event]:
     """A party that freezes as soon as it was told to start; it thaws in the end."""
-    real, frozen, node = PartyLinks.start, threading.Event(), house.nodes[party].process.pid
+    real, frozen = PartyLinks.start, threading.Event()
 
     async def start(self: PartyLinks, told: str, *rest: Any) -> Any:
         answer = await real(self, told, *rest)
         if told == party and not frozen.is_set():
-            os.kill(node, signal.SIGSTOP)
+            house.memory.freeze(party)
             frozen.set()
         return answer
 
@@ -96,7 +94,7 @@ def frozen_at_the_start(
         try:
             yield frozen
         finally:
-            os.kill(node, signal.SIGCONT)
+            house.loop.call(house.memory.thaw, party)
 
 
 def cancelled_for_good(house: House, coordinator: Coordinator, session: Session) -> None:

@@ -412,7 +412,8 @@ def test_a_coordinator_that_was_replaced_stops_with_that_cause(house: House, ser
             await asyncio.Event().wait()
 
     # Nobody is faster than a coordinator that looks all the time: this one looks only when the other is there.
-    with Coordinator(house.settings()) as first, Coordinator(house.settings()) as second:
+    network = house.memory.network
+    with Coordinator(house.settings(), network=network) as first, Coordinator(house.settings()) as second:
         real = first.single_instance.check
         first.single_instance.check = lambda: real() if second_holds(second) else None  # type: ignore[method-assign]
         with pytest.raises(ParameterError) as caught:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +15,8 @@ from masquerade.audit.verify import verify as verify_log
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.session_states import Status
-from service_house import LAUNCH, House, wait_until
+from service.commands import masquerade
+from service_house import House, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -316,9 +315,9 @@ def test_a_party_that_wants_a_person_to_look_is_waited_for(house: House, coordin
         for each in (asked, unwanted):
             wait_until(lambda each=each: waits(each.id), "the shop waits for a person")  # type: ignore[misc]
             assert coordinator.session(ana, each.id).status is Status.NEGOTIATING
-        waiting = json.loads(_masquerade("party", "preview", conf, "--json"))["waiting"]
+        waiting = json.loads(masquerade("party", "preview", conf, "--json"))["waiting"]
         shown = {
-            each["deal"]: json.loads(_masquerade("party", "preview", conf, each["deal"][:12], "--json"))
+            each["deal"]: json.loads(masquerade("party", "preview", conf, each["deal"][:12], "--json"))
             for each in waiting
         }
         by_k = {
@@ -332,14 +331,14 @@ def test_a_party_that_wants_a_person_to_look_is_waited_for(house: House, coordin
         assert (told["party"], told["user"], told["purpose"]) == ("shop", "ana", "research")
         assert [each["name"] for each in told["columns"]] == ["colour"]
         assert told["recipients"] == ["ana"]
-        _masquerade("party", "approve", conf, by_k[6], "--json")
-        _masquerade("party", "refuse", conf, by_k[7], "--reason", "ask the data office first", "--json")
+        masquerade("party", "approve", conf, by_k[6], "--json")
+        masquerade("party", "refuse", conf, by_k[7], "--reason", "ask the data office first", "--json")
         assert house.finished(coordinator, asked.id).status is Status.PUBLISHED
         done = house.finished(coordinator, unwanted.id)
         assert done.status is Status.REFUSED
         assert coordinator.reasons(done) == ("shop: a person has refused it: ask the data office first",)
         assert coordinator.ledger(ana, session=unwanted.id) == []
-        assert json.loads(_masquerade("party", "preview", conf, "--json"))["waiting"] == []
+        assert json.loads(masquerade("party", "preview", conf, "--json"))["waiting"] == []
     finally:
         house.write_node("shop")
         wait_until(lambda: _purposes(coordinator, "shop") == ("*",), "the shop publishes its old policy")
@@ -374,8 +373,3 @@ def _snapshot(coordinator: Coordinator, party: str) -> str | None:
 def _purposes(coordinator: Coordinator, party: str) -> tuple[str, ...]:
     published = coordinator.directory.published(party)
     return published.datasets[0].purposes if published is not None else ()
-
-
-def _masquerade(*words: str) -> str:
-    run = subprocess.run([sys.executable, "-c", LAUNCH, *words], check=True, capture_output=True, text=True)
-    return run.stdout

@@ -68,7 +68,15 @@ class LargeHospitals(Hospitals):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeHospitals]:
-    with LargeHospitals(tmp_path_factory.mktemp("large"), people=2500) as house:
+    with LargeHospitals(tmp_path_factory.mktemp("large"), people=1000) as house:
+        house.start_nodes()
+        yield house
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeHospitals]:
+    """Hospitals that outlive a coordinator which is killed."""
+    with LargeHospitals(tmp_path_factory.mktemp("processes"), people=1000, processes=True) as house:
         house.start_nodes()
         with at_work(house):
             pass
@@ -150,36 +158,38 @@ def test_of_a_cancelled_session_no_row_has_left(large: LargeHospitals) -> None:
         assert asked.id not in {each.name for each in coordinator.settings.releases.iterdir()}
 
 
-def test_a_coordinator_that_is_killed_in_the_middle_goes_on_when_it_is_back(large: LargeHospitals) -> None:
-    another_coordinator(large, "state-killed")
-    ana = large.user("ana")
-    server = large.serve()
-    with Coordinator(large.settings()) as beside:  # without background work of its own
-        large.known(beside, ana)
-        asked = beside.ask(ana, large.request(k=5))
+def test_a_coordinator_that_is_killed_in_the_middle_goes_on_when_it_is_back(
+    processes: LargeHospitals,
+) -> None:
+    another_coordinator(processes, "state-killed")
+    ana = processes.user("ana")
+    server = processes.serve()
+    with Coordinator(processes.settings()) as beside:  # without background work of its own
+        processes.known(beside, ana)
+        asked = beside.ask(ana, processes.request(k=5))
         cutting(beside, asked)
         server.kill()
         assert beside.session(ana, asked.id).status is Status.RUNNING
         assert list(beside.settings.releases.iterdir()) == []
-    with large.coordinator() as coordinator:
-        assert ended(large, coordinator, asked) == (Status.PUBLISHED, None)
+    with processes.coordinator() as coordinator:
+        assert ended(processes, coordinator, asked) == (Status.PUBLISHED, None)
         causes = [e.data["cause"] for e in coordinator.events(ana, asked.id) if e.kind == "status"]
         assert "the coordinator was restarted" in causes
         assert {each.name for each in coordinator.settings.releases.iterdir()} == {asked.id}
-    large.write_coordinator()
+    processes.write_coordinator()
 
 
 def test_what_was_handed_in_before_the_coordinator_was_killed_is_handed_in_again(
-    large: LargeHospitals,
+    processes: LargeHospitals,
 ) -> None:
     """Also where a hospital releases no snapshot twice: the terms are the same."""
-    conf = another_coordinator(large, "state-half-written")
-    ana = large.user("ana")
-    large.write_table("north", people=500, change="released once")
-    large.write_node("north", allow_rerelease=False, purposes=["research"])
+    conf = another_coordinator(processes, "state-half-written")
+    ana = processes.user("ana")
+    processes.write_table("north", people=500, change="released once")
+    processes.write_node("north", allow_rerelease=False, purposes=["research"])
     try:
-        with Coordinator(large.settings()) as resting:
-            asked = resting.ask(ana, large.short_request())
+        with Coordinator(processes.settings()) as resting:
+            asked = resting.ask(ana, processes.short_request())
         killed = subprocess.run(
             [sys.executable, service_killed.__file__, str(conf), "half written"],
             timeout=300,
@@ -187,19 +197,19 @@ def test_what_was_handed_in_before_the_coordinator_was_killed_is_handed_in_again
             check=False,
         )
         assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
-        with large.coordinator() as coordinator:
-            assert ended(large, coordinator, asked) == (Status.PUBLISHED, None)
+        with processes.coordinator() as coordinator:
+            assert ended(processes, coordinator, asked) == (Status.PUBLISHED, None)
             assert coordinator.session(ana, asked.id).attempts == 2
             assert {each.name for each in coordinator.settings.releases.iterdir()} == {asked.id}
             assert len(coordinator.ledger(ana, session=asked.id)) == 3  # charged once a hospital
-            first, second = ledger_of(large, "north")[-2:]
+            first, second = ledger_of(processes, "north")[-2:]
             assert (first.snapshot, first.terms) == (second.snapshot, second.terms)
-            large.write_node("north")
+            processes.write_node("north")
             wait_until(lambda: purposes_of(coordinator, "north") == ("*",), "north is as it was")
     finally:
-        large.write_table("north")
-        large.write_node("north")
-        large.write_coordinator()
+        processes.write_table("north")
+        processes.write_node("north")
+        processes.write_coordinator()
 
 
 # --- hospitals that change between their signature and the start ---

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -17,8 +15,9 @@ from masquerade.errors import ParameterError
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.session_states import Status
 from masquerade.service.store import Session
+from service.commands import masquerade
 from service_hospitals import WARDS, Hospitals
-from service_house import LAUNCH, wait_until
+from service_house import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -272,11 +271,3 @@ def check(rows: list[dict[str, str]], records: list[dict[str, str]], *, k: int, 
     assert min(groups.values()) >= k
     for group in groups:
         assert len({row["disease"] for row in rows if (row["age"], row["ward"]) == group}) >= values
-
-
-def masquerade(*words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", LAUNCH, *words], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout

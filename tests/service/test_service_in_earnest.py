@@ -70,7 +70,7 @@ def with_postgres(folder: Path, postgres: Postgres) -> House:
     # A negotiation with a frozen party outlives a browser that starts slowly.
     timings = "[timings]\nretry = 0.2\ncomeback = 3\nrefresh = 1\nsilence = 20\nanswer = 300"
     keys = f'database = "{url}"\nhttps = {{ certificate = "web.pem", key = "web.key" }}\n{timings}'
-    house = House(folder, coordinator_keys=keys, console=True)
+    house = House(folder, coordinator_keys=keys, console=True, processes=True)
     rows = list(csv.DictReader((folder / "bank.csv").read_text().splitlines()))
     values = ", ".join(f"('{row['ssn']}', '{row['job']}', {row['salary']})" for row in rows)
     postgres.sql(

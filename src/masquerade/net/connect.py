@@ -17,21 +17,30 @@ from contextlib import asynccontextmanager
 from masquerade.errors import ParameterError, PeerRefused
 from masquerade.net.channel import Agreement, Channel, Node, Timings
 from masquerade.net.gathering import LOOK_EVERY, Gathering
-from masquerade.net.grpc_stream import ServerStream, serve
+from masquerade.net.grpc_stream import ClientStream, serve
 from masquerade.net.identity import Identity
 from masquerade.net.leave_message import LeaveMessage, leave_message
-from masquerade.net.stream_channel import StreamBroke
+from masquerade.net.probe import probe
+from masquerade.net.stream_channel import FrameStream, StreamBroke
+from masquerade.net.transport import AcceptedStream, Transport
 from masquerade.net.trust import TrustStore
 
 _LINGER = 3 * LOOK_EVERY  # so long a node that refused a peer can still be asked why
 
 
+def _dial(peer: Node, identity: Identity, trust: TrustStore) -> FrameStream:
+    return ClientStream(peer.address, identity, peer.name, trust.pin(peer.name))
+
+
+GRPC = Transport(_dial, probe, serve)
+
+
 class Listener:
     """A node that listens; made by `listen`."""
 
-    def __init__(self, identity: Identity, trust: TrustStore, host: str) -> None:
+    def __init__(self, identity: Identity, trust: TrustStore, host: str, transport: Transport) -> None:
         self.address = host
-        self._identity, self._trust = identity, trust
+        self._identity, self._trust, self._transport = identity, trust, transport
         self._gathering: Gathering | None = None
         self._invited = asyncio.Event()
 
@@ -43,7 +52,8 @@ class Listener:
 
         PeerError when a peer cannot be reached or is refused. On the way out everybody is told why we leave.
         """
-        gathering = Gathering(self._identity, self._trust, peers, agreement, timings or Timings())
+        own = self._identity, self._trust
+        gathering = Gathering(*own, peers, agreement, timings or Timings(), self._transport)
         self._gathering = gathering
         self._invited.set()
         try:
@@ -61,7 +71,7 @@ class Listener:
             self._invited.clear()
             self._gathering = None
 
-    async def _talk(self, stream: ServerStream) -> None:
+    async def _talk(self, stream: AcceptedStream) -> None:
         while self._gathering is None:
             await self._invited.wait()
         gathering = self._gathering
@@ -75,16 +85,21 @@ class Listener:
 
 @asynccontextmanager
 async def listen(
-    identity: Identity, trust: TrustStore, address: str = "127.0.0.1:0"
+    identity: Identity,
+    trust: TrustStore,
+    address: str = "127.0.0.1:0",
+    *,
+    transport: Transport = GRPC,
 ) -> AsyncIterator[Listener]:
     """Listen on an address (`host:port`; port 0 takes a free one, told by `Listener.address`)."""
     if not trust.names:
         raise ParameterError("the trust store is empty: put one <peer>.pem a peer into it")
     identity.check_dates()
     host = address.rpartition(":")[0]
-    listener = Listener(identity, trust, host)
+    listener = Listener(identity, trust, host, transport)
     try:
-        server, port = await serve(Node(identity.name, address).address, identity, trust, listener._talk)
+        place = Node(identity.name, address).address
+        server, port = await transport.serve(place, identity, trust, listener._talk)
     except OSError:
         raise ParameterError(
             f"{address}: cannot listen here; is the port taken, or the address another machine's?"

@@ -9,12 +9,12 @@ from typing import Any
 
 from masquerade.errors import ParameterError, PeerBrokeProtocol, PeerRefused
 from masquerade.net.channel import Agreement, Node, Timings
-from masquerade.net.grpc_stream import ClientStream, ServerStream
 from masquerade.net.handshake import Hello, Reason, Refusal, decode, encode, misfit, refused
 from masquerade.net.identity import Identity, out_of_date
 from masquerade.net.leave_message import LeaveMessage, blame
-from masquerade.net.probe import Diagnosis, Finding, explain, probe
-from masquerade.net.stream_channel import StreamBroke, StreamChannel
+from masquerade.net.probe import Diagnosis, Finding, explain
+from masquerade.net.stream_channel import FrameStream, StreamBroke, StreamChannel
+from masquerade.net.transport import AcceptedStream, Transport
 from masquerade.net.trust import TrustStore
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.05, 2.0
@@ -32,8 +32,10 @@ class Gathering:
         peers: Sequence[Node],
         agreement: Agreement,
         timings: Timings,
+        transport: Transport,
     ) -> None:
         self.identity, self.trust, self.agreement, self.timings = identity, trust, agreement, timings
+        self._transport = transport
         self.peers = {peer.name: peer for peer in peers}
         self._n_peers = len(peers)
         loop = asyncio.get_running_loop()
@@ -97,7 +99,7 @@ class Gathering:
         until = loop.time() + self.timings.connect
         delay = _FIRST_DELAY
         while True:
-            stream = ClientStream(peer.address, self.identity, peer.name, self.trust.pin(peer.name))
+            stream = self._transport.dial(peer, self.identity, self.trust)
             try:
                 greeting = asyncio.create_task(self._greet(peer, stream))
                 self._greetings.add(greeting)
@@ -110,13 +112,13 @@ class Gathering:
             except BaseException:
                 await stream.end()
                 raise
-            diagnosis = await probe(peer, self.identity, self.trust)
+            diagnosis = await self._transport.probe(peer, self.identity, self.trust)
             if diagnosis.is_final or loop.time() + delay > until:
                 raise explain(peer, diagnosis, self.identity, self.trust, self.timings.connect)
             await asyncio.sleep(delay * random.uniform(0.5, 1))  # noqa: S311 # so that nodes do not knock in step
             delay = min(2 * delay, _LONGEST_DELAY)
 
-    async def _greet(self, peer: Node, stream: ClientStream) -> None:
+    async def _greet(self, peer: Node, stream: FrameStream) -> None:
         """Say hello first, and hear the peer's hello, which must fit: then it has joined."""
         await stream.write(encode(self._hello()))
         frame = await stream.read()
@@ -144,7 +146,7 @@ class Gathering:
                 async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + LOOK_EVERY)):
                     await asyncio.shield(joined)
             except TimeoutError:
-                diagnosis = await probe(peer, self.identity, self.trust)
+                diagnosis = await self._transport.probe(peer, self.identity, self.trust)
                 if joined.done():
                     break
                 late = asyncio.get_running_loop().time() >= until
@@ -154,7 +156,7 @@ class Gathering:
                     raise explain(peer, diagnosis, self.identity, self.trust, self.timings.connect) from None
         joined.result()
 
-    async def welcome(self, stream: ServerStream) -> None:
+    async def welcome(self, stream: AcceptedStream) -> None:
         """A node has dialled us: greet it, or refuse it and end the gathering."""
         shown = self.trust.owner(stream.certificate)
         caller = self.peers.get(shown or "") or Node(shown or "unknown", stream.caller)
@@ -198,7 +200,7 @@ class Gathering:
         if not self.trouble.done():
             self.trouble.set_result(error)
 
-    def _join(self, peer: Node, stream: ClientStream | ServerStream) -> None:
+    def _join(self, peer: Node, stream: FrameStream) -> None:
         channel = StreamChannel(peer, stream, self.agreement, self.timings, self.peers, on_failure=self.abort)
         self.joined[peer.name].set_result(channel)
 

@@ -21,6 +21,7 @@ import grpc.aio
 from masquerade.net.framing import MOST_FRAME
 from masquerade.net.identity import Identity
 from masquerade.net.stream_channel import StreamBroke
+from masquerade.net.transport import Handler, Server
 from masquerade.net.trust import TrustStore
 
 logging.getLogger("grpc").addHandler(
@@ -132,10 +133,7 @@ class ServerStream:
         return None if result is grpc.aio.EOF else result
 
 
-Handler = Callable[[ServerStream], Awaitable[None]]
-
-
-async def serve(address: str, identity: Identity, trust: TrustStore, talk: Handler) -> tuple[Any, int]:
+async def serve(address: str, identity: Identity, trust: TrustStore, talk: Handler) -> tuple[Server, int]:
     """A running server and its port; OSError when the address cannot be had."""
 
     async def handle(_requests: Any, context: Any) -> None:
