@@ -456,5 +456,7 @@ def purposes_of(coordinator: Coordinator, party: str) -> tuple[str, ...]:
 
 def card_of(coordinator: Coordinator, party: str) -> SchemaCard:
     """What a hospital has published."""
-    (card,) = coordinator.provider(coordinator.store.users.get("ana"), party).datasets
-    return card
+    published = coordinator.directory.published(party)
+    assert published is not None
+    (dataset,) = published.datasets
+    return dataset.card
