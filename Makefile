@@ -30,7 +30,8 @@ check: $(VENV)/.dev ## format, lint, types, import arrows
 bench: $(VENV)/.bench $(VENV)-anjana/.ready ## rerun every experiment (slow); one alone: masquerade bench NAME
 	$(BIN)/masquerade bench --all
 
-docs: $(VENV)/.docs ## build the documentation into site/
+docs: $(VENV)/.docs ## write the generated reference pages, and build the documentation into site/
+	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove everything that the other chores made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from masquerade.forms.declared import Parameter, parameters_of
 from masquerade.job import model
-from masquerade.methods import DEFAULT, CommonKeys, session_methods, table_methods
+from masquerade.methods import DEFAULT
 from masquerade.service.coordinator import settings as coordinator
 from masquerade.service.node import forms
 from masquerade.service.policy import Policy, Prices
@@ -44,15 +42,6 @@ def first_cells(section: str) -> set[str]:
     }
 
 
-def tables(section: str) -> list[list[list[str]]]:
-    """The tables of a section: rows of cells, without their heads."""
-    found: list[list[list[str]]] = []
-    for block in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE):
-        _, _, *rows = block.splitlines()
-        found.append([[cell.strip() for cell in re.split(r"(?<= )\|(?= )", row[1:-1])] for row in rows])
-    return found
-
-
 def section(page: str, heading: str) -> str:
     return (DOCS / page).read_text("utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
 
@@ -69,32 +58,8 @@ def test_the_reference_has_every_key_of_a_job(name: str) -> None:
     assert first_cells(section("reference/job.md", f"`{name}`")) | told_elsewhere == keys(form)
 
 
-def test_the_reference_has_every_method() -> None:
-    named, _ = tables(section("reference/job.md", "`[algorithm]`"))
-    told = {re.findall('`"(.+?)"`', name)[0]: where for name, where, _ in named}
-    places = {name: ["one table"] for name in table_methods()}
-    for name in session_methods():
-        places.setdefault(name, []).append("parties")
-    assert told == {name: ", ".join(where) for name, where in places.items()}
-
-
-def test_the_reference_has_every_parameter_of_every_method() -> None:
-    """With its default, and the methods on one table and between parties that have it."""
-    _, keys = tables(section("reference/job.md", "`[algorithm]`"))
-    told = {key: cells for key, *cells, _ in keys}
-    common = {f"`{each.name}`": [written(each), "all", "all"] for each in parameters_of(CommonKeys)}
-    expected = {"`name`": [f'`"{DEFAULT}"`', "all", "all"], **common}
-    for column, room in ((1, table_methods()), (2, session_methods())):
-        for name, method in room.items():
-            for each in parameters_of(method):
-                row = expected.setdefault(f"`{each.name}`", [written(each), "", ""])
-                row[column] = f"{row[column]}, {name}".lstrip(", ")
-    assert told == expected
-
-
-def written(parameter: Parameter) -> str:
-    """A default, as a job file has it."""
-    return f"`{json.dumps(parameter.default)}`" if parameter.default is not None else ""
+def test_the_reference_names_the_usual_method() -> None:
+    assert f'| `name` | `"{DEFAULT}"` |' in section("reference/job.md", "`[algorithm]`")
 
 
 def test_a_page_has_every_key_of_a_request() -> None:

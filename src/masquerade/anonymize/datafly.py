@@ -36,8 +36,8 @@ from masquerade.privacy.requirement import (
 class Datafly(TableMethod):
     """Datafly over taxonomies; a continuous attribute needs a tree of fixed intervals.
 
-    With `whole_columns` a column is generalised for all records alike (Sweeney); fewer than k records that then
-    still violate are left out. Without, satisfying records are done with as soon as they are.
+    With `whole_columns` a column is generalised for all records alike, and fewer than k records that still violate are
+    left out. Without, records whose group satisfies are not generalised further.
     """
 
     name: ClassVar[str] = "datafly"

@@ -37,11 +37,7 @@ from masquerade.utility.scores import FIXED_ONE, SCORES, score_named
 
 @dataclass(frozen=True)
 class TopDownSpecialization(TableMethod):
-    """Top-down specialization towards a class attribute (`target`), or without one by discernibility.
-
-    `suppression` is the share of the records, below 1, that may be left out of the release so that the
-    others can be more specific.
-    """
+    """Top-down specialization towards a class attribute (`target`; in a job file `roles.class`), or without one."""
 
     name: ClassVar[str] = "tds"
     summary: ClassVar[str] = (

@@ -88,7 +88,7 @@ class JointSpecialization(SessionMethod):
     def disclosure(
         self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
     ) -> Disclosure:
-        """What a join shows, and the course of the specializations."""
+        """Who is common, the course of the specializations, the winner of each round, and the released columns."""
         others = ", ".join(name for name in contract.parties if name != party)
         learn = [
             f"{others}: in each round {party}'s best score and its attribute, or that it has none"

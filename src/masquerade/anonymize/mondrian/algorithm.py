@@ -44,9 +44,10 @@ class Mondrian(TableMethod):
     """Multidimensional Mondrian over taxonomies and numbers.
 
     `choose` says which allowed cut of a group is made: "certainty", the one that lowers the normalised certainty
-    penalty most for each bit that it tells the parts apart by, or "widest", the one along the attribute on which the
+    penalty most for each bit by which it tells the parts apart, or "widest", the one along the attribute on which the
     group is widest, as its authors do. With `strict` a cut into the children of a value is made only as a whole;
-    without, children with too few records stay together at the value.
+    without, children with too few records stay together at the value. Provider-aware there is also "fitness", the cut
+    whose least fit part has the highest privacy fitness score, and no "widest".
     """
 
     name: ClassVar[str] = "mondrian"

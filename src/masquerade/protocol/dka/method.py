@@ -71,7 +71,7 @@ class DkaDatafly(SessionMethod):
     def disclosure(
         self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
     ) -> Disclosure:
-        """What a join shows, and which records pass in each round."""
+        """Who is common, which records pass in each round, and the released columns."""
         others = ", ".join(name for name in contract.parties if name != party)
         learn = [f"{others}: in each round which of the common records are in a joint group of k or more"]
         return disclosed_by_join(contract, party, schema, learn, {}, show_steps=False)

@@ -1,0 +1,252 @@
+"""Write the reference pages that follow from declarations: docs/reference/methods.md and requirements.md.
+
+`make docs` runs it; a test compares the committed pages with what it makes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from masquerade.anonymize.method import Method, TableMethod
+from masquerade.forms.declared import Parameter, parameters_of
+from masquerade.methods import DEFAULT, CommonKeys, session_methods, table_methods
+from masquerade.privacy.m_privacy.requirement import can_wrap
+from masquerade.privacy.parameters import limits_of
+from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.method import SessionMethod
+
+DOCS = Path(__file__).parent
+WIDTH = 120
+NOTE = (
+    "<!-- Made by docs/generate.py from the declarations in the code: change those, and run `make docs`. -->"
+)
+HOLDING = {
+    "vertical": "hold [different columns about the same people](../howto/mashup.md)",
+    "horizontal": "hold [the same columns about different people](../howto/collaborate.md)",
+}
+SHARED = {  # keys of several requirements, and what is to be said of each beside its declaration
+    "qid": "Every model but `m-privacy` has it.",
+    "sensitive": "Where an entry of a job file does without, it holds for each of `roles.sensitive`.",
+    "values": "A value that the table does not have is refused: a typing error would bind nothing.",
+}
+
+
+def pages() -> dict[Path, str]:
+    """The content of each generated page."""
+    reference = DOCS / "reference"
+    return {
+        reference / "methods.md": _page(_methods()),
+        reference / "requirements.md": _page(_requirements()),
+    }
+
+
+# --- methods ---
+
+
+def _methods() -> Iterator[str]:
+    tables, sessions = table_methods(), session_methods()
+    yield "# Methods"
+    yield NOTE
+    yield _text(
+        "What `[algorithm] name` may say in a [job file](job.md) and in a [request](../howto/client.md), and the other "
+        "keys of that table. A key of another method is an error that says whose it is."
+    )
+    rows = ["| `name` | one table | between parties |", "|---|---|---|"]
+    for name in {**tables, **sessions}:
+        places = [
+            f"[yes](#{name}-{place.replace(' ', '-')})" if name in room else ""
+            for place, room in (("on one table", tables), ("between parties", sessions))
+        ]
+        rows.append(f"| `{json.dumps(name)}`{' (the default)' * (name == DEFAULT)} | {' | '.join(places)} |")
+    yield "\n".join(rows)
+    yield "## Keys of every method"
+    yield _text("In a job file; a request has none of them.")
+    yield _parameters(parameters_of(CommonKeys))
+    yield "## Methods on one table"
+    for name, method in tables.items():
+        yield f"### `{name}` on one table"
+        yield from _method(method)
+    yield "## Methods between parties"
+    for name, session in sessions.items():
+        yield f"### `{name}` between parties"
+        yield from _method(session)
+
+
+def _method(method: type[Method]) -> Iterator[str]:
+    yield _text(_sentence(method.summary))
+    yield from map(_text, _paragraphs(method))
+    facts: dict[str, str] = {}
+    if issubclass(method, SessionMethod):
+        facts["For parties that"] = HOLDING[method.arrangement] + (
+            f"; at most {method.most_parties} of them" if method.most_parties is not None else ""
+        )
+        facts["A party's part"] = _doc(method.party)
+        facts["The assembler's part"] = _doc(method.assembler)
+        facts["Shows"] = f"{_doc(method.disclosure).rstrip('.')} ([what each role learns](../leakage.md))"
+        if method.resumes:
+            facts["After a break"] = "goes on from the parties' notes"
+    elif issubclass(method, TableMethod) and method.answers_queries:
+        facts["Reports"] = "the error of random queries, too"
+    base = SessionMethod if issubclass(method, SessionMethod) else TableMethod
+    declines = getattr(method, "refusals")  # noqa: B009 # of either base
+    facts["Refuses"] = _doc(declines) if declines is not getattr(base, "refusals") else "nothing of its own"  # noqa: B009
+    yield _facts(facts)
+    if declared := parameters_of(method):
+        yield "Keys:"
+        yield _parameters(declared)
+    else:
+        yield "It has no keys of its own."
+    yield from _seen_in(f'name = "{method.name}"')
+
+
+# --- requirements ---
+
+
+def _requirements() -> Iterator[str]:
+    yield "# Requirements"
+    yield NOTE
+    yield _text(
+        "What `[[privacy]] model` may say in a [job file](job.md), in a [request](../howto/client.md) and in a "
+        "[policy](../howto/policy.md), with the keys of each. [Choose a requirement](../howto/requirements.md) says "
+        "which one to take. In Python each is a class of the same parameters."
+    )
+    yield "## Where each can be used"
+    columns = ("collusion", "remote", "shares", "suppression")
+    rows = [f"| model | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for name, model in REQUIREMENTS.plain.items():
+        cells = ["yes" if can else "" for can in _abilities(model)]
+        rows.append(f"| [`{name}`](#{name}) | {' | '.join(cells)} |")
+    yield "\n".join(rows)
+    yield _facts(
+        {
+            "collusion": "m-privacy can wrap it, against colluding providers",
+            "remote": "parties of a vertical session can check it when another party holds the sensitive attribute",
+            "shares": "providers can check it without a third party, from shared counts",
+            "suppression": "`tds` can leave rows out for it",
+        }
+    )
+    yield "## Keys that several have"
+    shared = {each.name: each for model in REQUIREMENTS.values() for each in parameters_of(model)}
+    yield "\n".join(_item(f"{_parameter(shared[name])} {note}") for name, note in SHARED.items())
+    for name, model in REQUIREMENTS.items():
+        yield f"## `{name}`"
+        yield _text(_sentence(model.promise))
+        yield _facts({"Reports": model.figure_meaning, "In Python": _python(model)})
+        declared = parameters_of(model)
+        others = [f"`{each.name}`" for each in declared if each.name in SHARED]
+        yield f"Keys{f', beside {_listed(others)}' if others else ''}:"
+        stricter = {key: f" A {each.stricter} one is stricter." for key, each in limits_of(model).items()}
+        yield "\n".join(
+            _item(_parameter(each) + stricter.get(each.name, ""))
+            for each in declared
+            if each.name not in SHARED
+        )
+
+
+def _abilities(model: type[GroupRequirement]) -> tuple[bool, ...]:
+    looks_at_values = any(each.name == "sensitive" for each in parameters_of(model))
+    return (
+        can_wrap(model),
+        not looks_at_values or model.declares("circuit"),
+        model.declares("thresholds"),
+        model.hereditary,
+    )
+
+
+def _python(model: type[GroupRequirement]) -> str:
+    import masquerade
+
+    name = model.__name__ if model.__name__ in masquerade.__all__ else "MPrivacy"
+    return f"`mq.{name}`"
+
+
+# --- parts of both ---
+
+
+def _parameters(declared: Iterable[Parameter]) -> str:
+    return "\n".join(_item(_parameter(each)) for each in declared)
+
+
+def _parameter(declared: Parameter) -> str:
+    """Its default, what it does, what it must be."""
+    default = "" if declared.required or declared.default is None else f" = `{json.dumps(declared.default)}`"
+    words = [f"{declared.help.rstrip('.')}. Must be {declared.rule.words}."]
+    if declared.aliases:
+        words.append(f"Also written {' or '.join(f'`{alias}`' for alias in declared.aliases)}.")
+    if declared.granted:
+        granted = _listed([f"`{json.dumps(word)}`" for word in declared.granted])
+        words.append(f"A policy that says nothing allows {granted} alone.")
+    return f"`{declared.name}`{default}: {' '.join(words)}"
+
+
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def _facts(facts: Mapping[str, str]) -> str:
+    return "\n".join(_item(f"**{name}**: {text.rstrip('.')}.") for name, text in facts.items())
+
+
+def _seen_in(text: str) -> Iterator[str]:
+    """The how-to pages whose examples use it."""
+    found = []
+    for page in sorted((DOCS / "howto").glob("*.md")):
+        content = page.read_text("utf-8")
+        if any(text in block for block in re.findall("```toml\n(.*?)```", content, re.DOTALL)):
+            title = content.splitlines()[0].removeprefix("# ")
+            found.append(f"[{title}](../howto/{page.name})")
+    if found:
+        yield _text(f"Examples: {', '.join(found)}.")
+
+
+def _paragraphs(declared: type) -> Iterator[str]:
+    """The docstring's paragraphs, without its line breaks."""
+    for paragraph in (inspect.getdoc(declared) or "").split("\n\n"):
+        yield " ".join(paragraph.split())
+
+
+def _doc(function: object) -> str:
+    """The first paragraph of a docstring, as it goes on after a colon."""
+    text = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
+    return text[:1].lower() + text[1:]
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def _text(text: str) -> str:
+    return _wrapped(text, "", "")
+
+
+def _item(text: str) -> str:
+    return _wrapped(text, "- ", "  ")
+
+
+def _wrapped(text: str, first: str, rest: str) -> str:
+    """Text of at most `WIDTH` signs a line, of which none begins as an item of a list would ("0. ")."""
+    kept = re.sub(r" (?=\d+\. )", "\0", text)
+    filled = textwrap.fill(
+        kept,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return filled.replace("\0", " ")
+
+
+def _page(parts: Iterable[str]) -> str:
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, "utf-8")
