@@ -26,6 +26,7 @@ from masquerade.data.column import Column
 from masquerade.data.table import Table
 from masquerade.library.mashup import Mashup, mashup_job
 from masquerade.net.memory import Wire, run_together
+from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol.dka.datafly_side import DataflySide
@@ -90,11 +91,11 @@ def _one_round(n_records: int, k: int) -> Iterator[Figure]:
         pair = yield from prepare_pair(me, ("left", "right"), b"bench")
         labels = random.integers(0, bound + 1, n_records).astype(np.uint64)
 
-        def on_phase(phase: str) -> None:
+        def on_stage(stage: Stage) -> None:
             if me == 0:
-                heard.append((time.process_time(), phase))
+                heard.append((time.process_time(), stage.name))
 
-        return (yield from group_bits(pair, labels, k, bounds, on_phase))
+        return (yield from group_bits(pair, labels, k, bounds, on_stage))
 
     wire = Wire()
     run_together({"left": part(0), "right": part(1)}, wire)
@@ -116,9 +117,9 @@ def _round_trip(table: pa.Table, base: Path, k: int, days: float) -> Iterator[Fi
     """The whole command: two party processes over TLS, from their CSV files to the verified release."""
     heard: list[tuple[float, str]] = []
 
-    def on_party(party: str, stage: str) -> None:
+    def on_party(party: str, stage: Stage) -> None:
         if party == "left":
-            heard.append((time.perf_counter(), stage))
+            heard.append((time.perf_counter(), stage.name))
 
     started = time.perf_counter()
     made = mashup_job(_job(table, base, k), on_party=on_party)
@@ -149,7 +150,7 @@ def _phases(heard: Sequence[tuple[float, str]], ended: float) -> dict[str, float
     spent: dict[str, float] = defaultdict(float)
     ends = [at for at, _ in heard[1:]] + [ended]
     for (at, stage), end in zip(heard, ends, strict=True):
-        spent[stage.partition(": ")[2] or stage] += end - at
+        spent[stage] += end - at
     return spent
 
 

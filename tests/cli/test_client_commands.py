@@ -96,7 +96,7 @@ class Playing:
         elif self._ending == "held":
             self._api.hold(self.session)
         else:
-            self._api.tell(self.session, "progress", {"parties": {"bank": {"stage": "mashup", "round": 3}}})
+            self._api.tell(self.session, "progress", {"parties": {"bank": {"doing": "mashup", "round": 3}}})
             self._api.publish(self.session)
 
     def __enter__(self) -> Playing:

@@ -30,6 +30,7 @@ from masquerade.library.doctor_peers import clock_check
 from masquerade.library.doctor_state import database_checks, state_checks
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.net.identity import Identity, fingerprint, self_signed
+from masquerade.net.progress import Stage
 from masquerade.net.trust import TrustStore
 from masquerade.service.control import Health
 from masquerade.service.mutual_tls import serve
@@ -168,9 +169,9 @@ def test_a_coordinator_that_does_not_know_the_question(house: House, capsys: Cap
 def test_nobody_is_asked_where_nobody_is_named(house: House) -> None:
     path = house.folder / "coordinator.toml"
     path.write_text(path.read_text().partition("[parties.")[0] + "[parties]\n")
-    stages: list[str] = []
+    stages: list[Stage] = []
     assert not examine(path, stages.append).ok
-    assert stages == ["reading the audit log", "asking the database"]
+    assert stages == [Stage("reading the audit log"), Stage("asking the database")]
 
 
 def test_nobody_runs(house: House, capsys: Capture) -> None:

@@ -92,8 +92,8 @@ class HospitalWorld(World):
         return self.store.sessions.agree(session, terms_hash, contract_hash, signed)
 
     def progress(self, session: Session, turn: int, sent: int = 12_345) -> None:
-        each = {"stage": "cutting", "round": turn, "bytes_sent": sent, "messages": 8, "seconds": 1.5}
-        south = {**each, "stage": f"cutting: {turn} cuts tried, 12 groups at work"}
+        each = {"doing": "cutting", "round": turn, "bytes_sent": sent, "messages": 8, "seconds": 1.5}
+        south = {**each, "doing": f"cutting: {turn} cuts tried, 12 groups at work"}
         self.tell(session, "progress", parties={"north": each, "south": south})
 
     def written(self, session: Session) -> NewRelease:

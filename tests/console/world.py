@@ -131,7 +131,7 @@ class World:
             self.tell(session, "step", party=party, attribute=attribute, value=value, children=children)
 
     def progress(self, session: Session, turn: int, sent: int = 12_345) -> None:
-        each = {"stage": "specializing", "round": turn, "bytes_sent": sent, "messages": 8, "seconds": 1.5}
+        each = {"doing": "specializing", "round": turn, "bytes_sent": sent, "messages": 8, "seconds": 1.5}
         self.tell(session, "progress", parties={"bank": each, "clinic": {**each, "bytes_sent": 2 * sent}})
 
     def written(self, session: Session) -> NewRelease:

@@ -15,9 +15,11 @@ import pytest
 import masquerade as mq
 from masquerade.crypto.bits import unpack
 from masquerade.net.memory import Wire, run_together
+from masquerade.net.progress import Stage
 from masquerade.net.script import decode
 from masquerade.protocol.collaborate.domains import ranges_of
 from masquerade.protocol.collaborate.messages import Axes, Records, Rows, stacked
+from masquerade.protocol.collaborate.provider import CUTTING_OWN
 from masquerade.protocol.collaborate.secret_counts import Alone
 from masquerade.protocol.collaborate.shared_bits import Order
 from masquerade.protocol.collaborate.third_party import public_settings, third_party
@@ -265,7 +267,7 @@ def test_a_trusted_third_party_gets_records_and_how_they_are_generalised_and_pro
 
 def test_how_often_a_provider_cuts_what_is_its_own_is_not_told() -> None:
     """Stages are shown to the coordinator: of cuts by all together with figures, of its own without."""
-    told: dict[str, list[str]] = {}
+    told: dict[str, list[Stage]] = {}
     for seed in (1, 2):
         tables = dealt((1500, 12, 12, 12), seed=9)
         tables["abbey"] = dealt((1500,), seed=seed)["abbey"]
@@ -281,15 +283,12 @@ def test_how_often_a_provider_cuts_what_is_its_own_is_not_told() -> None:
         }
         scripts[ASSEMBLER] = third_party(contract)
         run_together(scripts)
-    assert "cutting its own groups" in told["abbey 1"]
-    figures = {
-        name: [stage for stage in stages if stage != "cutting its own groups"]
-        for name, stages in told.items()
-    }
+    assert CUTTING_OWN in told["abbey 1"]
+    figures = {name: [stage for stage in stages if stage != CUTTING_OWN] for name, stages in told.items()}
     assert figures["abbey 1"] == figures["abbey 2"] == figures["burgh 1"]
-    assert figures["burgh 1"][:2] == ["preparing the circuits", "cutting"]
-    assert figures["burgh 1"][2].startswith("cutting: ")
-    assert figures["burgh 1"][-1] == "handing in"
+    assert figures["burgh 1"][:2] == [Stage("preparing the circuits"), Stage("cutting")]
+    assert figures["burgh 1"][2].tried
+    assert figures["burgh 1"][-1] == Stage("handing in")
 
 
 def test_a_provider_that_stands_alone_shows_nothing_of_its_cuts() -> None:

@@ -73,7 +73,7 @@ def test_hospitals_publish_together_with_the_strictest_of_all(
     counters = [event for event in coordinator.events(ana, done.id) if event.kind == "counter"]
     assert counters[-1].data["requirements"][-1] == "all of it against any 2 colluding providers"
     progress = [event for event in coordinator.events(ana, done.id) if event.kind == "progress"]
-    stages = {each["stage"] for event in progress for each in event.data["parties"].values()}
+    stages = {each["doing"] for event in progress for each in event.data["parties"].values()}
     assert not any("groups" in stage for stage in stages)
     assert "m-privacy" in coordinator.report(ana, done.id).read_text()
 

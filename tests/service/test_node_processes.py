@@ -87,7 +87,7 @@ async def talking(started: dict[str, Served]) -> AsyncIterator[Coordinator]:
 
 async def handed_in(coordinator: Coordinator, contract: SignedContract) -> None:
     for party in contract.parties:
-        while (await coordinator.progress(party, contract)).stage != "handing in":
+        while (await coordinator.progress(party, contract)).stage.name != "handing in":
             await asyncio.sleep(0.02)
 
 

@@ -49,7 +49,7 @@ async def held(coordinator: Coordinator, contract: SignedContract) -> AsyncItera
     """A session in which every party has handed in, and waits for an assembler that says nothing."""
     async with coordinator.together(contract) as channels:
         for party in contract.parties:
-            while (await coordinator.progress(party, contract)).stage != "handing in":
+            while (await coordinator.progress(party, contract)).stage.name != "handing in":
                 await asyncio.sleep(0.02)
         yield channels
 

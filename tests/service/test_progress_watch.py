@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from masquerade.net.progress import Stage
 from masquerade.service.clock import SYSTEM_CLOCK
 from masquerade.service.control import Progress, SeenStep
 from masquerade.service.coordinator.progress_watch import ProgressWatch
@@ -24,7 +25,7 @@ class Told:
 
     async def progress(self, party: str, contract: str, within: float | None = None) -> Progress:
         mine = tuple(step for step in STEPS if (step.round % 2 == 0) == (party == "bank"))
-        return Progress("done", stage="protocol", round=3, steps=mine)
+        return Progress("done", stage=Stage("protocol"), round=3, steps=mine)
 
 
 def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(

@@ -84,7 +84,8 @@ class Teller:
                 data = {**data, key: one_line(data[key])}
         if event.kind == "progress" and isinstance(data.get("parties"), dict):
             for name, party in data["parties"].items():
-                shown.party(one_line(str(name)), one_line(_doing(party)))
+                doing = party.get("doing") if isinstance(party, dict) else None
+                shown.party(one_line(str(name)), one_line(str(doing or "…")))
         elif event.kind == "status":
             cause = f": {data['cause']}" if data.get("cause") else ""
             shown.stage(f"{data.get('to')}{cause}")
@@ -97,14 +98,6 @@ class Teller:
             shown.stage(f"{data.get('party') or 'one of the parties'}: {data.get('text')}")
         elif event.kind == "contract" and isinstance(data.get("requirements"), list):
             shown.stage(one_line(f"agreed: {'; '.join(map(str, data['requirements']))}"))
-
-
-def _doing(party: object) -> str:
-    if not isinstance(party, dict):
-        return "…"
-    stage = str(party.get("stage") or "ready")
-    # In a horizontal session cuts are counted; other stages that count say so themselves.
-    return f"{stage}, {party['round']} tried" if stage == "cutting" and party.get("round") else stage
 
 
 def guarded(kind: Mapping[str, Any]) -> str:

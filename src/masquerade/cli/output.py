@@ -16,6 +16,7 @@ from masquerade.errors import ParameterError, one_line
 
 if TYPE_CHECKING:
     from masquerade.anonymize.outcome import Step
+    from masquerade.net.progress import Stage
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")
@@ -56,19 +57,19 @@ class Progress:
         self._parties: dict[str, str] = {}
         self._status: Any = None
 
-    def stage(self, name: str) -> None:
+    def stage(self, stage: Stage | str) -> None:
         """A new stage begins."""
-        self._stage, self._steps = name, 0
-        self._tell(name)
+        self._stage, self._steps = str(stage), 0
+        self._tell(self._stage)
 
     def step(self, step: Step) -> None:
         """A specialization was made."""
         self._steps += 1
         self._tell(f"{self._stage}: step {self._steps}, {step.attribute} {step.value}")
 
-    def party(self, name: str, stage: str) -> None:
+    def party(self, name: str, stage: Stage | str) -> None:
         """A party of a mashup has got somewhere."""
-        self._parties[name] = stage
+        self._parties[name] = str(stage)
         self._tell("; ".join(f"{each}: {doing}" for each, doing in self._parties.items()))
 
     def done(self) -> None:

@@ -55,7 +55,7 @@ def draw_progress(course: Course, counted: str) -> None:
     rows = [
         [
             party,
-            str(each.get("stage") or "–"),
+            str(each.get("doing") or "–"),
             number(each.get("round", 0)),
             size(float(each.get("bytes_sent") or 0)),
             number(each.get("messages", 0)),

@@ -7,14 +7,14 @@ import time
 from masquerade.data.write import check_target, encode_table
 from masquerade.files import replacing_together
 from masquerade.job.outputs import Outputs
-from masquerade.library.evaluation import OnStage, silent
 from masquerade.library.frames import Release
+from masquerade.net.progress import OnStage, Stage, silent
 
 
 def deliver(release: Release, outputs: Outputs, on_stage: OnStage = silent) -> None:
     """Write the release and its report; how long that took is added to the release's `seconds`."""
     with replacing_together() as opened:
-        on_stage(f"writing {outputs.table.name}")
+        on_stage(Stage(f"writing {outputs.table.name}"))
         started = time.perf_counter()
         check_target(outputs.table)
         with opened(outputs.table) as file:
@@ -23,7 +23,7 @@ def deliver(release: Release, outputs: Outputs, on_stage: OnStage = silent) -> N
         if outputs.report is not None:
             from masquerade.report.html import render_report
 
-            on_stage(f"writing {outputs.report.name}")
+            on_stage(Stage(f"writing {outputs.report.name}"))
             started = time.perf_counter()
             with opened(outputs.report) as file:
                 file.write(render_report(release).encode())

@@ -19,8 +19,8 @@ from masquerade.errors import AnswerIsNo, ParameterError, PeerUnreachable
 from masquerade.library.client import AsyncClient
 from masquerade.library.demo_folder import COORDINATOR, DemoFolder, demo_folder, write_scene
 from masquerade.library.demo_scene import ADMIN, ANALYST, HOLDINGS, checked_people
-from masquerade.library.evaluation import OnStage, silent
 from masquerade.library.local_services import LocalServices
+from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.running import run_async
 from masquerade.service.resources import Event, PublishedRelease, Session
 from masquerade.service.session_states import Status
@@ -77,14 +77,14 @@ def run_demo(
     _check_extras()
     checked_people(people)  # before anything is written
     with demo_folder(path) as folder:
-        on_stage(f"generating {people:,} people, certificates and configurations")
+        on_stage(Stage(f"generating {people:,} people, certificates and configurations"))
         write_scene(folder, people, seed)
         token = _open_accounts(folder)
         made: list[Demo] = []
 
         async def whole() -> None:
             async with LocalServices(folder.logs) as services:
-                on_stage("starting the coordinator and three party nodes")
+                on_stage(Stage("starting the coordinator and three party nodes"))
                 ready = await services.start_somewhere(folder.commands(), folder.configure)
                 url = str(ready[COORDINATOR]["address"])
                 folder.invite(url, token, people)
@@ -126,9 +126,9 @@ def _open_accounts(folder: DemoFolder) -> str:
 
 async def _ask(folder: DemoFolder, url: str, token: str, on_stage: OnStage, on_event: OnEvent | None) -> Demo:
     async with AsyncClient(url, token) as client:
-        on_stage("waiting for the parties to publish their schemas")
+        on_stage(Stage("waiting for the parties to publish their schemas"))
         await _all_published(client)
-        on_stage("asking for a table")
+        on_stage(Stage("asking for a table"))
         session = await client.request(folder.path / "analyst" / "client.toml")
         session = await client.wait(session.id, on_event)
         if (
@@ -138,7 +138,7 @@ async def _ask(folder: DemoFolder, url: str, token: str, on_stage: OnStage, on_e
             session = await client.wait(session.id)
         if not session.published:
             raise AnswerIsNo(*session.problems)
-        on_stage("downloading the release and its report")
+        on_stage(Stage("downloading the release and its report"))
         release = await client.download(session.id, folder.table)
         await client.report(session.id, folder.report)
     folder.keep_transcripts()

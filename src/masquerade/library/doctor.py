@@ -6,16 +6,16 @@ secret: no key, no token, no database URL with its password.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from masquerade.errors import AnswerIsNo, BadInput, MasqueradeError, ParameterError, PeerUnreachable, Problem
+from masquerade.net.progress import OnStage, silent
 
 Status = Literal["ok", "warning", "error"]
 Kind = Literal["party", "coordinator", "client"]
-OnStage = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Examination:
         raise AnswerIsNo(*lines)
 
 
-def examine(path: Path, on_stage: OnStage = lambda _stage: None) -> Examination:
+def examine(path: Path, on_stage: OnStage = silent) -> Examination:
     """Look at a configuration and all that it names."""
     from masquerade.library.client.requests import read_configuration
 

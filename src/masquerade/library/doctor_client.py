@@ -9,9 +9,10 @@ from pathlib import Path
 from masquerade.errors import BadInput, MasqueradeError, NotAllowed, ParameterError, PeerError
 from masquerade.library.client import Client
 from masquerade.library.client.settings import ClientSettings, read_settings
-from masquerade.library.doctor import Check, OnStage, error, fine, problems, unreachable, warning, words_of
+from masquerade.library.doctor import Check, error, fine, problems, unreachable, warning, words_of
 from masquerade.library.doctor_certificates import file_dated, mode_checks
 from masquerade.library.doctor_peers import clock_check
+from masquerade.net.progress import OnStage, Stage
 
 
 def client_checks(path: Path, on_stage: OnStage) -> Iterator[Check]:
@@ -29,7 +30,7 @@ def client_checks(path: Path, on_stage: OnStage) -> Iterator[Check]:
             yield file_dated("ca", settings.ca, "get the coordinator's new one")
         except ParameterError as caught:
             yield from problems("ca", caught)
-    on_stage(f"asking {settings.url}")
+    on_stage(Stage(f"asking {settings.url}"))
     yield from _coordinator(settings, path)
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from masquerade.errors import BadInput, MasqueradeError
-from masquerade.library.doctor import Check, OnStage, error, fine, problems
+from masquerade.library.doctor import Check, error, fine, problems
 from masquerade.library.doctor_certificates import https_checks, identity_checks, trust_checks
 from masquerade.library.doctor_peers import other_parties, peer_checks
 from masquerade.library.doctor_state import configuration_checks, database_checks, ledger_checks, state_checks
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity
+from masquerade.net.progress import OnStage, Stage
 from masquerade.net.running import run_async
 from masquerade.net.trust import TrustStore
 from masquerade.report.wording import counted
@@ -40,16 +41,16 @@ def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iter
     identity, trust, checks = _who(path.parent, content, peers)
     yield from checks
     state = path.parent / _text(content, "state", "state")
-    on_stage("reading the audit log")
+    on_stage(Stage("reading the audit log"))
     yield from state_checks(state, identity, path.parent / _text(content, "identity", "identity"))
     datasets = content.get("datasets")
     yield from ledger_checks(state, map(str, datasets) if isinstance(datasets, dict) else ())
     if settings is not None:
         yield from configuration_checks(state, settings.digest)
         for name, dataset in settings.datasets.items():
-            on_stage(f"reading {name}")
+            on_stage(Stage(f"reading {name}"))
             yield from _dataset(settings.name, dataset)
-    on_stage(f"asking {coordinator}")
+    on_stage(Stage(f"asking {coordinator}"))
     found = list(_peers(peers, identity, trust))
     yield from found
     answers = any(check.name == f"peer {coordinator}" and check.status == "ok" for check in found)
@@ -71,9 +72,9 @@ def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -
     }
     identity, trust, checks = _who(path.parent, content, peers)
     yield from checks
-    on_stage("reading the audit log")
+    on_stage(Stage("reading the audit log"))
     yield from state_checks(state, identity, path.parent / _text(content, "identity", "identity"))
-    on_stage("asking the database")
+    on_stage(Stage("asking the database"))
     yield from database_checks(_text(content, "database", "sqlite:///coordinator.db"), state)
     https = content.get("https")
     if isinstance(https, dict):
@@ -82,7 +83,7 @@ def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -
     else:
         yield fine("https", "plain HTTP, for this machine alone")
     if peers:
-        on_stage(f"asking {', '.join(peers)}")
+        on_stage(Stage(f"asking {', '.join(peers)}"))
     yield from _peers(peers, identity, trust)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,10 @@ import pyarrow as pa
 from masquerade.data.table import Missing, Table
 from masquerade.errors import DataError, ParameterError
 from masquerade.library.frames import checked_requirement
+from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.requirement import Requirement
 from masquerade.utility.comparison import compare
 from masquerade.utility.metrics import measure
-
-OnStage = Callable[[str], None]
-
-
-def silent(_: str) -> None:
-    """Nobody watches."""
 
 
 def evaluate(
@@ -58,7 +53,7 @@ def evaluate(
     comparison = compare(complete, published, qid, target)
     _refuse_other_order(complete, published, (name for name in used if name not in qid))
 
-    on_stage("measuring")
+    on_stage(Stage("measuring"))
     summary: dict[str, Any] = {
         "rows": complete.rows_read,
         "dropped_rows": complete.dropped_rows,
@@ -70,12 +65,12 @@ def evaluate(
     if queries:
         from masquerade.utility.queries import query_error
 
-        on_stage(f"asking {queries} queries")
+        on_stage(Stage(f"asking {queries} queries"))
         summary["query_error"] = query_error(comparison, queries, seed).summary()
     if target is not None and (train is not None or folds):
         from masquerade.utility.classification import classification_errors
 
-        on_stage("growing decision trees")
+        on_stage(Stage("growing decision trees"))
         mask = None if train is None else np.arange(len(complete)) < train
         summary["classification"] = classification_errors(
             complete, comparison, train=mask, folds=folds, seed=seed, sources=sources or None

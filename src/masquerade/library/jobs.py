@@ -19,8 +19,9 @@ from masquerade.job.model import DataSection
 from masquerade.job.plan import Plan, bare_source
 from masquerade.job.tables import read_section
 from masquerade.library.deliver import deliver
-from masquerade.library.evaluation import OnStage, evaluate, silent
+from masquerade.library.evaluation import evaluate
 from masquerade.library.frames import Release, Verification, anonymize, verify
+from masquerade.net.progress import OnStage, Stage, silent
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     algorithm = plan.algorithm(schema)
     plan.settle()
 
-    on_stage(f"reading {bare_source(data.source)}")
+    on_stage(Stage(f"reading {bare_source(data.source)}"))
     # For its first array Arrow imports numpy.ma, and pandas where it is installed: that is no reading.
     pa.array(np.zeros(1))
     started = time.perf_counter()
@@ -59,7 +60,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     table = Table(source.table.select(needed), schema, origin=source.origin)
     read = time.perf_counter() - started
 
-    on_stage("anonymising")
+    on_stage(Stage("anonymising"))
     release = anonymize(
         table,
         plan.requirement,
@@ -117,7 +118,7 @@ def evaluate_job(
     data = plan.job.data or DataSection()
     used = list(dict.fromkeys([*schema.names, *plan.published]))
 
-    on_stage("reading")
+    on_stage(Stage("reading"))
     coded = {*plan.requirement.qid_attributes, *plan.published}
     found = _read(str(original), data, Path(), used, coded)
     published = read_source(str(release), Path(), columns=used, coded=coded)

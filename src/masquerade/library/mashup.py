@@ -17,11 +17,11 @@ from masquerade.job.plan import Plan
 from masquerade.job.requirements import tell_values
 from masquerade.job.tables import read_section
 from masquerade.library.deliver import deliver
-from masquerade.library.evaluation import OnStage, silent
 from masquerade.library.frames import Release, as_public
 from masquerade.library.mashup_run import MashupRun, OnParty
 from masquerade.library.party_process import Records
 from masquerade.methods import method_of
+from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.running import run_async
 from masquerade.net.transcript import read_transcript
 from masquerade.protocol.method import TOLD
@@ -72,12 +72,12 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
             ("output",), f"{transcripts} is a file; the parties' transcripts go into a folder of that name"
         )
     plan.settle()
-    on_stage("reading the parties' columns")
+    on_stage(Stage("reading the parties' columns"))
     contract = contract_of(plan, _headers(plan))
     plan.settle()
     assert contract is not None  # otherwise settle has raised
     with tempfile.TemporaryDirectory(prefix="masquerade-") as folder:
-        on_stage("starting the parties")
+        on_stage(Stage("starting the parties"))
         run = MashupRun(plan, contract, Path(folder), on_stage, on_party or _nobody)
         try:
             assembled = run_async(run.run())
@@ -88,7 +88,7 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
         return _written(run, assembled, outputs, transcripts)
 
 
-def _nobody(_party: str, _stage: str) -> None:
+def _nobody(_party: str, _stage: Stage) -> None:
     """Nobody watches."""
 
 

@@ -12,14 +12,14 @@ import msgspec
 from masquerade.anonymize.release import Release as Assembled
 from masquerade.errors import MasqueradeError, PeerUnreachable
 from masquerade.job.plan import Plan
-from masquerade.library.evaluation import OnStage
-from masquerade.library.party_process import STOPPED, Book, Failed, Listening, Said, Setup
+from masquerade.library.party_process import STOPPED, Book, Doing, Failed, Listening, Said, Setup
 from masquerade.library.supervisor import Child, Supervisor
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
 from masquerade.net.first_cause import first_cause
 from masquerade.net.identity import Identity
+from masquerade.net.progress import OnStage, Stage
 from masquerade.net.session import run_script
 from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
@@ -29,7 +29,7 @@ from masquerade.protocol.method import ASSEMBLER, SessionMethod
 _PARTY = "masquerade.library.party_process"
 _GRACE = 10.0  # seconds that the others get to end by themselves when one has failed
 
-OnParty = Callable[[str, str], None]  # a party's name, and what it is doing
+OnParty = Callable[[str, Stage], None]  # a party's name, and what it is doing
 
 
 @dataclass
@@ -88,13 +88,13 @@ class MashupRun:
             for name in names:
                 others = {other: address for other, address in addresses.items() if other != name}
                 await _tell(parties.children[name], Book({**others, ASSEMBLER: listener.address}))
-            self.on_stage(self.method.activity)
+            self.on_stage(Stage(self.method.activity))
             nodes = [Node(name, addresses[name]) for name in names]
             agreement = Agreement(self.contract.hash, self.contract.version)
             weights = {name: section.weight for name, section in self.plan.job.attributes.items()}
             async with listener.connect(nodes, agreement) as channels:
                 script = self.method.assembler(
-                    self.contract, self.plan.schema(), weights, self.plan.common.seed, None
+                    self.contract, self.plan.schema(), weights, self.plan.common.seed
                 )
                 assembled: Assembled = await run_script(script, channels)
         return assembled
@@ -121,8 +121,8 @@ class MashupRun:
                         listening.set_result(address)
                 case Failed() as failed:
                     self._failures[party.name] = failed.error
-                case stage:
-                    self.on_party(party.name, stage.name)
+                case Doing(stage):
+                    self.on_party(party.name, stage)
         if not listening.done():
             listening.set_exception(PeerUnreachable(party.name, "ended before the mashup began"))
             listening.exception()  # it may be that nobody asks for it any more

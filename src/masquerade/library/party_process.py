@@ -6,7 +6,7 @@ as every command does. Keys come that way too, and are never written to a disk.
     launcher -> party   Setup      the job, the party's name, the contract, its identity and trust store
     party -> launcher   Listening  its address, once its own table is read
     launcher -> party   Book       everybody's address
-    party -> launcher   Stage      what it is doing, as it goes
+    party -> launcher   Doing      what it is doing, as it goes
     party -> launcher   Failed     its last word, when it fails
 """
 
@@ -32,6 +32,7 @@ from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
 from masquerade.net.identity import Identity
+from masquerade.net.progress import Stage
 from masquerade.net.running import run_async
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
@@ -92,10 +93,10 @@ class Listening(msgspec.Struct, frozen=True, tag="listening"):
     dropped_rows: int
 
 
-class Stage(msgspec.Struct, frozen=True, tag="stage"):
+class Doing(msgspec.Struct, frozen=True, tag="doing"):
     """What the party is doing."""
 
-    name: str
+    stage: Stage
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
@@ -117,7 +118,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
         return restored(self.kind, self.problems, self.peer)
 
 
-Said = Listening | Stage | Failed
+Said = Listening | Doing | Failed
 
 
 class Book(msgspec.Struct, frozen=True):
@@ -167,7 +168,7 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
 async def _run(setup: Setup) -> int:
     contract = Contract.read(setup.contract.encode())
     plan = Plan(Path(setup.job))
-    _tell(Stage("reading"))
+    _tell(Doing(Stage("reading")))
     table, left_out = own_table(plan, setup.name, contract)
     ids = (
         identifiers(table, plan.job.parties[setup.name].id, contract.normalize)
@@ -200,8 +201,8 @@ def _script(
 ) -> Script[int]:
     """The party's part in what the contract asks for."""
 
-    def on_stage(name: str) -> None:
-        _tell(Stage(name))
+    def on_stage(stage: Stage) -> None:
+        _tell(Doing(stage))
 
     notes = Path(setup.notes) if setup.notes else None
     seat = Seat(setup.name, contract, table, ids, left_out, on_stage=on_stage, notes=notes)

@@ -15,11 +15,12 @@ from masquerade.data.schema import Schema
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, number, optional
+from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Script
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Arrangement, OnStage, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Arrangement, Proposal, Seat, SessionMethod
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
 from masquerade.utility.scores import SCORES, score_named
 
@@ -78,7 +79,7 @@ class JointSpecialization(SessionMethod):
         schema: Schema | None,
         weights: Mapping[str, float],
         seed: int,
-        on_stage: OnStage | None,
+        on_stage: OnStage = silent,
     ) -> Script[Release]:
         """Join the columns, verify, shuffle."""
         from masquerade.protocol.assemble import assemble

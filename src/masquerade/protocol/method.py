@@ -18,6 +18,7 @@ from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import read_declared
+from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Script
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.columns import Told
@@ -34,7 +35,6 @@ TOLD = (
 Arrangement = Literal[
     "vertical", "horizontal"
 ]  # different columns of the same people; the same of different people
-OnStage = Callable[[str], None]
 OnStep = Callable[[Told], None]
 Read = TypeVar("Read", bound="SessionMethod")
 
@@ -66,7 +66,7 @@ class Seat:
     identifiers: Sequence[bytes] = ()
     left_out: Sequence[str] = ()
     show_steps: bool = True
-    on_stage: OnStage | None = None
+    on_stage: OnStage = silent
     on_step: OnStep | None = None
     before_handing_in: Callable[[], None] | None = None
     notes: Path | None = None
@@ -111,7 +111,7 @@ class SessionMethod(Method):
         schema: Schema | None,
         weights: Mapping[str, float],
         seed: int,
-        on_stage: OnStage | None,
+        on_stage: OnStage = silent,
     ) -> Script[Release]:
         """The part of the assembler, which is no party: join, verify, and only then release."""
 

@@ -18,6 +18,7 @@ from masquerade.anonymize.tds import refuse_unreachable, step_of
 from masquerade.data.column import Coded, Generalised
 from masquerade.data.table import Origin, Table
 from masquerade.errors import Bug, NoCommonRecords
+from masquerade.net.progress import OnStage, Stage
 from masquerade.net.script import Receive, Script, Send
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol.align import align
@@ -29,7 +30,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.mashup import JointSchema, Round, mashup
-from masquerade.protocol.method import ASSEMBLER, OnStage, Seat
+from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
 from masquerade.protocol.remote_checks import prepare_checks
 from masquerade.protocol.remote_sensitive import remote_qid
@@ -45,13 +46,13 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
     `seat.on_step` hears of this party's own specializations as they are made.
     """
     name, contract, identifiers = seat.name, seat.contract, seat.identifiers
-    tell = seat.on_stage if seat.on_stage is not None else _silent
+    on_stage = seat.on_stage
     me = contract.parties.index(name)
     refuse_unknown_to(name, contract, seat.table)
-    tell("aligning")
+    on_stage(Stage("aligning"))
     started = time.perf_counter()
     # Everybody hashes its own list and blinds every list; the others' sizes are not known yet, and are as a rule alike.
-    work = AlignProgress(tell, len(identifiers) * (len(contract.parties) + 1))
+    work = AlignProgress(on_stage, len(identifiers) * (len(contract.parties) + 1))
     rows = yield from align(
         me, contract.parties, identifiers, contract.hash, contract.most_records, work.more
     )
@@ -63,7 +64,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
     aligned = time.perf_counter()
 
     hides_scores = method.argmax == "secure"
-    tell("preparing the comparisons" if hides_scores else "specialising")
+    on_stage(Stage("preparing the comparisons" if hides_scores else "specialising"))
     needed = contract.columns_needed(name)
     held = own.coded(contract.class_name) if contract.class_name in needed else None
     classes = yield from share_class(name, contract, held, len(own))
@@ -76,7 +77,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
     if hides_scores:
         words = bid_words(score.name, len(own), len(schema.attributes))
         argmax = yield from prepare(me, contract.parties, words)
-        tell("specialising")
+        on_stage(Stage("specialising"))
     if hides_scores or checks is not None:
         seconds["prepare"] = time.perf_counter() - before
     made = 0
@@ -84,7 +85,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
     def on_round(one: Round) -> None:
         nonlocal made
         made += 1
-        tell(f"specialising: round {made}")
+        on_stage(Stage("specialising", round=made))
         if seat.on_step is not None:
             for step in _told([one], view, made - 1):
                 seat.on_step(step)
@@ -107,7 +108,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
 
     if seat.before_handing_in is not None:
         seat.before_handing_in()
-    tell("handing in")
+    on_stage(Stage("handing in"))
     released = {each.name: view.released(each.name) for each in contract.qid_columns if each.holder == name}
     yield Send(
         (ASSEMBLER,),
@@ -128,7 +129,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
 class AlignProgress:
     """Tells now and then how far the alignment is."""
 
-    tell: OnStage
+    on_stage: OnStage
     expected: int
     done: int = 0
     told: float = field(default_factory=time.monotonic)
@@ -139,7 +140,8 @@ class AlignProgress:
         now = time.monotonic()
         if now - self.told >= 1:
             self.told = now
-            self.tell(f"aligning, {min(99, 100 * self.done // max(self.expected, 1))} %")
+            percent = min(99, 100 * self.done // max(self.expected, 1))
+            self.on_stage(Stage("aligning", percent=percent))
 
 
 def _prepared(
@@ -210,7 +212,3 @@ def _told(rounds: Sequence[Round], view: LocalView, first: int = 0) -> tuple[Tol
 def _comparison(own: Table, released: tuple[Generalised, ...]) -> Comparison:
     originals = own.columns(column.name for column in released)
     return Comparison(originals, released, None, None, {})
-
-
-def _silent(_: str) -> None:
-    """Nobody watches."""

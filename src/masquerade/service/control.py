@@ -22,6 +22,7 @@ import msgspec
 
 from masquerade.errors import ParameterError, Problem
 from masquerade.net.channel import PROTOCOL_VERSION
+from masquerade.net.progress import Stage
 from masquerade.service.card import SchemaCard
 from masquerade.service.plain_text import insist_on_plain
 from masquerade.service.signing import SignedContract
@@ -124,7 +125,7 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far a party is in a session. `kind` names the class of what went wrong, `culprit` the party at fault."""
 
     state: State
-    stage: str = ""
+    stage: Stage = Stage("")
     round: int = 0
     bytes_sent: int = 0
     messages: int = 0

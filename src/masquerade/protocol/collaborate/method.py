@@ -14,12 +14,13 @@ from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
+from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, without_redundant
 from masquerade.protocol.contract import PROVIDER, Contract
 from masquerade.protocol.disclosure import Disclosure
-from masquerade.protocol.method import Arrangement, OnStage, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Arrangement, Proposal, Seat, SessionMethod
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class Collaboration(SessionMethod):
         schema: Schema | None,
         weights: Mapping[str, float],
         seed: int,
-        on_stage: OnStage | None,
+        on_stage: OnStage = silent,
     ) -> Script[Release]:
         """Make the release, or put it together from what the providers labelled; verify it with its providers."""
         from masquerade.protocol.collaborate.third_party import third_party

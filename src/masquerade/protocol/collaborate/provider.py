@@ -18,6 +18,7 @@ from masquerade.anonymize.release import shuffled
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Bug, DataError, ParameterError, PeerBrokeProtocol
+from masquerade.net.progress import OnStage, Stage
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.collaborate import circuits
 from masquerade.protocol.collaborate.axes import CategoryAxis
@@ -58,11 +59,11 @@ from masquerade.protocol.collaborate.tree import Group, Settings, partition, pro
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.columns import Received, write_columns
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import ASSEMBLER, OnStage, Seat
+from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.utility.losses import AttributeLoss
 
 MOST_SIZE_BITS = 40
-CUTTING_OWN = "cutting its own groups"  # told without a figure: how often is nobody else's business
+CUTTING_OWN = Stage("cutting", detail="its own groups")  # how often is nobody else's business
 
 
 def provider(seat: Seat) -> Script[int]:
@@ -74,23 +75,23 @@ def provider(seat: Seat) -> Script[int]:
     """
     contract, table, left_out = seat.contract, seat.table, seat.left_out
     before_handing_in = seat.before_handing_in
-    tell = seat.on_stage if seat.on_stage is not None else _silent
+    on_stage = seat.on_stage
     refuse_impossible(contract)
     if not len(table):
         raise DataError(f"{table.origin.name}: no complete row is left")
     handed: Records | Rows
     if collaboration_of(contract).third_party == "trusted":
-        tell("preparing the records")
+        on_stage(Stage("preparing the records"))
         handed = _records(contract, table, tuple(left_out))
     else:
         refuse_private_leaves(contract, table.schema)
         refuse_unusable(contract, table)
         if before_handing_in is not None:
             before_handing_in()
-        handed = yield from _without_third_party(seat.name, contract, table, tuple(left_out), tell)
+        handed = yield from _without_third_party(seat.name, contract, table, tuple(left_out), on_stage)
     if before_handing_in is not None:
         before_handing_in()
-    tell("handing in")
+    on_stage(Stage("handing in"))
     yield Send((ASSEMBLER,), handed)
     del handed  # the assembler may take its time
     yield Receive(ASSEMBLER, Received)
@@ -107,12 +108,12 @@ def _records(contract: Contract, table: Table, left_out: tuple[str, ...]) -> Rec
 
 
 def _without_third_party(
-    name: str, contract: Contract, table: Table, left_out: tuple[str, ...], tell: OnStage
+    name: str, contract: Contract, table: Table, left_out: tuple[str, ...], on_stage: OnStage
 ) -> Script[Rows]:
     criterion = criterion_of(contract)
     me = contract.parties.index(name)
     started = time.perf_counter()
-    tell("preparing the circuits")
+    on_stage(Stage("preparing the circuits"))
     yield from _compare_axes(name, contract, table)
     shared = yield from prepare(me, contract.parties, contract.hash)
     sensitive = yield from _agree_on_values(criterion, table)
@@ -120,12 +121,12 @@ def _without_third_party(
     prepared = time.perf_counter()
 
     def on_round(tried: int, groups: int) -> None:
-        tell(f"cutting: {tried} cuts tried, {groups} groups at work")
+        on_stage(Stage("cutting", tried=tried, detail=f"{groups} groups at work"))
 
-    tell("cutting")
+    on_stage(Stage("cutting"))
     own = CountingJudge(criterion, np.full(len(table), me, np.int64), sensitive)
     secret = SecretJudge(criterion, shared, sensitive)
-    groups = yield from partition(settings, secret, own, me, on_round, lambda *_: tell(CUTTING_OWN))
+    groups = yield from partition(settings, secret, own, me, on_round, lambda *_: on_stage(CUTTING_OWN))
     return Rows(
         write_columns(labelled(contract, table, settings, groups)),
         losses_of_groups(settings, groups),
@@ -257,7 +258,3 @@ def _agree_on_sizes(shared: SharedBits, records: int) -> Script[list[int]]:
                 raise PeerBrokeProtocol(name, f"says that it has about 2^{bits} records")
         sizes.append(1 << bits)
     return sizes
-
-
-def _silent(_: str) -> None:
-    """Nobody watches."""

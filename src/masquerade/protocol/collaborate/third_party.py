@@ -22,6 +22,7 @@ from masquerade.data.schema import Schema
 from masquerade.data.table import Origin, Table
 from masquerade.engine.counts import value_counts
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.script import Receive, Script, Send
 from masquerade.privacy.check import Verdict, insist, verify
 from masquerade.protocol.collaborate.counting import CountingJudge
@@ -55,7 +56,6 @@ from masquerade.protocol.collaborate.tree import Settings, partition, providers_
 from masquerade.protocol.columns import Received
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.listed_values import refuse_unknown_values
-from masquerade.protocol.method import OnStage
 from masquerade.utility.comparison import Comparison, compare
 from masquerade.utility.losses import AttributeLoss
 from masquerade.utility.metrics import measure
@@ -72,7 +72,7 @@ def third_party(
     weights: Mapping[str, float] | None = None,
     *,
     seed: int = 7,
-    on_stage: OnStage | None = None,
+    on_stage: OnStage = silent,
 ) -> Script[Release]:
     """The verified release.
 
@@ -99,7 +99,7 @@ def _trusted(
     schema: Schema | None,
     weights: Mapping[str, float],
     seed: int,
-    on_stage: OnStage | None,
+    on_stage: OnStage,
 ) -> Script[Release]:
     terms = collaboration_of(contract)
     handed: dict[str, Records] = {}
@@ -116,8 +116,7 @@ def _trusted(
     settings, judge = public_settings(contract, table)
 
     def on_round(tried: int, groups: int) -> None:
-        if on_stage is not None:
-            on_stage(f"cutting: {tried} cuts tried, {groups} groups at work")
+        on_stage(Stage("cutting", tried=tried, detail=f"{groups} groups at work"))
 
     groups = yield from partition(settings, judge, judge, None, on_round, on_round)
     of_row = groups_of_rows(settings, groups)

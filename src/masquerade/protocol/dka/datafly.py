@@ -18,15 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.crypto.bits import Bits, pack, unpack
 from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.dka.datafly_side import DataflySide
 from masquerade.protocol.joint_histogram.back_ends import shared_tests
-from masquerade.protocol.joint_histogram.histogram import Bounds, OnPhase
+from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.pair import Pair
 
 OnRound = Callable[[NDArray[np.bool_]], None]
@@ -42,7 +44,7 @@ def dka_datafly(
     pair: Pair,
     side: DataflySide,
     *,
-    on_phase: OnPhase | None = None,
+    on_stage: OnStage = silent,
     on_round: OnRound | None = None,
 ) -> Script[None]:
     """Play rounds until fewer than k records are left; the result is in `side`.
@@ -53,9 +55,9 @@ def dka_datafly(
         side.hear(np.ones(side.left.size, bool))
     while not side.over:
         bounds = Bounds(side.left.size, (side.bound, side.bound))
-        tell = _numbered(side.round + 1, on_phase)
+        tell = _numbered(side.round + 1, on_stage)
         share = yield from shared_tests(pair, side.labels(), side.k, bounds, tell)
-        tell("opening")
+        tell(Stage("opening"))
         passes = (yield from _opened(pair, share)).astype(bool)
         side.hear(passes)
         if on_round is not None:
@@ -74,9 +76,5 @@ def _opened(pair: Pair, share: Bits) -> Script[Bits]:
     return share ^ unpack(np.frombuffer(theirs.bits, np.uint8), share.size)
 
 
-def _numbered(number: int, on_phase: OnPhase | None) -> OnPhase:
-    def tell(phase: str) -> None:
-        if on_phase is not None:
-            on_phase(f"round {number}: {phase}")
-
-    return tell
+def _numbered(number: int, on_stage: OnStage) -> OnStage:
+    return lambda stage: on_stage(msgspec.structs.replace(stage, round=number))

@@ -14,36 +14,35 @@ import numpy as np
 
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.count_circuits import all_equal, both
+from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Script
 from masquerade.protocol.dka.anonymizers import LocalAnonymizer, TopDownAnonymizer
 from masquerade.protocol.dka.groups import labels_of, most_groups
 from masquerade.protocol.joint_histogram.back_ends import shared_tests
-from masquerade.protocol.joint_histogram.histogram import Bounds, OnPhase
+from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.pair import Pair, read_outputs
 
 
-def dka(
-    pair: Pair, own: LocalAnonymizer, n_records: int, k: int, on_phase: OnPhase | None = None
-) -> Script[int]:
+def dka(pair: Pair, own: LocalAnonymizer, n_records: int, k: int, on_stage: OnStage = silent) -> Script[int]:
     """How many rounds it took; `own` is then as general as the release.
 
     It ends: at the top of both parties' taxonomies all records are one group.
     """
     own.start()
     rounds = 1
-    while not (yield from _anonymized(pair, own, n_records, k, on_phase)):
+    while not (yield from _anonymized(pair, own, n_records, k, on_stage)):
         own.further()
         rounds += 1
     return rounds
 
 
 def dka_top_down(
-    pair: Pair, own: TopDownAnonymizer, n_records: int, k: int, on_phase: OnPhase | None = None
+    pair: Pair, own: TopDownAnonymizer, n_records: int, k: int, on_stage: OnStage = silent
 ) -> Script[int]:
     """The same from the top: the round before the first that fails, or the last when both have no finer step."""
     own.start()
     rounds, moved = 1, False
-    while (yield from _anonymized(pair, own, n_records, k, on_phase)):
+    while (yield from _anonymized(pair, own, n_records, k, on_stage)):
         moved = own.further()
         ended = yield from read_outputs(pair, both(), 1, {f"bit {pair.me}": _bit(not moved)})
         if ended["both"][0, 0]:
@@ -60,13 +59,11 @@ def is_equal(pair: Pair, own: Bits) -> Script[bool]:
     return bool(out["holds"][0, 0])
 
 
-def _anonymized(
-    pair: Pair, own: LocalAnonymizer, n_records: int, k: int, on_phase: OnPhase | None
-) -> Script[bool]:
+def _anonymized(pair: Pair, own: LocalAnonymizer, n_records: int, k: int, on_stage: OnStage) -> Script[bool]:
     """Definition 3, tested (steps 5 to 8)."""
     bound = most_groups(n_records, k)
     labels = labels_of(own, np.arange(n_records), k, bound)
-    share = yield from shared_tests(pair, labels, k, Bounds(n_records, (bound, bound)), on_phase)
+    share = yield from shared_tests(pair, labels, k, Bounds(n_records, (bound, bound)), on_stage)
     omega = share ^ np.uint8(pair.me)  # the paper's ω: equal where the record passes
     return (yield from is_equal(pair, omega))
 

@@ -10,11 +10,12 @@ from masquerade.anonymize.datafly import without_steps
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
+from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.requirement import without_redundant
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Arrangement, OnStage, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Arrangement, Proposal, Seat, SessionMethod
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class DkaDatafly(SessionMethod):
         schema: Schema | None,
         weights: Mapping[str, float],
         seed: int,
-        on_stage: OnStage | None,
+        on_stage: OnStage = silent,
     ) -> Script[Release]:
         """Join the columns, verify, shuffle."""
         from masquerade.protocol.assemble import assemble

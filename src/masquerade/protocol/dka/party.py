@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 
 from masquerade.errors import NoCommonRecords
+from masquerade.net.progress import Stage
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.align import align
 from masquerade.protocol.columns import Columns, Received, write_columns
@@ -33,7 +34,7 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     if notebook is None:
         purpose = notes_purpose(contract, seat.table, identifiers)
         notebook = Notebook(seat.notes, purpose) if seat.notes is not None else Notebook()
-    tell = seat.on_stage if seat.on_stage is not None else _silent
+    on_stage = seat.on_stage
     me = contract.parties.index(name)
     k = contract.parts[0].implied_size
     mine = [column.name for column in contract.qid_columns if column.holder == name]
@@ -41,8 +42,8 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     peer = contract.parties[1 - me]
     resumes = yield from agree_on_start(peer, notebook)
     if not resumes:
-        tell("aligning")
-        work = AlignProgress(tell, len(identifiers) * 3)
+        on_stage(Stage("aligning"))
+        work = AlignProgress(on_stage, len(identifiers) * 3)
         rows = yield from align(
             me, contract.parties, identifiers, contract.hash, contract.most_records, work.more
         )
@@ -59,16 +60,16 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
         side.hear(passes)
     aligned = time.perf_counter()
 
-    tell("preparing the transfers")
+    on_stage(Stage("preparing the transfers"))
     pair = yield from prepare_pair(me, contract.parties, b"dka-datafly\0" + contract.hash)
     if not resumes:
         notebook.named(pair.session)
-    yield from dka_datafly(pair, side, on_phase=tell, on_round=notebook.played)
+    yield from dka_datafly(pair, side, on_stage=on_stage, on_round=notebook.played)
     finished = time.perf_counter()
 
     if seat.before_handing_in is not None:
         seat.before_handing_in()
-    tell("handing in")
+    on_stage(Stage("handing in"))
     passed = side.passed
     released = {column.name: column for column in side.released()}
     yield Send(
@@ -86,7 +87,3 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     yield Receive(ASSEMBLER, Received)
     notebook.finished()
     return len(own)
-
-
-def _silent(_: str) -> None:
-    """Nobody watches."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import Circuit
+from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram.costs import (
     Packing,
@@ -21,7 +22,7 @@ from masquerade.protocol.joint_histogram.costs import (
     transferred_count_seconds,
     transferred_seconds,
 )
-from masquerade.protocol.joint_histogram.histogram import Bounds, Labels, OnPhase, group_bits, joint_histogram
+from masquerade.protocol.joint_histogram.histogram import Bounds, Labels, group_bits, joint_histogram
 from masquerade.protocol.joint_histogram.homomorphic import homomorphic_group_bits, homomorphic_rows
 from masquerade.protocol.joint_histogram.pair import BackEnd, Pair
 from masquerade.protocol.joint_histogram.verdict import every_group_satisfies, every_row_satisfies
@@ -56,7 +57,7 @@ def shared_tests(
     labels: Labels,
     at_least: int,
     bounds: Bounds,
-    on_phase: OnPhase | None = None,
+    on_stage: OnStage = silent,
     back_end: BackEnd | None = None,
 ) -> Script[Bits]:
     """This party's XOR share, for each record, of "its joint group has at least so many records", the cheaper way.
@@ -64,9 +65,8 @@ def shared_tests(
     `back_end` insists on one; both parties then do.
     """
     if (back_end or cheaper(expected_seconds(bounds))) == "transfers":
-        return (yield from group_bits(pair, labels, at_least, bounds, on_phase))
-    if on_phase is not None:
-        on_phase("counting by encryption")
+        return (yield from group_bits(pair, labels, at_least, bounds, on_stage))
+    on_stage(Stage("counting by encryption"))
     return (yield from homomorphic_group_bits(pair, labels, at_least, bounds))
 
 

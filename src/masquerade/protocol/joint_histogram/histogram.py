@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,12 +34,12 @@ from masquerade.crypto.one_of_n import as_indices
 from masquerade.crypto.pseudorandom_row_sums import Word, Words, word_for
 from masquerade.crypto.unit_products import UnitPicker, UnitPlanter, batch_size
 from masquerade.errors import ParameterError
+from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.joint_histogram.pair import Pair, shared_outputs
 
 Labels = NDArray[np.uint64]
-OnPhase = Callable[[str], None]
 
 _MOST_CELLS = 1 << 29  # a gigabyte of 16-bit counts, of which some four are kept
 _TABLE_BYTES = 1 << 23  # of look-up tables in one message
@@ -193,15 +193,14 @@ def reached_shares(pair: Pair, shares: Words, at_least: int, bounds: Bounds) -> 
 
 
 def group_bits(
-    pair: Pair, labels: Labels, at_least: int, bounds: Bounds, on_phase: OnPhase | None = None
+    pair: Pair, labels: Labels, at_least: int, bounds: Bounds, on_stage: OnStage = silent
 ) -> Script[Bits]:
     """This party's XOR share, for each record, of "its joint group has at least so many records"."""
-    tell = on_phase if on_phase is not None else _silent
-    tell("counting")
+    on_stage(Stage("counting"))
     table = yield from joint_histogram(pair, labels, bounds)
-    tell("looking up")
+    on_stage(Stage("looking up"))
     counts = yield from looked_up(pair, table, labels, bounds)
-    tell("comparing")
+    on_stage(Stage("comparing"))
     return (yield from reached_shares(pair, counts, at_least, bounds))
 
 
@@ -212,7 +211,3 @@ def _batches(records: int, size: int) -> Iterator[slice]:
 
 def _random_words(count: int, word: Word) -> Words:
     return np.frombuffer(os.urandom(count * word.itemsize), word)
-
-
-def _silent(_: str) -> None:
-    """Nobody watches."""

@@ -89,7 +89,8 @@ class ProgressWatch:
             steps_told = {party: len(each.steps) for party, each in known.items()}
         shown = {
             party: {
-                "stage": each.stage or each.state,
+                "stage": each.stage.name or each.state,
+                "doing": str(each.stage) or each.state,
                 "round": each.round,
                 "bytes_sent": each.bytes_sent,
                 "messages": each.messages,
@@ -136,5 +137,5 @@ def _has_failed(told: Progress | PeerError) -> bool:
 def _moving(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
     """Without the clock, which always moves."""
     return {
-        party: tuple(each[key] for key in ("stage", "round", "messages")) for party, each in shown.items()
+        party: tuple(each[key] for key in ("doing", "round", "messages")) for party, each in shown.items()
     }

@@ -264,7 +264,7 @@ class Attempt:
             with self.audit.session(contract.hash.hex(), parties) as transcript:
                 async with listener.connect(nodes, agreement, self.settings.timings) as channels:
                     agreed = contract.contract
-                    script = method_of(agreed).assembler(agreed, None, {}, _SEED, None)
+                    script = method_of(agreed).assembler(agreed, None, {}, _SEED)
                     release = await run_script(script, channels, transcript=transcript, on_move=on_move)
                     await asyncio.shield(moving[0])  # a move that has begun is made, whoever cancels us
         finally:  # whoever comes next must know where the session stands

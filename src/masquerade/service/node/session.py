@@ -8,7 +8,6 @@ ready ──start──> running ──> done
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from masquerade.errors import (
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Channel, Node
 from masquerade.net.connect import Listener
+from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
 from masquerade.protocol.columns import Told
@@ -43,8 +43,6 @@ from masquerade.service.logs import log
 from masquerade.service.network import TLS, Network
 from masquerade.service.node.settings import Settings
 from masquerade.service.signing import SignedContract
-
-_COUNTED = re.compile(r"(round |cutting: )(\d+)")  # stages that count something
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class Session:
         self.ended: float | None = None
         self._settings, self._audit, self._clock, self._network = settings, audit, clock, network
         self._state: State = "ready"
-        self._stage, self._round = "", 0
+        self._stage, self._round = Stage(""), 0
         self._steps: list[SeenStep] = []
         self._channels: dict[str, Channel] = {}
         self._begun: float | None = None
@@ -208,7 +206,7 @@ class Session:
         agreement = Agreement(part.contract.hash, contract.version)
         names = [name for name in part.contract.parties if name != settings.name]
         with self._audit.session(self.name, [*names, ASSEMBLER]) as transcript:
-            self._stage = "connecting"
+            self._stage = Stage("connecting")
             async with listener.connect(nodes, agreement, settings.timings) as channels:
                 # In the protocol the coordinator is the assembler, whatever its certificate calls it.
                 self._channels = {
@@ -239,13 +237,10 @@ class Session:
 
     # These are called in the script's own thread.
 
-    def _on_stage(self, stage: str) -> None:
+    def _on_stage(self, stage: Stage) -> None:
         self._insist_on_running()  # a long computation that waits for nobody is stopped here
-        counted = _COUNTED.search(stage)
-        if counted is not None:
-            self._round = int(counted[2])
-        # Of the cuts the coordinator is told how many were tried, not how many groups they made.
-        self._stage = "cutting" if stage.startswith("cutting") else stage
+        self._round = stage.count or self._round
+        self._stage = stage.public()
 
     def _on_step(self, step: Told) -> None:
         # A flat taxonomy's values are cells, which nobody has looked at for signs that steer a terminal.

@@ -1,0 +1,43 @@
+"""How far somebody is, as data; words are made of it where a person reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+
+class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What is being done, and what is known of how much of it; `str` renders it."""
+
+    name: str
+    round: int = 0  # the round that is under way, from 1
+    tried: int = 0  # cuts so far
+    percent: int | None = None
+    detail: str = ""  # for those who may see the data alone
+
+    @property
+    def count(self) -> int:
+        """How many rounds or cuts there were; 0 in a stage that counts none."""
+        return self.round or self.tried
+
+    def public(self) -> Stage:
+        """The same for those who may not see the data."""
+        return msgspec.structs.replace(self, detail="")
+
+    def __str__(self) -> str:
+        figures = (
+            f"round {self.round}" if self.round else "",
+            f"{self.tried} cuts tried" if self.tried else "",
+            f"{self.percent} %" if self.percent is not None else "",
+            self.detail,
+        )
+        told = ", ".join(filter(None, figures))
+        return f"{self.name}: {told}" if told else self.name
+
+
+OnStage = Callable[[Stage], None]
+
+
+def silent(_: Stage) -> None:
+    """Nobody watches."""
