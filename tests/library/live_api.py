@@ -164,7 +164,13 @@ def _deal(session: Session) -> Deal:
     provisions = tuple(Provision(party, "people", f"{session.id} {party}", "") for party in session.providers)
     prices = {party: Price(10, 1) for party in session.providers}
     return Deal(
-        Terms(provisions, (), (), "discernibility"), session.client, session.purpose, (), prices, None, 0
+        Terms(provisions, (), (), {"name": "tds", "score": "discernibility"}),
+        session.client,
+        session.purpose,
+        (),
+        prices,
+        None,
+        0,
     )
 
 

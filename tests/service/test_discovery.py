@@ -16,7 +16,7 @@ from service.parties import BANK, CLINIC, SHOP
 
 
 def problems(offered: dict[str, tuple[PublishedDataset, ...]], **wish: Any) -> tuple[str, ...]:
-    return find(read_request({"purpose": "p", **wish}), offered).problems
+    return tuple(map(str, find(read_request({"purpose": "p", **wish}), offered).problems))
 
 
 def dataset(party: str, name: str, *columns: str) -> PublishedDataset:

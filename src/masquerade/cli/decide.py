@@ -77,13 +77,13 @@ def decide(
 @contextmanager
 def _naming(request: Path | None, most_error: float | None) -> Iterator[None]:
     """Let what the coordinator finds wrong name the file, or the option, that says it."""
-    from masquerade.library.client.requests import placed
+    from masquerade.library.client.requests import is_of_request, placed
 
     try:
         yield
     except ParameterError as error:
-        option = "request: most_error: "
-        given = [each for each in error.lines if most_error is not None and each.startswith(option)]
-        others = [each for each in error.lines if each not in given]
-        named = (each.replace(option, "--most-error: ", 1) for each in given)
+        option = ("most_error",) if most_error is not None else None
+        given = [each for each in error.problems if is_of_request(each) and each.key == option]
+        others = [each for each in error.problems if each not in given]
+        named = (each.at(source="--most-error", key=()) for each in given)
         raise ParameterError(*named, *placed(others, request)) from None

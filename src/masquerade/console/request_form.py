@@ -239,7 +239,7 @@ class _Form:
         )
         if shown is None or change != self._changes:
             return
-        problems = [*self._draft.problems(), *shown.problems]
+        problems = [*self._draft.problems(), *(str(each.at(source="")) for each in shown.errors)]
         self._preview_place.clear()
         started = bool(self._draft.columns or self._draft.purpose)
         with self._preview_place:
@@ -270,7 +270,7 @@ def _draw_preview(shown: RequestPreview, problems: list[str], is_horizontal: boo
     if problems:
         tag("h3", "Still to mend")
         with tag("div", look="problems"):
-            bullets([problem.removeprefix("request: ") for problem in problems])
+            bullets(problems)
     else:
         tag("p", "This can be sent.", "told")
     if shown.requirement:

@@ -12,7 +12,7 @@ from dataclasses import fields
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, ValidationError, WithJsonSchema
 
 from masquerade.errors import (
     AnswerIsNo,
@@ -51,11 +51,30 @@ _MEANING: Mapping[int, type[MasqueradeError]] = {
     415: ParameterError,
     422: ParameterError,
 }
-_EXAMPLE = Problem("missing; say what the table is for", source="request", key=("purpose",))
 _AS_DATA = {
     "type": "object",
     "description": f"a problem: {', '.join(each.name for each in fields(Problem))}; what says nothing is left out",
 }
+
+
+def _plain(problem: Problem) -> dict[str, Any]:
+    values = ((each, getattr(problem, each.name)) for each in fields(problem))
+    return {each.name: _sendable(value) for each, value in values if value != each.default}
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_sendable(each) for each in value]
+    return _cut(value) if isinstance(value, str) else value
+
+
+def _cut(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+ProblemData = Annotated[Problem, WithJsonSchema(_AS_DATA), PlainSerializer(_plain)]
+_EXAMPLE = Problem("missing; say what the table is for", source="request", key=("purpose",))
 
 
 class ProblemDocument(BaseModel):
@@ -77,7 +96,7 @@ class ProblemDocument(BaseModel):
     problems: tuple[str, ...] = Field(
         default=(), description="every problem, one line each: what is wrong and what is allowed"
     )
-    errors: tuple[Annotated[Problem, WithJsonSchema(_AS_DATA)], ...] = Field(
+    errors: tuple[ProblemData, ...] = Field(
         default=(),
         description="the same problems as data: where, what is allowed, what was found, whose it is",
     )
@@ -121,19 +140,3 @@ def read_problems(body: bytes) -> tuple[Problem, ...]:
         return ()
     lines = document.problems or (document.detail or document.title,)
     return document.errors or tuple(Problem(line) for line in lines if line)
-
-
-def _plain(problem: Problem) -> dict[str, Any]:
-    values = ((each, getattr(problem, each.name)) for each in fields(problem))
-    return {each.name: _sendable(value) for each, value in values if value != each.default}
-
-
-def _sendable(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_sendable(each) for each in value]
-    return _cut(value) if isinstance(value, str) else value
-
-
-def _cut(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

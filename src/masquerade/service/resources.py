@@ -14,8 +14,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 
+from masquerade.service.problem_document import ProblemData
 from masquerade.service.session_states import Status
 
 Item = TypeVar("Item")
@@ -177,9 +178,15 @@ class RequestPreview(Resource):
         default=(), description="who would take part", examples=[["bank", "clinic"]]
     )
     requirement: tuple[str, ...] = Field(default=(), description="the requirement that is wished, in words")
-    problems: tuple[str, ...] = Field(
-        default=(), description="what stands in the way; none: the parties can be asked"
+    errors: tuple[ProblemData, ...] = Field(
+        default=(), description="what stands in the way, as data; none: the parties can be asked"
     )
+
+    @computed_field(description="what stands in the way, one line each")  # type: ignore[prop-decorator]
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What stands in the way, one line each."""
+        return tuple(map(str, self.errors))
 
 
 # --- a session and its course ---

@@ -61,7 +61,7 @@ class Calls:
         """What a request would come to; nothing is asked of anybody yet."""
         ask = Ask("POST", "/previews", body=keys_of(request))  # what is wrong with it is part of the answer
         found = read(await self._caller.ask(ask), RequestPreview)
-        return found.model_copy(update={"problems": placed(found.problems, request)})
+        return found.model_copy(update={"errors": placed(found.errors, request)})
 
     @call
     async def request(self, request: Wish) -> Session:
@@ -70,7 +70,7 @@ class Calls:
         try:
             return read(await self._caller.ask(ask), Session)
         except ParameterError as error:
-            raise ParameterError(*placed(error.lines, request)) from None
+            raise ParameterError(*placed(error.problems, request)) from None
 
     @call
     async def session(self, session: str) -> Session:
@@ -147,7 +147,7 @@ class Calls:
         try:
             return await self._decide(session, {"decision": Decision.RELAX, "request": keys_of(request)})
         except ParameterError as error:
-            raise ParameterError(*placed(error.lines, request)) from None
+            raise ParameterError(*placed(error.problems, request)) from None
 
     @call
     async def withdraw(self, session: str) -> Session:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -10,15 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from masquerade.errors import ParameterError
+from masquerade.errors import ParameterError, Problem
 
 if TYPE_CHECKING:
     from masquerade.service.request import Request
 
 Wish: TypeAlias = "Mapping[str, Any] | str | Path | Request"
 """A request: its keys and values, a TOML file that has them (in [request], or alone), or a Request."""
-
-_KEY = re.compile(r"(\w+)(?:[\[.][^:]*)?: (unknown key)?")  # what a problem of a request begins with
 
 
 def whole_request(wish: Wish) -> dict[str, Any]:
@@ -56,21 +53,22 @@ def keys_of(wish: Wish) -> dict[str, Any]:
     return sent
 
 
-def placed(problems: Iterable[str], wish: Wish | None) -> tuple[str, ...]:
+def placed(problems: Iterable[Problem], wish: Wish | None) -> tuple[Problem, ...]:
     """What the coordinator finds wrong with a request, as the file has it: `client.toml: request.class: …`."""
-    from masquerade.service.request import Request
-
     if not isinstance(wish, str | Path):
         return tuple(problems)
-    section = "request." if "request" in read_configuration(Path(wish)) else ""
-    keys = {field.alias or name for name, field in Request.model_fields.items()}
-    lines = []
-    for problem in problems:
-        said = problem.removeprefix("request: ")
-        key = _KEY.match(said)
-        named = key is not None and (key[1] in keys or key[2] == "unknown key")
-        lines.append(f"{wish}: {section if named else ''}{said if named else problem}")
-    return tuple(lines)
+    section = ("request",) if "request" in read_configuration(Path(wish)) else ()
+    return tuple(
+        each.at(source=str(wish), key=(*section, *each.key))
+        if is_of_request(each)
+        else each.within(str(wish))
+        for each in problems
+    )
+
+
+def is_of_request(problem: Problem) -> bool:
+    """Whether a problem is one of a key of the request."""
+    return bool(problem.key) and problem.source in ("", "request")
 
 
 def read_configuration(path: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from masquerade.errors import Conflict, NotAllowed, ParameterError
+from masquerade.errors import Conflict, NotAllowed, ParameterError, Problem
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.intake import Intake
@@ -83,15 +83,16 @@ class Decisions:
         request = read_request({**session.request, **content}).asked_by(session.client)
         problems = self._intake.too_late(request)
         if (request.purpose or "") != session.purpose:
-            problems.append(f'purpose: stays "{session.purpose}"; for another make a new request')
+            text = f'stays "{session.purpose}"; for another make a new request'
+            problems.append(Problem(text, key=("purpose",)))
         if {*request.receivers, session.client} != {*session.recipients, session.client}:
-            problems.append("recipients: stay as they were; for others make a new request")
+            text = "stay as they were; for others make a new request"
+            problems.append(Problem(text, key=("recipients",)))
         found = self._directory.find(request)
         if not found.problems and set(found.parties) != set(session.providers):
             parties = ", ".join(session.providers)
-            problems.append(
-                f"attributes: stay those of {parties}, each with one at least; for others make a new request"
-            )
+            text = f"stay those of {parties}, each with one at least; for others make a new request"
+            problems.append(Problem(text, key=("attributes",)))
         self._intake.refuse(user, found, *problems)
         wanted = request.content()
         if all(each == session.request.get(key) for key, each in wanted.items() if key != "most_error"):
@@ -108,10 +109,11 @@ class Decisions:
         error = ((move.data.get("missed") if move is not None else None) or {}).get("error")
         if not good_enough(error, wished):
             measured = "could not be measured" if error is None else f"is {error:.6g}"
-            raise ParameterError(
-                f"{THE_REQUEST}: most_error: the error of the table that is held {measured}, so {wished} is missed too;"
-                " accept the table, allow a larger error, or relax something else as well"
+            text = (
+                f"the error of the table that is held {measured}, so {wished} is missed too; accept the table, allow"
+                " a larger error, or relax something else as well"
             )
+            raise ParameterError(Problem(text, source=THE_REQUEST, key=("most_error",)))
 
     def _decided(self, session: Session) -> Session:
         log.info("decided", session=session.id, status=session.status.value, cause=session.cause)

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from masquerade.errors import ParameterError, PeerUnreachable
+from masquerade.errors import ParameterError, PeerUnreachable, Problem
 from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
@@ -34,13 +34,15 @@ class Intake:
         try:
             request = read_request(content).asked_by(user.name)
         except ParameterError as error:
-            return RequestPreview(problems=error.lines)
+            return RequestPreview(errors=error.problems)
         found = self._directory.find(request)
         wish = (*map(str, strictest(request.privacy, request.kind)), *against(request.colluding))
-        awaited = [f"{party or 'one party'} has not published yet" for party in self._awaited(user, found)]
+        awaited = (
+            Problem(f"{party or 'one party'} has not published yet") for party in self._awaited(user, found)
+        )
         problems = (*found.problems, *awaited, *self.too_late(request))
         return RequestPreview(
-            contributors=dict(found.contributors), parties=found.parties, requirement=wish, problems=problems
+            contributors=dict(found.contributors), parties=found.parties, requirement=wish, errors=problems
         )
 
     def ask(self, user: User, content: Any) -> Session:
@@ -66,22 +68,23 @@ class Intake:
 
     # --- used as well when a request is relaxed ---
 
-    def refuse(self, user: User, found: Match, *more: str) -> None:
+    def refuse(self, user: User, found: Match, *more: Problem) -> None:
         """Raise when anything stands against a request: problems of the search, or more."""
         problems = [*found.problems, *more]
         for party in self._awaited(user, found):
-            why = "; ".join(problems)
+            why = "; ".join(map(str, problems))
             raise PeerUnreachable(party, f"has not published yet, so ask again in a moment: {why}")
         if problems:
-            raise ParameterError(*(f"{THE_REQUEST}: {problem}" for problem in problems))
+            raise ParameterError(*problems).within(THE_REQUEST)
 
-    def too_late(self, request: Request) -> list[str]:
+    def too_late(self, request: Request) -> list[Problem]:
         """The problem with a deadline that has passed, if it has."""
         now = self._store.clock()
         if request.deadline is None or request.deadline > now.timestamp():
             return []
         over = iso(datetime.fromtimestamp(request.deadline, UTC))
-        return [f"deadline: {over} has passed, it is {iso(now.replace(microsecond=0))} now; give a later one"]
+        text = f"{over} has passed, it is {iso(now.replace(microsecond=0))} now; give a later one"
+        return [Problem(text, key=("deadline",))]
 
     def expiry(self, request: Request) -> datetime:
         """When a session that still waits ends: at its deadline, and after some days at the latest."""

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from masquerade.errors import ParameterError, PeerError, PeerUnreachable
+from masquerade.errors import ParameterError, PeerError, PeerUnreachable, Problem
 from masquerade.service.clock import Clock
 from masquerade.service.control import AskOffer
 from masquerade.service.coordinator import metrics
@@ -82,8 +82,9 @@ class Negotiator:
         request = read_request(dict(session.request)).asked_by(session.client)
         found = await asyncio.to_thread(self.directory.find, request)
         if found.problems or set(found.parties) != set(session.providers):
-            problems = found.problems or ("what the parties publish has changed; ask again",)
-            await self._end(session, Status.REFUSED, [f"{THE_REQUEST}: {problem}" for problem in problems])
+            problems = found.problems or (Problem("what the parties publish has changed; ask again"),)
+            reasons = [str(each.within(THE_REQUEST)) for each in problems]
+            await self._end(session, Status.REFUSED, reasons)
             return None
         outcome = await self._agreement(session, request, found.datasets)
         if isinstance(outcome, Refused):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from masquerade.data.continuum import write_number
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.errors import hint
+from masquerade.errors import Problem, hint
 from masquerade.protocol.contract import EVERYBODY
 from masquerade.protocol.method import Proposal
 from masquerade.service.card import FLAT, ColumnCard, SchemaCard, fingerprint_of, unknown_column
@@ -23,7 +23,7 @@ from masquerade.service.kinds.kind import (
     Reason,
     SessionKind,
     holders_of,
-    nowhere,
+    not_offered,
     refused,
 )
 from masquerade.service.offers import Offer
@@ -43,7 +43,7 @@ class Horizontal(SessionKind):
         """The datasets that have all columns and may be published together with others."""
         holders = {name: holders_of(name, available) for name in request.released}
         problems = [
-            f"{'class' if name == request.class_name else 'attributes'}: {nowhere(name, available)}"
+            not_offered("class" if name == request.class_name else "attributes", name, available)
             for name, held in holders.items()
             if not held
         ]
@@ -52,26 +52,25 @@ class Horizontal(SessionKind):
             if party not in available:
                 known = sorted(available)
                 there = ", ".join(known) or "none"
-                problems.append(
-                    f'parties: there is no provider "{party}"{hint(party, known)}; there are {there}'
-                )
+                text = f'there is no provider "{party}"{hint(party, known)}; there are {there}'
+                problems.append(Problem(text, key=("parties",)))
                 continue
             card = _able(request, available[party])
             if card is not None:
                 cards[party] = card
             elif request.parties:
-                problems.append(f"parties: {_lacking(party, request, available[party])}")
+                problems.append(Problem(_lacking(party, request, available[party]), key=("parties",)))
         wished = Proposal(
             request.privacy, request.colluding
         )  # what a policy adds is looked at when it is offered
-        problems += [f"{key}: {why}" for key, why in refused(request, wished)]
+        problems += refused(request, wished)
         if not problems:
             problems += _unlike(request, cards)
         if not problems and len(cards) < 2:
             having = f"only {next(iter(cards))} has" if cards else "no party has"
-            problems.append(
-                f"attributes: {having} all of {', '.join(request.released)}; a horizontal session needs at least two"
-            )
+            columns = ", ".join(request.released)
+            text = f"{having} all of {columns}; a horizontal session needs at least two"
+            problems.append(Problem(text, key=("attributes",)))
         datasets = {party: card.dataset for party, card in cards.items()}
         return Match(holders, datasets, tuple(dict.fromkeys(problems)))
 
@@ -165,7 +164,7 @@ def _lacking(party: str, request: Request, datasets: Sequence[PublishedDataset])
     return f"no dataset of {party} has all of {', '.join(request.released)}; a session takes one dataset of each party"
 
 
-def _unlike(request: Request, cards: dict[str, SchemaCard]) -> list[str]:
+def _unlike(request: Request, cards: dict[str, SchemaCard]) -> list[Problem]:
     """The columns that are of another kind, role or taxonomy here than there."""
     problems = []
     for name in request.released:
@@ -176,9 +175,8 @@ def _unlike(request: Request, cards: dict[str, SchemaCard]) -> list[str]:
             sides = "; ".join(
                 f"{', '.join(parties)} {_column_way(column)}" for column, parties in ways.items()
             )
-            problems.append(
-                f'attributes: "{name}" is not the same everywhere: {sides}; name those that go together in parties'
-            )
+            text = f'"{name}" is not the same everywhere: {sides}; name those that go together in parties'
+            problems.append(Problem(text, key=("attributes",)))
     return problems
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from masquerade.data.schema import Schema
-from masquerade.errors import hint
+from masquerade.errors import Problem, hint
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.method import Proposal
 from masquerade.service.card import SchemaCard
@@ -34,7 +34,7 @@ class Match:
 
     contributors: Mapping[str, tuple[str, ...]]  # by column, the class among them: the parties that hold it
     datasets: Mapping[str, str]  # by party that takes part: the dataset that it is asked for
-    problems: tuple[str, ...]
+    problems: tuple[Problem, ...]
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -111,10 +111,12 @@ def proposal(
     return Proposal(tuple(parts), m, parties, holder)
 
 
-def refused(request: Request, known: Proposal) -> Iterator[tuple[str, str]]:
-    """What the method refuses: the key of the request that it concerns, and why."""
+def refused(request: Request, known: Proposal) -> Iterator[Problem]:
+    """What the method refuses, by the key of the request that it concerns."""
     for problem in request.method.refusals(known):
-        yield "privacy" if problem.key[:1] == ("privacy",) else "algorithm", problem.sentence
+        yield Problem(
+            problem.sentence, key=problem.key[:1] if problem.key[:1] == ("privacy",) else ("algorithm",)
+        )
 
 
 def holders_of(name: str, available: Available) -> tuple[str, ...]:
@@ -128,7 +130,7 @@ def holders_of(name: str, available: Available) -> tuple[str, ...]:
     )
 
 
-def nowhere(name: str, available: Available) -> str:
-    """`no party offers …`, with what was probably meant."""
+def not_offered(key: str, name: str, available: Available) -> Problem:
+    """The problem with a key that names a column which no party offers."""
     known = sorted({column for each in available.values() for one in each for column in one.card.names})
-    return f'no party offers "{name}"{hint(name, known)}'
+    return Problem(f'no party offers "{name}"{hint(name, known)}', key=(key,))

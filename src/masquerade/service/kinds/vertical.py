@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from masquerade.errors import Problem
 from masquerade.protocol.method import Proposal
 from masquerade.service.card import SchemaCard
 from masquerade.service.control import PublishedDataset
@@ -16,7 +17,7 @@ from masquerade.service.kinds.kind import (
     Reason,
     SessionKind,
     holders_of,
-    nowhere,
+    not_offered,
     refused,
 )
 from masquerade.service.offers import Offer
@@ -35,7 +36,7 @@ class Vertical(SessionKind):
     def match(self, request: Request, available: Available) -> Match:
         """One dataset a party, which has all that the party contributes."""
         holders = {name: holders_of(name, available) for name in request.released}
-        problems: list[str] = []
+        problems: list[Problem] = []
         wanted: dict[str, list[str]] = {}  # by party: what it contributes
         # Several who have all of it may hold different people.
         alike = not Horizontal().match(request, available).problems
@@ -53,7 +54,7 @@ class Vertical(SessionKind):
             holder = {name: party for party, names in wanted.items() for name in names}
             known = Proposal(request.privacy, parties=tuple(sorted(wanted)), holder=holder)
             # A policy may yet add what a requirement lacks.
-            problems += [f"{key}: {why}" for key, why in refused(request, known) if key != "privacy"]
+            problems += [each for each in refused(request, known) if each.key != ("privacy",)]
         return Match(holders, datasets, tuple(dict.fromkeys(problems)))
 
     def holder(self, party: str) -> str:
@@ -93,18 +94,20 @@ class Vertical(SessionKind):
 
 
 def _chosen(
-    name: str, holders: Sequence[str], request: Request, problems: list[str], *, alike: bool
+    name: str, holders: Sequence[str], request: Request, problems: list[Problem], *, alike: bool
 ) -> str | None:
     named = request.providers.get(name)
     if named is not None:
         if named not in holders:
             others = f"; it is held by {', '.join(holders)}" if holders else ""
-            problems.append(f'providers.{name}: "{named}" does not offer "{name}"{others}')
+            text = f'"{named}" does not offer "{name}"{others}'
+            problems.append(Problem(text, key=("providers", name)))
             return None
         return named
     if len(holders) > 1:
-        text = f'attributes: "{name}" is held by {" and ".join(holders)}; name one of them in providers'
-        problems.append(f'{text}, or ask for the people of all with kind = "horizontal"' if alike else text)
+        text = f'"{name}" is held by {" and ".join(holders)}; name one of them in providers'
+        text += ', or ask for the people of all with kind = "horizontal"' if alike else ""
+        problems.append(Problem(text, key=("attributes",)))
         return None
     return holders[0] if holders else None
 
@@ -114,16 +117,15 @@ def _dataset(
     names: Sequence[str],
     class_name: str | None,
     datasets: Sequence[PublishedDataset],
-    problems: list[str],
+    problems: list[Problem],
 ) -> str | None:
     """The one dataset of a party that has all of these columns; of several, one with the class."""
     able = [each.card for each in datasets if all(each.card.column(name) is not None for name in names)]
     if not able:
         held = ", ".join(sorted(each.card.dataset for each in datasets))
-        problems.append(
-            f"attributes: no dataset of {party} ({held}) has all of {', '.join(names)};"
-            " a session takes one dataset of each party"
-        )
+        text = f"no dataset of {party} ({held}) has all of {', '.join(names)}"
+        text += "; a session takes one dataset of each party"
+        problems.append(Problem(text, key=("attributes",)))
         return None
     with_class = [card for card in able if class_name is not None and card.column(class_name) is not None]
     return (with_class or able)[0].dataset
@@ -134,23 +136,20 @@ def _about_all(
     holders: Mapping[str, Sequence[str]],
     wanted: Mapping[str, Sequence[str]],
     available: Available,
-) -> list[str]:
-    problems = []
-    for name in request.attributes:
-        if not holders[name]:
-            problems.append(f"attributes: {nowhere(name, available)}")
+) -> list[Problem]:
+    problems = [
+        not_offered("attributes", name, available) for name in request.attributes if not holders[name]
+    ]
     if request.class_name is not None:
         held = holders[request.class_name]
         if not held:
-            problems.append(f"class: {nowhere(request.class_name, available)}")
+            problems.append(not_offered("class", request.class_name, available))
         elif wanted and not set(held) & set(wanted):
-            problems.append(
-                f'class: "{request.class_name}" is held by {", ".join(held)}, which contributes none of the attributes'
-            )
+            text = f'"{request.class_name}" is held by {", ".join(held)}, which contributes none of the attributes'
+            problems.append(Problem(text, key=("class",)))
     if not problems and len(wanted) == 1:
-        problems.append(
-            f"attributes: all are {next(iter(wanted))}'s; a mashup needs columns of at least two parties"
-        )
+        text = f"all are {next(iter(wanted))}'s; a mashup needs columns of at least two parties"
+        problems.append(Problem(text, key=("attributes",)))
     return problems
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session as Transaction
 
-from masquerade.errors import Conflict, NotFound, ParameterError, shown
+from masquerade.errors import Conflict, NotFound, ParameterError, Problem, shown
 from masquerade.service.session_states import COMPUTING, Status
 from masquerade.service.store import checks, events
 from masquerade.service.store.database import Database
@@ -232,7 +232,8 @@ def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[st
     if client not in known:
         raise ParameterError(f"there is no user {shown(client)}")
     if strangers := [user for user in recipients if user not in known]:
-        raise ParameterError(*(f"recipients: there is no user {shown(user)}" for user in strangers))
+        unknown = (Problem(f"there is no user {shown(user)}", key=("recipients",)) for user in strangers)
+        raise ParameterError(*unknown)
     reached = set(
         transaction.scalars(
             select(ProviderRow.party).where(
