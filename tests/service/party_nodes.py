@@ -1,6 +1,7 @@
 """Party nodes for tests: a bank and a clinic with their files, and what a coordinator says to them.
 
-The coordinator here is the real client side of mutual TLS, with the coordinator's identity.
+The coordinator here makes the control calls, with the coordinator's identity. Nodes run in the test's own event loop
+and are reached in memory, unless their folder says TLS; processes are reached over TLS.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 from masquerade.anonymize.release import Release
 from masquerade.net.channel import Agreement, Channel, Node
-from masquerade.net.connect import Listener, listen
+from masquerade.net.connect import Listener
 from masquerade.net.identity import Identity, issue, make_authority
 from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
@@ -31,15 +32,17 @@ from masquerade.service.control import (
     Start,
 )
 from masquerade.service.control_audit import ControlNotes
+from masquerade.service.control_link import ControlLink
 from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
+from masquerade.service.network import TLS, Network
 from masquerade.service.node.serving import RunningNode, running
 from masquerade.service.node.settings import read_settings
 from masquerade.service.offers import Offer, Refusal
-from masquerade.service.peer_http import PeerHttp
 from masquerade.service.request import Request, read_request
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract, draw_up
 from masquerade.service.terms import Deal
+from memory_network import MemoryNetwork
 from service_house import write
 
 _AUTHORITY = make_authority()
@@ -82,6 +85,7 @@ class Folder:
 
     path: Path
     coordinator: str = "127.0.0.1:1"  # nobody is there
+    network: Network = field(default_factory=lambda: MemoryNetwork().network)
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -158,8 +162,9 @@ def _toml(value: Any) -> str:
 class Coordinator:
     """What a coordinator says to its nodes."""
 
-    https: dict[str, PeerHttp] = field(default_factory=dict)
+    https: dict[str, ControlLink] = field(default_factory=dict)
     identity: Identity = PEOPLE["coordinator"]
+    network: Network = TLS
 
     async def offer(self, party: str, request: Request) -> Offer | Refusal:
         ask = AskOffer("s1", DATASETS[party], request.content())
@@ -248,7 +253,7 @@ class Coordinator:
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[Listener]:
-        async with listen(self.identity, trust_of("coordinator")) as listener:
+        async with self.network.listen(self.identity, trust_of("coordinator")) as listener:
             yield listener
 
     async def start_all(
@@ -302,6 +307,9 @@ class World:
     nodes: dict[str, RunningNode]
     coordinator: Coordinator
 
+    def http(self, who: str, peer: str, notes: ControlNotes | None = None) -> Any:
+        return http(who, peer, self.nodes[peer].address, notes, self.folder.network)
+
 
 @asynccontextmanager
 async def world(folder: Folder, *parties: str) -> AsyncIterator[World]:
@@ -309,14 +317,16 @@ async def world(folder: Folder, *parties: str) -> AsyncIterator[World]:
     async with AsyncExitStack() as stack:
         nodes, https = {}, {}
         for name in parties or tuple(DATASETS):
-            node = await stack.enter_async_context(running(read_settings(folder.conf(name))))
+            settings, network = read_settings(folder.conf(name)), folder.network
+            node = await stack.enter_async_context(running(settings, network=network))
             nodes[name] = node
-            https[name] = await stack.enter_async_context(http("coordinator", name, node.address))
-        yield World(folder, nodes, Coordinator(https))
+            link = http("coordinator", name, node.address, network=network)
+            https[name] = await stack.enter_async_context(link)
+        yield World(folder, nodes, Coordinator(https, network=network))
 
 
-def http(who: str, peer: str, address: str, notes: ControlNotes | None = None) -> PeerHttp:
-    return PeerHttp(peer, address, PEOPLE[who], trust_of(who), notes=notes)
+def http(who: str, peer: str, address: str, notes: ControlNotes | None = None, network: Network = TLS) -> Any:
+    return network.link(peer, address, PEOPLE[who], trust_of(who), notes=notes)
 
 
 def run(part: Coroutine[Any, Any, Result]) -> Result:

@@ -24,7 +24,7 @@ from masquerade.service.coordinator.settings import Settings
 from masquerade.service.mutual_tls import serve
 from masquerade.service.network import TLS
 from masquerade.service.peer_http import PeerHttp
-from service.party_nodes import PEOPLE, Folder, http, run, wish, world
+from service.party_nodes import PEOPLE, Folder, run, wish, world
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_node_and_its_coordinator_enter_the_same(folder: Folder, tmp_path: Pat
             contract = coordinator.draw_up(await coordinator.deal())
             with AuditLog(own, PEOPLE["coordinator"]) as audit:
                 notes = ControlNotes(audit)
-                async with http("coordinator", "bank", here.nodes["bank"].address, notes) as line:
+                async with here.http("coordinator", "bank", notes) as line:
                     coordinator.https["bank"] = line
                     await line.call("GET", "/v1/health", answer=Health)
                     for _ in range(2):

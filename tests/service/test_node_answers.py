@@ -19,7 +19,6 @@ from masquerade.service.mutual_tls import MOST_BYTES
 from masquerade.service.node.approvals import Approvals, deal_id
 from masquerade.service.node.state import State
 from masquerade.service.offers import Offer, Refusal
-from masquerade.service.peer_http import PeerHttp
 from masquerade.service.signing import refusals
 from masquerade.service.terms import Provision
 from service.party_nodes import (
@@ -28,7 +27,6 @@ from service.party_nodes import (
     PEOPLE,
     TOWNS,
     Folder,
-    http,
     now,
     run,
     trust_of,
@@ -51,7 +49,7 @@ def test_health(folder: Folder) -> None:
     async def part() -> None:
         async with world(folder, "bank") as here:
             for who in ("coordinator", "clinic"):  # every pinned peer may ask
-                async with http(who, "bank", here.nodes["bank"].address) as peer:
+                async with here.http(who, "bank") as peer:
                     health: Health = await peer.call("GET", "/v1/health", answer=Health)
                     assert (health.name, health.version) == ("bank", masquerade.__version__)
                     assert abs(health.now - now()) < 60
@@ -285,7 +283,7 @@ def test_only_the_coordinator_may_ask(folder: Folder) -> None:
     async def part() -> None:
         async with world(folder, "bank") as here:
             address = here.nodes["bank"].address
-            async with http("clinic", "bank", address) as clinic:
+            async with here.http("clinic", "bank") as clinic:
                 for method, path in (
                     ("GET", "/v1/datasets"),
                     ("POST", "/v1/offers"),
@@ -294,8 +292,8 @@ def test_only_the_coordinator_may_ask(folder: Folder) -> None:
                 ):
                     with pytest.raises(NotAllowed, match="only coordinator may ask for this"):
                         await clinic.call(method, path, {} if method == "POST" else None, answer=Published)
-            forged = PeerHttp("bank", address, self_signed("coordinator"), trust_of("coordinator"))
-            async with forged:
+            known = self_signed("coordinator"), trust_of("coordinator")
+            async with folder.network.link("bank", address, *known) as forged:
                 with pytest.raises(PeerError):
                     await forged.call("GET", "/v1/health", answer=Health)
 

@@ -16,11 +16,12 @@ from masquerade.audit.verify import verify
 from masquerade.errors import DataError, ParameterError
 from masquerade.service.control import Signature
 from masquerade.service.ledger import Ledger, Released, append
+from masquerade.service.network import TLS
 from masquerade.service.node.serving import running
 from masquerade.service.node.settings import read_settings
 from masquerade.service.node.state import State
 from masquerade.service.offers import Offer, Refusal
-from service.party_nodes import PEOPLE, Folder, http, run, wish, world
+from service.party_nodes import PEOPLE, Folder, run, wish, world
 
 Capture = pytest.CaptureFixture[str]
 
@@ -263,10 +264,12 @@ def test_a_ledger_that_is_set_aside(folder: Folder) -> None:
 
 
 def test_addresses_that_there_are_not(folder: Folder) -> None:
+    folder.network = TLS  # with headers
+
     async def part() -> None:
         async with world(folder, "bank") as here:
             for who in ("coordinator", "clinic"):
-                async with http(who, "bank", here.nodes["bank"].address) as peer:
+                async with here.http(who, "bank") as peer:
                     for method, path, status, title, allowed in (
                         ("GET", "/v1/nothing", 404, "Not Found", None),
                         ("GET", "/", 404, "Not Found", None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,14 @@ from fake_clock import FakeClock
 from masquerade.errors import BadInput, PeerError
 from masquerade.service.control import Pending, Published
 from masquerade.service.ledger import Ledger
-from masquerade.service.mutual_tls import caller, serve
+from masquerade.service.mutual_tls import caller
 from masquerade.service.node.approvals import Approvals, deal_id
 from masquerade.service.node.datasets import Dataset
 from masquerade.service.node.settings import read_settings
 from masquerade.service.node.state import Snapshots, State
 from masquerade.service.offers import Offer, Refusal
 from service.party_nodes import PEOPLE, Folder, now, run, trust_of, wish, world
-from service_house import Ports, write
+from service_house import write
 
 
 class PartyServer:
@@ -55,16 +55,15 @@ class PartyServer:
 
 
 @asynccontextmanager
-async def party_server(address: str) -> AsyncIterator[PartyServer]:
-    server = PartyServer()
-    async with serve(server, address, PEOPLE["coordinator"], trust_of("coordinator")):
+async def party_server(folder: Folder) -> AsyncIterator[PartyServer]:
+    server, known = PartyServer(), (PEOPLE["coordinator"], trust_of("coordinator"))
+    async with folder.network.serve(server, folder.coordinator, *known):
         yield server
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Folder]:
-    with Ports() as ports:
-        yield Folder(tmp_path, coordinator=f"127.0.0.1:{ports.one()}")
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path, coordinator="127.0.0.1:7000")
 
 
 def snapshot(published: Published) -> str:
@@ -75,7 +74,7 @@ def snapshot(published: Published) -> str:
 
 def test_changes_are_pushed(folder: Folder) -> None:
     async def part() -> None:
-        async with party_server(folder.coordinator) as server, world(folder, "bank"):
+        async with party_server(folder) as server, world(folder, "bank"):
             first = await server.next(0)
             assert (first.party, first.replaced, first.datasets[0].purposes) == ("bank", (), ("research",))
             folder.write_tables(salary=33)
@@ -100,7 +99,7 @@ def test_changes_are_pushed(folder: Folder) -> None:
 
 def test_a_broken_change_is_not_taken_over(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     async def part() -> None:
-        async with party_server(folder.coordinator) as server, world(folder, "bank") as here:
+        async with party_server(folder) as server, world(folder, "bank") as here:
             await server.next(0)
             before = folder.conf("bank").read_text()
             write(folder.conf("bank"), before.replace("least_k = 3", "least_k = 0"))
@@ -122,7 +121,7 @@ def test_a_tightened_policy_counts_while_its_table_is_away(folder: Folder) -> No
     table, away = folder.path / "bank" / "customers.csv", folder.path / "bank" / "away"
 
     async def part() -> None:
-        async with party_server(folder.coordinator) as server, world(folder, "bank") as here:
+        async with party_server(folder) as server, world(folder, "bank") as here:
             await server.next(0)
             table.rename(away)
             folder.write_conf("bank", access="private", users=["bob"])
@@ -148,7 +147,7 @@ def test_a_configuration_is_taken_over_once_the_file_that_it_names_has_come(
     taxonomy, conf = folder.path / "bank" / "job.csv", folder.conf("bank")
 
     async def part() -> None:
-        async with party_server(folder.coordinator) as server, world(folder, "bank"):
+        async with party_server(folder) as server, world(folder, "bank"):
             await server.next(0)
             folder.write_conf("bank", purposes=["teaching"])
             write(conf, conf.read_text().replace('"job.csv"', '"jobs.csv"'))
@@ -189,7 +188,7 @@ def test_snapshots_that_cannot_be_read_are_named(folder: Folder, capsys: pytest.
     broken.write_text("{")
 
     async def part() -> None:
-        async with party_server(folder.coordinator) as server, world(folder, "bank") as here:
+        async with party_server(folder) as server, world(folder, "bank") as here:
             shown = ""
             while "publishing failed" not in shown:
                 await asyncio.sleep(0.02)
@@ -212,7 +211,7 @@ def test_a_coordinator_that_comes_late_is_told(folder: Folder, capsys: pytest.Ca
             while "the coordinator is not told" not in shown:
                 await asyncio.sleep(0.02)
                 shown += capsys.readouterr().out
-            async with party_server(folder.coordinator) as server:
+            async with party_server(folder) as server:
                 published = await server.next(0)
                 assert published.party == "bank"
                 while "published" not in shown:
@@ -225,7 +224,7 @@ def test_a_coordinator_that_comes_late_is_told(folder: Folder, capsys: pytest.Ca
 
 def test_what_was_replaced_is_known_after_a_restart(folder: Folder) -> None:
     async def part() -> None:
-        async with party_server(folder.coordinator) as server:
+        async with party_server(folder) as server:
             async with world(folder, "bank"):
                 first = await server.next(0)
             folder.write_tables(salary=35)
@@ -240,7 +239,7 @@ def test_a_table_that_cannot_be_read_has_no_snapshot(
     folder: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def part() -> None:
-        async with party_server(folder.coordinator) as server, world(folder, "bank") as here:
+        async with party_server(folder) as server, world(folder, "bank") as here:
             await server.next(0)
             write(folder.path / "bank" / "customers.csv", "ssn,job\n")
             assert isinstance(await here.coordinator.offer("bank", wish()), Refusal)
@@ -358,7 +357,7 @@ def test_a_databases_password_is_told_to_nobody(
     let_in_with(quote(PASSWORD, safe=""))
 
     async def part() -> None:
-        async with party_server(folder.coordinator) as server, world(folder, "bank") as here:
+        async with party_server(folder) as server, world(folder, "bank") as here:
             first = await server.next(0)
             assert first.datasets[0].card.records == 100
             assert isinstance(await here.coordinator.offer("bank", wish()), Offer)

@@ -327,7 +327,8 @@ def test_a_node_that_ends_tells_its_peers(folder: Folder) -> None:
     async def part() -> None:
         async with world(folder, "clinic") as clinic:
             async with world(folder, "bank") as bank:
-                both = Coordinator({**bank.coordinator.https, **clinic.coordinator.https})
+                https = {**bank.coordinator.https, **clinic.coordinator.https}
+                both = Coordinator(https, network=folder.network)
                 contract = await both.signed()
                 holding = held(both, contract)
                 await holding.__aenter__()
