@@ -22,7 +22,7 @@ from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.collaborate.terms import criterion_of
 from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, Assembly
 from protocol.seats import seated
 
 JOBS = Taxonomy(
@@ -65,7 +65,9 @@ def contract_of(
             Contribution("ill", EVERYBODY, "sensitive"),
         ),
         requirements=tuple(written_requirement(part) for part in requirement.parts),
-        method=written_method(Collaboration(**terms).fitted(requirement.parts, m, None)),
+        method=written_method(
+            Collaboration(**{"choose": "public", **terms}).fitted(requirement.parts, m, None)
+        ),
         provider="provider",
         m=m,
         keep_provider=keep_provider,
@@ -74,7 +76,7 @@ def contract_of(
 
 def collaborate(contract: Contract, tables: dict[str, mq.Table], wire: Wire | None = None) -> Any:
     scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
-    scripts[ASSEMBLER] = third_party(contract, SCHEMA)
+    scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))
     return run_together(scripts, wire)[ASSEMBLER]
 
 

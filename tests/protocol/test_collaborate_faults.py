@@ -16,7 +16,7 @@ from masquerade.protocol.collaborate.secret_counts import Alone
 from masquerade.protocol.collaborate.shared_bits import Delivery, Order, Seed
 from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.columns import write_columns
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.pairwise_setup import BaseTransfers, SessionNonce
 from masquerade.protocol.shared_circuits import Masked, Share
 from protocol.seats import seated
@@ -40,7 +40,7 @@ def scripts(third: str = "secure", **terms: Any) -> dict[str, Any]:
     tables = dealt((150, 20, 20, 20))
     contract = contract_of(requirement_of(4, 2), 1, tuple(tables), third_party=third, **terms)
     made: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
-    made[ASSEMBLER] = third_party(contract)
+    made[ASSEMBLER] = third_party(Assembly(contract))
     return made
 
 

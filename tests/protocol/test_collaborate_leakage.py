@@ -26,7 +26,7 @@ from masquerade.protocol.collaborate.third_party import public_settings, third_p
 from masquerade.protocol.collaborate.tree import Answers, partition
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.shared_circuits import Masked, Share
 from protocol.seats import seated
 from protocol.test_collaborate import (
@@ -281,7 +281,7 @@ def test_how_often_a_provider_cuts_what_is_its_own_is_not_told() -> None:
             )
             for name, table in tables.items()
         }
-        scripts[ASSEMBLER] = third_party(contract)
+        scripts[ASSEMBLER] = third_party(Assembly(contract))
         run_together(scripts)
     assert CUTTING_OWN in told["abbey 1"]
     figures = {name: [stage for stage in stages if stage != CUTTING_OWN] for name, stages in told.items()}

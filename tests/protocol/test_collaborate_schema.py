@@ -28,7 +28,7 @@ from masquerade.net.script import Receive, Send
 from masquerade.protocol.collaborate.messages import Axes, Records, Rows
 from masquerade.protocol.collaborate.third_party import third_party
 from masquerade.protocol.contract import Contract, Contribution
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, Assembly
 from protocol.seats import seated
 from protocol.test_collaborate import HOUSES, JOBS, SCHEMA, contract_of, requirement_of, rows, table_of
 from protocol.test_collaborate_leakage import dealt
@@ -40,7 +40,7 @@ THREE = HOUSES[:3]
 def play(contract: Contract, tables: dict[str, mq.Table], wire: Wire | None = None, **hooks: Any) -> Any:
     """As in the service, where the third party has no schema; `hooks` are of all providers."""
     scripts: dict[str, Any] = {name: seated(name, contract, table, **hooks) for name, table in tables.items()}
-    scripts[ASSEMBLER] = third_party(contract)
+    scripts[ASSEMBLER] = third_party(Assembly(contract))
     return run_together(scripts, wire)[ASSEMBLER]
 
 
@@ -63,7 +63,7 @@ def test_a_third_party_without_a_schema_makes_the_same_release(choose: str) -> N
     contract = contract_of(requirement_of(5, 2), 1, tuple(tables), **terms)
     made = play(contract, tables)
     scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
-    scripts[ASSEMBLER] = third_party(contract, SCHEMA)
+    scripts[ASSEMBLER] = third_party(Assembly(contract, SCHEMA))
     given = run_together(scripts)[ASSEMBLER]
     assert made.table.column_names == given.table.column_names == ["job", "age", "ill", "provider"]
     assert rows(made.table) == rows(given.table)
@@ -81,7 +81,7 @@ def test_weights_belong_to_who_publishes() -> None:
         contract = contract_of(requirement_of(5, 1), 1, THREE, third_party="trusted", choose=choose)
         for weights in ({}, {"age": 3.0}):
             scripts: dict[str, Any] = {name: seated(name, contract, each) for name, each in tables.items()}
-            scripts[ASSEMBLER] = third_party(contract, weights=weights)
+            scripts[ASSEMBLER] = third_party(Assembly(contract, weights=weights))
             measured.append(run_together(scripts)[ASSEMBLER].metrics)
         plain, heavy = measured[-2:]
         assert plain != heavy, choose
@@ -133,7 +133,9 @@ def test_who_generalises_otherwise_is_named_by_the_third_party(case: str) -> Non
     assert caught.value.peer == "clinic"
     one_line(caught.value)
     scripts: dict[str, Any] = {each: seated(each, contract, table) for each, table in tables.items()}
-    scripts[ASSEMBLER] = third_party(contract, SCHEMA)  # also where the third party has a schema of its own
+    scripts[ASSEMBLER] = third_party(
+        Assembly(contract, SCHEMA)
+    )  # also where the third party has a schema of its own
     with pytest.raises(PeerBrokeProtocol) as caught:
         run_together(scripts)
     assert caught.value.peer == "clinic"
@@ -238,7 +240,9 @@ def test_an_attribute_that_the_schema_lacks_is_named(third: str) -> None:
     ):  # the third party's own, before it hears anybody
         next(
             third_party(
-                contract_of(requirement_of(4, 1), 1, THREE, third_party="trusted"), tables["burgh"].schema
+                Assembly(
+                    contract_of(requirement_of(4, 1), 1, THREE, third_party="trusted"), tables["burgh"].schema
+                )
             )
         )
 
@@ -262,7 +266,7 @@ def test_a_contract_that_cannot_work_is_refused_before_anything_leaves(third: st
     )
     close = contract_of(mq.TCloseness(["job", "age"], t=0.5, sensitive="ill"), 1, THREE, third_party=third)
     for contract, reason in ((doubled, 'named "provider"'), (close, "t-closeness cannot be tested")):
-        for script in (seated("abbey", contract, tables["abbey"]), third_party(contract)):
+        for script in (seated("abbey", contract, tables["abbey"]), third_party(Assembly(contract))):
             with pytest.raises(BadInput, match=reason) as caught:
                 next(script)
             one_line(caught.value)
@@ -277,7 +281,7 @@ def test_an_algorithm_that_there_is_not_is_refused_before_records_leave(
 ) -> None:
     terms = {"third_party": "trusted", "choose": choose, "provider_aware": aware}
     contract = contract_of(requirement_of(4, 1), 1, THREE, **terms)
-    for script in (seated("abbey", contract, dealt((30, 30, 30))["abbey"]), third_party(contract)):
+    for script in (seated("abbey", contract, dealt((30, 30, 30))["abbey"]), third_party(Assembly(contract))):
         with pytest.raises(BadInput, match=f"choose parameter of .* must be {allowed}") as caught:
             next(script)
         one_line(caught.value)
@@ -308,7 +312,7 @@ def test_the_last_word_is_asked_for_when_all_is_ready_and_before_anything_is_han
     scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
     wire = Wire()
     with pytest.raises(NotAllowed):
-        run_together({**scripts, "burgh": script, ASSEMBLER: third_party(contract)}, wire)
+        run_together({**scripts, "burgh": script, ASSEMBLER: third_party(Assembly(contract))}, wire)
     assert asked == ["burgh"]
     assert not [heard for heard in wire.heard if (heard.sender, heard.receiver) == ("burgh", ASSEMBLER)]
     # What is wrong with the records is found before: nothing is noted as released that never leaves.
@@ -319,7 +323,7 @@ def test_the_last_word_is_asked_for_when_all_is_ready_and_before_anything_is_han
             {
                 **{name: seated(name, contract, table) for name, table in tables.items()},
                 "burgh": seated("burgh", contract, wrong, before_handing_in=refuse),
-                ASSEMBLER: third_party(contract),
+                ASSEMBLER: third_party(Assembly(contract)),
             }
         )
     assert not asked
@@ -353,7 +357,7 @@ def test_a_provider_can_be_ended_wherever_it_is(third: str) -> None:
         scripts = {
             "abbey": until(abbey, last),
             "burgh": seated("burgh", contract, tables["burgh"]),
-            ASSEMBLER: third_party(contract),
+            ASSEMBLER: third_party(Assembly(contract)),
         }
         with pytest.raises(NotAllowed) as caught:
             run_together(scripts)
@@ -378,7 +382,7 @@ def test_a_long_computation_can_be_stopped_where_it_tells_its_stage() -> None:
 
     scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
     with pytest.raises(NotAllowed):
-        run_together({**scripts, ASSEMBLER: third_party(contract, on_stage=stop)})
+        run_together({**scripts, ASSEMBLER: third_party(Assembly(contract, on_stage=stop))})
     assert len(told) == 2
     assert [(stage.name, stage.tried > 0) for stage in told] == [("cutting", True)] * 2
 

@@ -34,7 +34,7 @@ from masquerade.protocol.dka.party import dka_party
 from masquerade.protocol.dka.plain import plain_dka_datafly
 from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
 from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
-from masquerade.protocol.method import ASSEMBLER, Seat
+from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.metrics import measure
 from protocol.tampering import changing, cut_short
@@ -82,7 +82,7 @@ def contract_of(k: int) -> Contract:
 def scripts(table: mq.Table, k: int, books: dict[str, Notebook] | None = None) -> dict[str, Any]:
     contract = contract_of(k)
     ids = [str(row).encode() for row in range(len(table))]
-    made: dict[str, Any] = {ASSEMBLER: assemble(contract)}
+    made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
     for name in PARTIES:
         notebook = books[name] if books is not None else None
         made[name] = dka_party(Seat(name, contract, table, ids), notebook)
@@ -129,7 +129,7 @@ def test_a_suppressed_record_counts_as_lost_altogether() -> None:
     everything = Comparison(
         tuple(columns), (*sides[0].released(), *sides[1].released()), None, kept, {"age": 3.0}
     )
-    parts = scripts(table, k) | {ASSEMBLER: assemble(contract_of(k), {"age": 3.0})}
+    parts = scripts(table, k) | {ASSEMBLER: assemble(Assembly(contract_of(k), weights={"age": 3.0}))}
     release = run_together(parts)[ASSEMBLER]
     assert release.metrics == pytest.approx(measure(everything))
     assert release.attribute_losses == pytest.approx(everything.attribute_losses())

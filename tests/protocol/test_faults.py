@@ -17,7 +17,7 @@ from masquerade.net.memory import Deadlock, run_together
 from masquerade.net.script import Message, decode, encode, kind_of
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.mashup import Instruct
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, Assembly
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 from protocol.tampering import changing, tampering
@@ -29,7 +29,7 @@ IDS = [str(row).encode() for row in range(34)]
 def scripts(argmax: str) -> dict[str, Any]:
     contract = contract_of(REQUIREMENT, LOANS, argmax=argmax)
     made: dict[str, Any] = {name: seated(name, contract, loan_table(), IDS) for name in contract.parties}
-    made[ASSEMBLER] = assemble(contract)
+    made[ASSEMBLER] = assemble(Assembly(contract))
     return made
 
 

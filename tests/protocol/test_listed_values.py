@@ -12,7 +12,7 @@ from masquerade.errors import ParameterError
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, Assembly
 from protocol.seats import seated
 from protocol.test_collaborate import HOUSES, table_of
 from protocol.test_collaborate import QID as HOUSE_QID
@@ -76,7 +76,7 @@ def scripts_of(contract: Contract, tables: dict[str, mq.Table]) -> dict[str, Any
         name: seated(name, contract, table, [str(row).encode() for row in range(len(table))])
         for name, table in tables.items()
     }
-    return {ASSEMBLER: assemble(contract), **parties}
+    return {ASSEMBLER: assemble(Assembly(contract)), **parties}
 
 
 def of_houses(*values: str) -> Contract:

@@ -25,7 +25,7 @@ from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.joint_specialization import JointSpecialization
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import JOB, SEX, loan_table
 from protocol.seats import seated
@@ -59,7 +59,7 @@ def run_mashup(
     table: mq.Table, contract: Contract, *, wire: Wire | None = None, uncommon: int = 0
 ) -> Release:
     """Deal the columns out, give every party its people in an order of its own, and run all scripts."""
-    scripts: dict[str, Any] = {ASSEMBLER: assemble(contract)}
+    scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
     ids = pa.array([f"id-{row}" for row in range(len(table))])
     joined = table.arrow.append_column("id", ids)
     for number, name in enumerate(contract.parties):

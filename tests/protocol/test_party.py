@@ -12,7 +12,7 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.columns import Told
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
-from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.method import ASSEMBLER, Assembly
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 
@@ -30,7 +30,7 @@ IDS = [str(row).encode() for row in range(34)]
 
 def scripts(**options: Any) -> dict[str, Any]:
     parties = {name: seated(name, CONTRACT, loan_table(), IDS, **options) for name in CONTRACT.parties}
-    return {ASSEMBLER: assemble(CONTRACT), **parties}
+    return {ASSEMBLER: assemble(Assembly(CONTRACT)), **parties}
 
 
 def test_steps_are_told_only_where_they_may() -> None:
@@ -42,7 +42,7 @@ def test_steps_are_told_only_where_they_may() -> None:
 
 def test_own_steps_are_heard_as_they_are_made() -> None:
     heard: dict[str, list[Told]] = {name: [] for name in CONTRACT.parties}
-    made: dict[str, Any] = {ASSEMBLER: assemble(CONTRACT)}
+    made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(CONTRACT))}
     for name in CONTRACT.parties:
         made[name] = seated(name, CONTRACT, loan_table(), IDS, on_step=heard[name].append)
     release = run_together(made)[ASSEMBLER]

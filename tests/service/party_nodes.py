@@ -21,6 +21,7 @@ from masquerade.net.identity import Identity, issue, make_authority
 from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
+from masquerade.protocol.method import Assembly
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -295,7 +296,7 @@ class Coordinator:
         self, contract: SignedContract, listener: Listener, addresses: Mapping[str, str]
     ) -> Release:
         async with self.connected(contract, listener, addresses) as channels:
-            release: Release = await run_script(assemble(contract.contract), channels)
+            release: Release = await run_script(assemble(Assembly(contract.contract)), channels)
             return release
 
 

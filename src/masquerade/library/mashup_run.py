@@ -24,7 +24,7 @@ from masquerade.net.session import run_script
 from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.method import ASSEMBLER, SessionMethod
+from masquerade.protocol.method import ASSEMBLER, Assembly, SessionMethod
 
 _PARTY = "masquerade.library.party_process"
 _GRACE = 10.0  # seconds that the others get to end by themselves when one has failed
@@ -94,7 +94,7 @@ class MashupRun:
             weights = {name: section.weight for name, section in self.plan.job.attributes.items()}
             async with listener.connect(nodes, agreement) as channels:
                 script = self.method.assembler(
-                    self.contract, self.plan.schema(), weights, self.plan.common.seed
+                    Assembly(self.contract, self.plan.schema(), weights, self.plan.common.seed)
                 )
                 assembled: Assembled = await run_script(script, channels)
         return assembled

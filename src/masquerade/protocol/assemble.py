@@ -22,6 +22,7 @@ from masquerade.net.script import Receive, Script, Send
 from masquerade.privacy.check import insist, verify
 from masquerade.protocol.columns import Columns, Received, read_columns
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.method import Assembly
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import AttributeLoss
 from masquerade.utility.metrics import measure
@@ -29,10 +30,9 @@ from masquerade.utility.metrics import measure
 _UNKNOWN = Continuum(np.empty(0, np.int64))  # the assembler knows no taxonomy: trees are drawn from the steps
 
 
-def assemble(
-    contract: Contract, weights: dict[str, float] | None = None, settings: Mapping[str, str] | None = None
-) -> Script[Release]:
+def assemble(assembly: Assembly, settings: Mapping[str, str] | None = None) -> Script[Release]:
     """The verified release, from everybody's columns; `settings` are what the method adds to those of the release."""
+    contract = assembly.contract
     handed: dict[str, Columns] = {}
     for name in contract.parties:
         handed[name] = yield Receive(name, Columns)
@@ -46,7 +46,7 @@ def assemble(
     losses = {name: loss for columns in handed.values() for name, loss in columns.losses.items()}
     _check_losses(contract, handed)
     suppressed = _suppressed(handed)
-    comparison = Comparison((), released, classes, None, weights or {}, suppressed)
+    comparison = Comparison((), released, classes, None, assembly.weights, suppressed)
     rows = cells.num_rows + suppressed
     return Release(
         table=shuffled(cells),

@@ -5,7 +5,7 @@ What each role learns is in docs/leakage.md; `disclosure` says it for one contra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -15,12 +15,11 @@ from masquerade.data.schema import Schema
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, number, optional
-from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Script
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Arrangement, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
 from masquerade.utility.scores import SCORES, score_named
 
@@ -73,18 +72,11 @@ class JointSpecialization(SessionMethod):
 
         return party(self, seat)
 
-    def assembler(
-        self,
-        contract: Contract,
-        schema: Schema | None,
-        weights: Mapping[str, float],
-        seed: int,
-        on_stage: OnStage = silent,
-    ) -> Script[Release]:
+    def assembler(self, assembly: Assembly) -> Script[Release]:
         """Join the columns, verify, shuffle."""
         from masquerade.protocol.assemble import assemble
 
-        return assemble(contract, dict(weights), {"argmax": self.argmax})
+        return assemble(assembly, {"argmax": self.argmax})
 
     def disclosure(
         self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeVar
 
@@ -73,6 +73,21 @@ class Seat:
 
 
 @dataclass(frozen=True)
+class Assembly:
+    """The assembler of a session: what it knows beside what the parties hand in.
+
+    `schema` has the taxonomies, which only a trusted third party needs; without one it takes what the parties say.
+    `seed` draws the random queries that judge a release.
+    """
+
+    contract: Contract
+    schema: Schema | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 7
+    on_stage: OnStage = silent
+
+
+@dataclass(frozen=True)
 class SessionMethod(Method):
     """A method by which several parties make one release."""
 
@@ -105,14 +120,7 @@ class SessionMethod(Method):
         """One party's part, from start to end; returns how many records it had in the session."""
 
     @abstractmethod
-    def assembler(
-        self,
-        contract: Contract,
-        schema: Schema | None,
-        weights: Mapping[str, float],
-        seed: int,
-        on_stage: OnStage = silent,
-    ) -> Script[Release]:
+    def assembler(self, assembly: Assembly) -> Script[Release]:
         """The part of the assembler, which is no party: join, verify, and only then release."""
 
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -14,13 +14,12 @@ from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
-from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, without_redundant
 from masquerade.protocol.contract import PROVIDER, Contract
 from masquerade.protocol.disclosure import Disclosure
-from masquerade.protocol.method import Arrangement, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
 
 
 @dataclass(frozen=True)
@@ -105,18 +104,11 @@ class Collaboration(SessionMethod):
 
         return provider(seat)
 
-    def assembler(
-        self,
-        contract: Contract,
-        schema: Schema | None,
-        weights: Mapping[str, float],
-        seed: int,
-        on_stage: OnStage = silent,
-    ) -> Script[Release]:
+    def assembler(self, assembly: Assembly) -> Script[Release]:
         """Make the release, or put it together from what the providers labelled; verify it with its providers."""
         from masquerade.protocol.collaborate.third_party import third_party
 
-        return third_party(contract, schema, weights, seed=seed, on_stage=on_stage)
+        return third_party(assembly)
 
     def disclosure(
         self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool

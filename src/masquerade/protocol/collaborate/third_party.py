@@ -18,11 +18,10 @@ from masquerade.anonymize.release import Release, publish, shuffled
 from masquerade.data.column import Generalised
 from masquerade.data.continuum import Continuum
 from masquerade.data.encode import distinct, texts
-from masquerade.data.schema import Schema
 from masquerade.data.table import Origin, Table
 from masquerade.engine.counts import value_counts
 from masquerade.errors import PeerBrokeProtocol
-from masquerade.net.progress import OnStage, Stage, silent
+from masquerade.net.progress import Stage
 from masquerade.net.script import Receive, Script, Send
 from masquerade.privacy.check import Verdict, insist, verify
 from masquerade.protocol.collaborate.counting import CountingJudge
@@ -56,6 +55,7 @@ from masquerade.protocol.collaborate.tree import Settings, partition, providers_
 from masquerade.protocol.columns import Received
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.listed_values import refuse_unknown_values
+from masquerade.protocol.method import Assembly
 from masquerade.utility.comparison import Comparison, compare
 from masquerade.utility.losses import AttributeLoss
 from masquerade.utility.metrics import measure
@@ -66,41 +66,29 @@ Losses = dict[str, AttributeLoss]
 _UNKNOWN = Continuum(np.empty(0, np.int64))
 
 
-def third_party(
-    contract: Contract,
-    schema: Schema | None = None,
-    weights: Mapping[str, float] | None = None,
-    *,
-    seed: int = 7,
-    on_stage: OnStage = silent,
-) -> Script[Release]:
+def third_party(assembly: Assembly) -> Script[Release]:
     """The verified release.
 
-    `schema` has the taxonomies, which only a trusted third party needs; without one it is what the providers say. They
-    must say the same in either case. `seed` draws the queries of the query error, which takes all records to measure.
-    What `on_stage` raises ends the computation.
+    Providers must all generalise alike, also where the third party has a schema of its own. What `assembly.on_stage`
+    raises ends the computation.
     """
-    weights = weights or {}
+    contract, schema, weights = assembly.contract, assembly.schema, assembly.weights
     refuse_impossible(contract)
     if collaboration_of(contract).third_party == "trusted":
         if schema is not None:
             _ = [
                 schema[name] for name in qid_names(contract)
             ]  # what it lacks is told before records are handed in
-        release = yield from _trusted(contract, schema, weights, seed, on_stage)
+        release = yield from _trusted(assembly)
     else:
         release = yield from _assembled(contract, weights)
     yield Send(contract.parties, Received())
     return release
 
 
-def _trusted(
-    contract: Contract,
-    schema: Schema | None,
-    weights: Mapping[str, float],
-    seed: int,
-    on_stage: OnStage,
-) -> Script[Release]:
+def _trusted(assembly: Assembly) -> Script[Release]:
+    contract, schema, weights = assembly.contract, assembly.schema, assembly.weights
+    seed, on_stage = assembly.seed, assembly.on_stage
     terms = collaboration_of(contract)
     handed: dict[str, Records] = {}
     for name in contract.parties:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,12 +10,11 @@ from masquerade.anonymize.datafly import without_steps
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
-from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.requirement import without_redundant
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Arrangement, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
 
 
 @dataclass(frozen=True)
@@ -56,18 +55,11 @@ class DkaDatafly(SessionMethod):
 
         return dka_party(seat)
 
-    def assembler(
-        self,
-        contract: Contract,
-        schema: Schema | None,
-        weights: Mapping[str, float],
-        seed: int,
-        on_stage: OnStage = silent,
-    ) -> Script[Release]:
+    def assembler(self, assembly: Assembly) -> Script[Release]:
         """Join the columns, verify, shuffle."""
         from masquerade.protocol.assemble import assemble
 
-        return assemble(contract, dict(weights), {})
+        return assemble(assembly)
 
     def disclosure(
         self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool

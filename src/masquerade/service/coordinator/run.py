@@ -31,6 +31,7 @@ from masquerade.net.script import Move, Receive
 from masquerade.net.session import run_script
 from masquerade.protocol.collaborate.messages import Records, Rows
 from masquerade.protocol.columns import Columns
+from masquerade.protocol.method import Assembly
 from masquerade.service.clock import Clock, wait
 from masquerade.service.control import Prepare, Ready, Start
 from masquerade.service.coordinator import metrics
@@ -49,7 +50,6 @@ from masquerade.service.store import Session, Status, Store, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
-_SEED = 7  # draws the random queries that judge a release
 _GRACE = 5.0  # seconds that the parties get to say what went wrong
 _HANDED_IN = (Columns, Records, Rows)  # the kinds of messages with which a party's part is over
 
@@ -264,7 +264,7 @@ class Attempt:
             with self.audit.session(contract.hash.hex(), parties) as transcript:
                 async with listener.connect(nodes, agreement, self.settings.timings) as channels:
                     agreed = contract.contract
-                    script = method_of(agreed).assembler(agreed, None, {}, _SEED)
+                    script = method_of(agreed).assembler(Assembly(agreed))
                     release = await run_script(script, channels, transcript=transcript, on_move=on_move)
                     await asyncio.shield(moving[0])  # a move that has begun is made, whoever cancels us
         finally:  # whoever comes next must know where the session stands
