@@ -38,7 +38,7 @@ from masquerade.service.node.serving import running
 from masquerade.service.node.settings import read_settings
 from masquerade.service.resources import User
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session, Store
+from masquerade.service.store import SessionRecord, Store
 from memory_network import MemoryNetwork
 from service.credentials import CHEAP
 
@@ -384,11 +384,11 @@ console = {toml_value(self.console)}
             "all parties have published",
         )
 
-    def finished(self, coordinator: Coordinator, session_id: str, *also: Status) -> Session:
+    def finished(self, coordinator: Coordinator, session_id: str, *also: Status) -> SessionRecord:
         """A session once it ended, or stands where nothing happens without a person."""
         stops = {Status.AWAITING_CLIENT, *also}
 
-        def looked() -> Session | None:
+        def looked() -> SessionRecord | None:
             session = coordinator.store.sessions.get(session_id)
             return session if session.status.final or session.status in stops else None
 

@@ -16,7 +16,7 @@ from console.world import World, digest
 from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, Session
+from masquerade.service.store import NewRelease, SessionRecord
 
 AGE = ColumnCard("age", "continuous")
 WARD = ColumnCard("ward", "categorical", "attribute", TaxonomyCard("ab" * 32, 2, "Any ward"))
@@ -62,7 +62,7 @@ class HospitalWorld(World):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, CARDS)
 
-    def agreed(self, session: Session | None = None, m: int = 2) -> Session:
+    def agreed(self, session: SessionRecord | None = None, m: int = 2) -> SessionRecord:
         """Agreed against `m` colluding providers, which south insists on."""
         session = self.negotiating(session)
         wanted = list(session.request["privacy"])
@@ -91,12 +91,12 @@ class HospitalWorld(World):
         }
         return self.store.sessions.agree(session, terms_hash, contract_hash, signed)
 
-    def progress(self, session: Session, turn: int, sent: int = 12_345) -> None:
+    def progress(self, session: SessionRecord, turn: int, sent: int = 12_345) -> None:
         each = {"doing": "cutting", "round": turn, "bytes_sent": sent, "messages": 8, "seconds": 1.5}
         south = {**each, "doing": f"cutting: {turn} cuts tried, 12 groups at work"}
         self.tell(session, "progress", parties={"north": each, "south": south})
 
-    def written(self, session: Session) -> NewRelease:
+    def written(self, session: SessionRecord) -> NewRelease:
         """A real release on the disk, of records of both."""
         release = pooled_release()
         summary = {**release.summary, "kind": "horizontal", "m": 1, "third_party": "secure"}
@@ -105,7 +105,7 @@ class HospitalWorld(World):
         snapshots = {party: f"{party}1" for party in TOGETHER}
         return NewRelease(files.table, files.report, files.sha256, release.table.num_rows, expires, snapshots)
 
-    def published(self) -> Session:
+    def published(self) -> SessionRecord:
         session = self.running(self.asked())
         self.progress(session, 40)
         session = self.store.sessions.advance(session, Status.ASSEMBLING)

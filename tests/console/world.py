@@ -25,7 +25,7 @@ from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, Session
+from masquerade.service.store import NewRelease, SessionRecord
 from papers.paper_tables import loan_table
 
 PASSWORD = "correct horse battery"
@@ -83,25 +83,25 @@ class World:
     def user(self, name: str) -> Any:
         return self.store.users.get(name)
 
-    def asked(self, client: str = "ana", **changes: Any) -> Session:
+    def asked(self, client: str = "ana", **changes: Any) -> SessionRecord:
         return self.coordinator.ask(self.user(client), {**self.wish, **changes})
 
-    def tell(self, session: Session, kind: str, **data: Any) -> None:
+    def tell(self, session: SessionRecord, kind: str, **data: Any) -> None:
         self.store.events.append(session.id, kind, data)
 
-    def negotiating(self, session: Session | None = None) -> Session:
+    def negotiating(self, session: SessionRecord | None = None) -> SessionRecord:
         return self.store.sessions.advance(session or self.asked(), Status.NEGOTIATING)
 
-    def offer(self, session: Session, party: str, turn: int, k: int, price: int = 500) -> None:
+    def offer(self, session: SessionRecord, party: str, turn: int, k: int, price: int = 500) -> None:
         wanted = [{"model": "k-anonymity", "qid": ["age", "job"], "k": k}]
         self.store.offers.add(session.id, party, turn, {"requirements": wanted}, price)
         self.tell(session, "offer", party=party, round=turn, price=price, requirements=[f"k {k}"], reasons=[])
 
-    def refusal(self, session: Session, party: str, turn: int, *reasons: str) -> None:
+    def refusal(self, session: SessionRecord, party: str, turn: int, *reasons: str) -> None:
         self.store.offers.add(session.id, party, turn, {}, 0, reasons)
         self.tell(session, "offer", party=party, round=turn, price=0, requirements=[], reasons=list(reasons))
 
-    def refused(self) -> Session:
+    def refused(self) -> SessionRecord:
         session = self.negotiating()
         reasons = ('user "ana" may not ask', 'purpose "research" is not allowed; allowed: billing')
         self.offer(session, "bank", 1, 5)
@@ -109,7 +109,7 @@ class World:
         lines = [f"clinic: {reason}" for reason in reasons]
         return self.store.sessions.advance(session, Status.REFUSED, "; ".join(lines), {"reasons": lines})
 
-    def agreed(self, session: Session | None = None) -> Session:
+    def agreed(self, session: SessionRecord | None = None) -> SessionRecord:
         session = self.negotiating(session)
         self.offer(session, "bank", 1, 5)
         self.offer(session, "clinic", 1, 20)
@@ -122,19 +122,19 @@ class World:
         self.tell(session, "contract", terms_hash=terms, contract_hash=contract, attempt=1)
         return self.store.sessions.agree(session, terms, contract, {"deal": {"purpose": "research"}})
 
-    def running(self, session: Session | None = None) -> Session:
+    def running(self, session: SessionRecord | None = None) -> SessionRecord:
         queued = self.store.sessions.advance(self.agreed(session), Status.QUEUED)
         return self.store.sessions.advance(queued, Status.RUNNING)
 
-    def steps(self, session: Session, count: int = 3) -> None:
+    def steps(self, session: SessionRecord, count: int = 3) -> None:
         for party, attribute, value, *children in STEPS[:count]:
             self.tell(session, "step", party=party, attribute=attribute, value=value, children=children)
 
-    def progress(self, session: Session, turn: int, sent: int = 12_345) -> None:
+    def progress(self, session: SessionRecord, turn: int, sent: int = 12_345) -> None:
         each = {"doing": "specializing", "round": turn, "bytes_sent": sent, "messages": 8, "seconds": 1.5}
         self.tell(session, "progress", parties={"bank": each, "clinic": {**each, "bytes_sent": 2 * sent}})
 
-    def written(self, session: Session) -> NewRelease:
+    def written(self, session: SessionRecord) -> NewRelease:
         """A real release on the disk, of the paper's table."""
         requirement = KAnonymity(["Sex", "Job"], 4) & KAnonymity(["Sex", "Salary"], 5)
         release = publish(loan_table(), requirement, TopDownSpecialization("Class"))
@@ -143,13 +143,13 @@ class World:
         snapshots = {"bank": "b1", "clinic": "c1"}
         return NewRelease(files.table, files.report, files.sha256, release.table.num_rows, expires, snapshots)
 
-    def awaiting(self) -> Session:
+    def awaiting(self) -> SessionRecord:
         session = self.running(self.asked(most_error="0.2"))
         session = self.store.sessions.advance(session, Status.ASSEMBLING)
         self.tell(session, "quality", error=0.31, most_error=0.2)
         return self.store.releases.hold(session, self.written(session), {"error": 0.31, "most_error": 0.2})
 
-    def published(self) -> Session:
+    def published(self) -> SessionRecord:
         session = self.running(self.asked(show_steps=True))
         self.progress(session, 7)
         self.steps(session, len(STEPS))

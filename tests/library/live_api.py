@@ -30,7 +30,7 @@ from masquerade.service.coordinator.settings import Settings
 from masquerade.service.resources import User
 from masquerade.service.session_states import Status
 from masquerade.service.signing import draw_up
-from masquerade.service.store import NewRelease, Session
+from masquerade.service.store import NewRelease, SessionRecord
 from masquerade.service.terms import Deal, Price, Provision, Terms
 from service_house import Ports
 
@@ -115,7 +115,9 @@ class LiveApi:
 
     # --- a session's course, by hand ---
 
-    def move(self, session_id: str, *states: Status, cause: str | None = None, **details: Any) -> Session:
+    def move(
+        self, session_id: str, *states: Status, cause: str | None = None, **details: Any
+    ) -> SessionRecord:
         store = self.coordinator.store
         session = store.sessions.get(session_id)
         for state in states:
@@ -130,7 +132,7 @@ class LiveApi:
     def tell(self, session_id: str, kind: str, data: dict[str, Any]) -> None:
         self.coordinator.store.events.append(session_id, kind, data)
 
-    def to_assembling(self, session_id: str) -> Session:
+    def to_assembling(self, session_id: str) -> SessionRecord:
         session = self.coordinator.store.sessions.get(session_id)
         states = [Status.NEGOTIATING] if session.status is Status.REQUESTED else []
         return self.move(session_id, *states, Status.AGREED, Status.QUEUED, Status.RUNNING, Status.ASSEMBLING)
@@ -149,18 +151,18 @@ class LiveApi:
         paths = (f"{session_id}/release.csv", f"{session_id}/report.html")
         return NewRelease(*paths, sha256, len(table), expires, {"bank": "b", "shop": "s"})
 
-    def publish(self, session_id: str) -> Session:
+    def publish(self, session_id: str) -> SessionRecord:
         session = self.to_assembling(session_id)
         return self.coordinator.store.releases.publish(session, self.new_release(session_id))
 
-    def hold(self, session_id: str) -> Session:
+    def hold(self, session_id: str) -> SessionRecord:
         session = self.to_assembling(session_id)
         self.tell(session_id, "quality", {"error": 0.4, "most_error": 0.1})
         missed = {"error": 0.4, "most_error": 0.1}
         return self.coordinator.store.releases.hold(session, self.new_release(session_id), missed)
 
 
-def _deal(session: Session) -> Deal:
+def _deal(session: SessionRecord) -> Deal:
     provisions = tuple(Provision(party, "people", f"{session.id} {party}", "") for party in session.providers)
     prices = {party: Price(10, 1) for party in session.providers}
     return Deal(

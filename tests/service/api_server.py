@@ -33,7 +33,7 @@ from masquerade.service.coordinator.settings import Settings
 from masquerade.service.negotiation import Agreed
 from masquerade.service.session_states import Status
 from masquerade.service.signing import draw_up
-from masquerade.service.store import NewRelease, Session
+from masquerade.service.store import NewRelease, SessionRecord
 from service.credentials import CHEAP
 from service.parties import BANK, CLINIC, NOW, SHOP, carried, policy, request
 
@@ -71,11 +71,11 @@ class Room:
         """What anybody is answered, outside the API's own paths too."""
         return httpx.get(f"{self.url}{path}", headers=headers, timeout=60)
 
-    def ask(self, user: str = "ana") -> Session:
+    def ask(self, user: str = "ana") -> SessionRecord:
         """A new session."""
         return self.coordinator.ask(self.coordinator.store.users.get(user), {**WISH})
 
-    def moved(self, session: Session, *path: Status, cause: str | None = None) -> Session:
+    def moved(self, session: SessionRecord, *path: Status, cause: str | None = None) -> SessionRecord:
         """The session after these moves."""
         for status in path:
             session = self.coordinator.store.sessions.advance(
@@ -83,7 +83,7 @@ class Room:
             )
         return session
 
-    def agreed(self, user: str = "ana") -> Session:
+    def agreed(self, user: str = "ana") -> SessionRecord:
         """A session whose parties signed."""
         session = self.moved(self.ask(user), Status.NEGOTIATING)
         ended, _ = carried(request(), {"bank": policy(), "clinic": policy()}, (BANK, CLINIC))
@@ -93,22 +93,22 @@ class Room:
         terms = sha256(b"terms").hexdigest()
         return self.coordinator.store.sessions.agree(session, terms, signed.hash.hex(), contract)
 
-    def assembling(self, user: str = "ana") -> Session:
+    def assembling(self, user: str = "ana") -> SessionRecord:
         """A session whose table is being joined."""
         return self.moved(self.agreed(user), Status.QUEUED, Status.RUNNING, Status.ASSEMBLING)
 
-    def published(self, user: str = "ana", prices: Mapping[str, int] | None = None) -> Session:
+    def published(self, user: str = "ana", prices: Mapping[str, int] | None = None) -> SessionRecord:
         """A session with a release."""
         session = self.assembling(user)
         return self.coordinator.store.releases.publish(session, self.files(session), prices or {})
 
-    def held(self, user: str = "ana") -> Session:
+    def held(self, user: str = "ana") -> SessionRecord:
         """A session whose table missed the wished quality."""
         session = self.assembling(user)
         missed = {"error": "0.4", "most_error": "0.3"}
         return self.coordinator.store.releases.hold(session, self.files(session), missed)
 
-    def files(self, session: Session) -> NewRelease:
+    def files(self, session: SessionRecord) -> NewRelease:
         """The files of a release."""
         folder = self.coordinator.settings.releases / session.id
         folder.mkdir()

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from masquerade.service.resources import Role
 from masquerade.service.session_states import Status
-from masquerade.service.store import NewRelease, Session, Store
+from masquerade.service.store import NewRelease, SessionRecord, Store
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SNAPSHOTS = {"bank": "b1", "shop": "s1"}
@@ -46,11 +46,11 @@ def furnish(store: Store, users: Iterable[str] = ("ann", "ben")) -> None:
         store.providers.register(party, f"{party}.example:7000", f"finger of {party}", public=True)
 
 
-def requested(store: Store, client: str = "ann", parties: Iterable[str] = ("bank", "shop")) -> Session:
+def requested(store: Store, client: str = "ann", parties: Iterable[str] = ("bank", "shop")) -> SessionRecord:
     return store.sessions.create(client, parties, "research", {"attributes": ["age"]})
 
 
-def agreed(store: Store, session: Session, terms: str = "terms") -> Session:
+def agreed(store: Store, session: SessionRecord, terms: str = "terms") -> SessionRecord:
     session = store.sessions.advance(session, Status.NEGOTIATING)
     contract = digest(f"contract {next(_numbers)}")
     return store.sessions.agree(session, digest(terms), contract, {"terms": terms})
@@ -61,12 +61,12 @@ def queued(
     client: str = "ann",
     parties: Iterable[str] = ("bank", "shop"),
     terms: str | None = None,  # of its own
-) -> Session:
+) -> SessionRecord:
     asked = requested(store, client, parties)
     return store.sessions.advance(agreed(store, asked, terms or f"terms {next(_numbers)}"), Status.QUEUED)
 
 
-def assembling(store: Store, session: Session | None = None, terms: str = "terms") -> Session:
+def assembling(store: Store, session: SessionRecord | None = None, terms: str = "terms") -> SessionRecord:
     session = agreed(store, session or requested(store), terms)
     for status in (Status.QUEUED, Status.RUNNING, Status.ASSEMBLING):
         session = store.sessions.advance(session, status)
@@ -78,7 +78,7 @@ def new_release(store: Store, name: str = "t", days: float = 30) -> NewRelease:
     return NewRelease(f"{name}.csv", f"{name}.html", digest(name), 100, expires, SNAPSHOTS)
 
 
-def published(store: Store, session: Session | None = None, terms: str = "terms") -> Session:
+def published(store: Store, session: SessionRecord | None = None, terms: str = "terms") -> SessionRecord:
     session = assembling(store, session, terms)
     return store.releases.publish(session, new_release(store, session.id))
 
@@ -98,6 +98,6 @@ def at_once(workers: int, work: Callable[[int], Answer]) -> list[Answer | Except
         return list(pool.map(one, range(workers)))
 
 
-def history(store: Store, session: Session) -> list[str]:
+def history(store: Store, session: SessionRecord) -> list[str]:
     """The states that a session went through, as its listeners were told."""
     return [event.data["to"] for event in store.events.after(session.id) if event.kind == "status"]

@@ -29,7 +29,9 @@ from masquerade.service.coordinator.run import Attempt, Runner
 from masquerade.service.coordinator.scheduler import Scheduler
 from masquerade.service.coordinator.sign import contract_of, new_contract
 from masquerade.service.network import TLS
-from masquerade.service.store import NewRelease, Role, Session, Status
+from masquerade.service.resources import Role
+from masquerade.service.session_states import Status
+from masquerade.service.store import NewRelease, SessionRecord
 from service.coordinators import HEAD, PARTIES, read_settings
 from service.gates import PATIENCE, Gate
 from service.parties import BANK, CLINIC, dealt, request
@@ -52,7 +54,7 @@ def of(card: Any, **more: Any) -> Published:
     return Published(card.party, (PublishedDataset(card, public=True, sessions=2),), **more)
 
 
-def queued(coordinator: Coordinator) -> Session:
+def queued(coordinator: Coordinator) -> SessionRecord:
     """A session that waits for its turn; all of them have the same terms."""
     sessions = coordinator.store.sessions
     contract = new_contract(dealt(request()), coordinator.settings, coordinator.clock.now())
@@ -66,12 +68,12 @@ def queued(coordinator: Coordinator) -> Session:
     return sessions.advance(agreed, Status.QUEUED)
 
 
-def claimed(coordinator: Coordinator) -> Session:
+def claimed(coordinator: Coordinator) -> SessionRecord:
     session = queued(coordinator)
     return coordinator.store.sessions.advance(session, Status.RUNNING)
 
 
-def publish(coordinator: Coordinator, session: Session) -> None:
+def publish(coordinator: Coordinator, session: SessionRecord) -> None:
     """What a session that runs comes to."""
     folder = coordinator.settings.releases / session.id
     folder.mkdir()
@@ -114,7 +116,7 @@ def test_an_attempt_that_is_cancelled_knows_that_its_session_was_moved(
     session, gate = claimed(coordinator), Gate()
     advance = coordinator.store.sessions.advance
 
-    def slowly(*given: Any) -> Session:
+    def slowly(*given: Any) -> SessionRecord:
         gate.hold()
         return advance(*given)
 
@@ -183,7 +185,7 @@ def test_a_delivery_that_has_begun_is_over_before_its_run_is(
 # --- the background ---
 
 
-def cancelled(coordinator: Coordinator, status: Status) -> Session:
+def cancelled(coordinator: Coordinator, status: Status) -> SessionRecord:
     return coordinator.store.sessions.advance(claimed(coordinator), status, "for a test")
 
 
@@ -237,7 +239,7 @@ def test_what_was_published_before_its_twins_turn_serves_it(
     first, twin = claimed(coordinator), queued(coordinator)
     began = []
 
-    async def run(_runner: Runner, session: Session) -> None:
+    async def run(_runner: Runner, session: SessionRecord) -> None:
         began.append(session.id)
 
     monkeypatch.setattr(Runner, "run", run)

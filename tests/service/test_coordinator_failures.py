@@ -23,7 +23,7 @@ from masquerade.service.node.node import PartyNode
 from masquerade.service.node.settings import read_settings
 from masquerade.service.offers import Offer
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session
+from masquerade.service.store import SessionRecord
 from service_house import House, wait_until
 
 pytestmark = pytest.mark.system
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.system
 SLOW = 3000  # people, with whom a session takes long enough to be caught in the middle
 
 
-def running(house: House, coordinator: Coordinator, session: Session) -> None:
+def running(house: House, coordinator: Coordinator, session: SessionRecord) -> None:
     """Wait until the parties of a session are at work."""
 
     def seen() -> bool:
@@ -281,7 +281,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
-def killed_at(point: str, house: House, **wish: Any) -> Session:
+def killed_at(point: str, house: House, **wish: Any) -> SessionRecord:
     """A request to a coordinator that kills itself at a point; the session as it was asked for."""
     state = f"state-{point.replace(' ', '-')}-{len(wish)}"
     shutil.copytree(house.folder / "coordinator-state", house.folder / state)

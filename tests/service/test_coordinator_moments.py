@@ -16,7 +16,7 @@ from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session
+from masquerade.service.store import SessionRecord
 from service_house import PATIENCE, House, wait_until
 
 SILENCE = 4  # seconds: long for a party that lives, short for a test
@@ -97,7 +97,7 @@ def frozen_at_the_start(
             house.loop.call(house.memory.thaw, party)
 
 
-def cancelled_for_good(house: House, coordinator: Coordinator, session: Session) -> None:
+def cancelled_for_good(house: House, coordinator: Coordinator, session: SessionRecord) -> None:
     """It ended there; nothing of it is kept or charged; and the next one has its place."""
     ana = house.user("ana")
     next_one = house.finished(coordinator, coordinator.ask(ana, with_clinic(house)).id)

@@ -32,7 +32,8 @@ from masquerade.service.coordinator.progress_watch import ProgressWatch
 from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.run import Attempt
 from masquerade.service.coordinator.sign import Signer
-from masquerade.service.store import COMPUTING, Session, Status, database
+from masquerade.service.session_states import COMPUTING, Status
+from masquerade.service.store import SessionRecord, database
 from masquerade.service.store.releases import Releases
 from service_house import LAUNCH, PATIENCE, House, Ports, wait_until
 
@@ -165,7 +166,7 @@ def interrupted() -> float:
     return metrics.registry.get_sample_value("masquerade_attempts_total", told) or 0.0
 
 
-def causes(coordinator: Coordinator, session: Session) -> list[str | None]:
+def causes(coordinator: Coordinator, session: SessionRecord) -> list[str | None]:
     return [e.data["cause"] for e in coordinator.store.events.after(session.id) if e.kind == "status"]
 
 

@@ -14,7 +14,7 @@ import masquerade as mq
 from masquerade.errors import ParameterError
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session
+from masquerade.service.store import SessionRecord
 from service_house import House
 
 METHOD = {"name": "dka-datafly"}
@@ -64,7 +64,7 @@ def wish(house: House, attributes: list[str], **changes: Any) -> dict[str, Any]:
     )
 
 
-def ended(house: House, coordinator: Coordinator, request: dict[str, Any]) -> Session:
+def ended(house: House, coordinator: Coordinator, request: dict[str, Any]) -> SessionRecord:
     return house.finished(coordinator, coordinator.ask(house.user("ana"), request).id)
 
 

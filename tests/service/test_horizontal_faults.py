@@ -21,7 +21,7 @@ from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.ledger import Ledger, Released
 from masquerade.service.node.state import State
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session
+from masquerade.service.store import SessionRecord
 from service_hospitals import DISEASES, WARDS, Hospitals
 from service_house import wait_until, write
 
@@ -365,7 +365,7 @@ def test_a_second_release_of_the_same_people_is_refused_with_what_differs(
         wait_until(lambda: purposes_of(coordinator, "north") == ("*",), "north has its old policy")
 
 
-def cutting(coordinator: Coordinator, session: Session) -> None:
+def cutting(coordinator: Coordinator, session: SessionRecord) -> None:
     """Wait until all hospitals of a session are in the middle of their secure computation."""
 
     def seen() -> bool:
@@ -391,7 +391,7 @@ def another_coordinator(house: LargeHospitals, state: str) -> Path:
     return house.write_coordinator(state=state)
 
 
-def ended(house: Hospitals, coordinator: Coordinator, session: Session) -> tuple[Status, str | None]:
+def ended(house: Hospitals, coordinator: Coordinator, session: SessionRecord) -> tuple[Status, str | None]:
     done = house.finished(coordinator, session.id)
     return done.status, done.cause
 
@@ -411,7 +411,7 @@ def k_of(k: int, *qid: str) -> dict[str, Any]:
 
 
 @contextmanager
-def signed(coordinator: Coordinator, wish: Mapping[str, Any]) -> Iterator[Session]:
+def signed(coordinator: Coordinator, wish: Mapping[str, Any]) -> Iterator[SessionRecord]:
     """A session that all have signed, and that does not start before the block ends."""
     ana = coordinator.store.users.get("ana")
     coordinator.directory.slots = dict  # type: ignore[method-assign]

@@ -14,7 +14,7 @@ import pytest
 from masquerade.errors import ParameterError
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session
+from masquerade.service.store import SessionRecord
 from service.commands import masquerade
 from service_hospitals import WARDS, Hospitals
 from service_house import wait_until
@@ -232,18 +232,18 @@ def test_a_person_sees_what_leaves_before_it_is_signed(house: Hospitals, coordin
         wait_until(lambda: purposes() == ("*",), "south publishes its old policy")
 
 
-def publish(house: Hospitals, coordinator: Coordinator, **changes: Any) -> Session:
+def publish(house: Hospitals, coordinator: Coordinator, **changes: Any) -> SessionRecord:
     done = ended(house, coordinator, **changes)
     assert (done.status, done.cause) == (Status.PUBLISHED, None)
     return done
 
 
-def ended(house: Hospitals, coordinator: Coordinator, **changes: Any) -> Session:
+def ended(house: Hospitals, coordinator: Coordinator, **changes: Any) -> SessionRecord:
     asked = coordinator.ask(house.user("ana"), house.request(**changes))
     return house.finished(coordinator, asked.id)
 
 
-def released(coordinator: Coordinator, session: Session) -> list[dict[str, str]]:
+def released(coordinator: Coordinator, session: SessionRecord) -> list[dict[str, str]]:
     table = coordinator.table(coordinator.store.users.get("ana"), session.id)
     return list(csv.DictReader(table.read_text().splitlines()))
 

@@ -8,11 +8,11 @@ from typing import Any
 from masquerade.service import resources
 from masquerade.service.coordinator.session_summary import summaries
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session, Store
+from masquerade.service.store import SessionRecord, Store
 from service.stores import HandClock, agreed, assembling, furnish, new_release, published, queued, requested
 
 
-def derived(store: Store, user: str, *sessions: Session) -> list[dict[str, Any]]:
+def derived(store: Store, user: str, *sessions: SessionRecord) -> list[dict[str, Any]]:
     """What is told of each session beyond its own row, where there is something to tell."""
     beyond = set(resources.Session.model_fields) - set(resources.SessionFacts.model_fields)
     return [
@@ -87,7 +87,7 @@ def test_what_was_agreed_is_told(store: Store) -> None:
     )
 
 
-def assembling_from(store: Store, session_id: str) -> Session:
+def assembling_from(store: Store, session_id: str) -> SessionRecord:
     session = store.sessions.get(session_id)
     session = store.sessions.agree(session, "a" * 64, "b" * 64, {"terms": "some"})
     for status in (Status.QUEUED, Status.RUNNING, Status.ASSEMBLING):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 from masquerade.service.session_states import Status
-from masquerade.service.store import Guard, NewRelease, Session, Store
+from masquerade.service.store import Guard, NewRelease, SessionRecord, Store
 from service.stores import FREE, HandClock, assembling, at_once, digest, furnish, new_release, queued
 
 
-def assembling_anew(store: Store, before: NewRelease) -> Session:
+def assembling_anew(store: Store, before: NewRelease) -> SessionRecord:
     """A session whose first table was held, and discarded when its client asked for another."""
     held = store.releases.hold(assembling(store), before, {"error": 0.5})
     session = store.sessions.relax(held, {})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from examples import examples
 from masquerade.errors import Conflict, ParameterError
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session, Store
+from masquerade.service.store import SessionRecord, Store
 from service.stores import (
     FREE,
     START,
@@ -115,7 +115,7 @@ def test_of_many_movers_one_wins(store: Store) -> None:
     furnish(store)
     session = requested(store)
     answers = at_once(8, lambda _: store.sessions.advance(session, Status.NEGOTIATING))
-    assert sum(isinstance(answer, Session) for answer in answers) == 1
+    assert sum(isinstance(answer, SessionRecord) for answer in answers) == 1
     assert sum(isinstance(answer, Conflict) for answer in answers) == 7
     assert history(store, session) == ["requested", "negotiating"]
 
@@ -132,7 +132,7 @@ class Random:
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    def step(self, session: Session, to: Status) -> Session:
+    def step(self, session: SessionRecord, to: Status) -> SessionRecord:
         store, cause = self.store, "because"
         if to is Status.AGREED:
             return store.sessions.agree(

@@ -27,7 +27,7 @@ from masquerade.console.wording import STATUS, is_horizontal, look_of, moment, s
 from masquerade.errors import MasqueradeError
 from masquerade.service.resources import Event, PartyOffer, User
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session
+from masquerade.service.store import SessionRecord
 
 _EVERY = 0.7
 _PAGE = 500  # events at once
@@ -49,7 +49,7 @@ class _Shown:
         self._course = Course()
         self._places: dict[str, Element] = {}
         self._busy = False
-        self.session: Session
+        self.session: SessionRecord
         self._offers: list[PartyOffer] = []
         self._reasons: tuple[str, ...] = ()
 
@@ -59,7 +59,7 @@ class _Shown:
 
     def _look(
         self, user: User, whole: bool
-    ) -> tuple[Session, list[Event], list[PartyOffer], tuple[str, ...]]:
+    ) -> tuple[SessionRecord, list[Event], list[PartyOffer], tuple[str, ...]]:
         """What is new, in one go."""
         coordinator = self._view.coordinator
         last, events = self._course.last, []
@@ -74,7 +74,7 @@ class _Shown:
         session = coordinator.session(user, self._id)  # last, so that it is no older than its events
         return session, events, offers, coordinator.reasons(session)
 
-    def _take(self, found: tuple[Session, list[Event], list[PartyOffer], tuple[str, ...]]) -> set[str]:
+    def _take(self, found: tuple[SessionRecord, list[Event], list[PartyOffer], tuple[str, ...]]) -> set[str]:
         self.session, events, self._offers, self._reasons = found
         return self._course.take(events)
 
@@ -227,18 +227,18 @@ class _Shown:
             self._view.trying(self._view.ask(self._view.coordinator.relax, self._id, content), self._problems)
         )
 
-    def _does(self, action: Callable[[User, str], Session]) -> Callable[[], object]:
+    def _does(self, action: Callable[[User, str], SessionRecord]) -> Callable[[], object]:
         async def act() -> None:
             await self._done(self._view.trying(self._view.ask(action, self._id), self._problems))
 
         return act
 
-    async def _done(self, doing: Awaitable[Session | None]) -> None:
+    async def _done(self, doing: Awaitable[SessionRecord | None]) -> None:
         if await doing is not None:
             await self.refresh()
 
 
-def _attempt(session: Session) -> str:
+def _attempt(session: SessionRecord) -> str:
     """Which attempt it is; a table that was kept for the same terms took none."""
     if session.status is Status.PUBLISHED and not session.attempts:
         return "none: the release was there already"

@@ -29,10 +29,10 @@ from masquerade.report.charts import tree_chart
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.resources import PartyOffer
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session
+from masquerade.service.store import SessionRecord
 
 
-def draw_stepper(session: Session, course: Course) -> None:
+def draw_stepper(session: SessionRecord, course: Course) -> None:
     """The states on the way to a release; where another state is the end, it stands after the last one reached."""
     steps = list(STEPS)
     now = session.status
@@ -71,7 +71,7 @@ def draw_progress(course: Course, counted: str) -> None:
     )
 
 
-def kind_facts(session: Session) -> list[tuple[str, object]]:
+def kind_facts(session: SessionRecord) -> list[tuple[str, object]]:
     """What kind of session it is; of a horizontal one also what protects its providers from each other."""
     asked = session.request
     kind = ("Kind", KINDS[kind_of(asked)][0])
@@ -86,7 +86,7 @@ def kind_facts(session: Session) -> list[tuple[str, object]]:
     ]
 
 
-def draw_who_sees(session: Session) -> None:
+def draw_who_sees(session: SessionRecord) -> None:
     """Who sees records, where a third party may."""
     third_party = str(asked_method(session.request).get("third_party"))
     if third_party in THIRD_PARTIES:
@@ -131,7 +131,7 @@ def draw_offers(offers: Sequence[PartyOffer], course: Course) -> None:
                 bullets(_said(counter.get("requirements")))
 
 
-def draw_contract(session: Session) -> None:
+def draw_contract(session: SessionRecord) -> None:
     """What all signed, folded."""
     if session.contract is None:
         return
@@ -150,7 +150,7 @@ def draw_contract(session: Session) -> None:
     folded("The contract that all parties signed", text)
 
 
-def draw_request(session: Session) -> None:
+def draw_request(session: SessionRecord) -> None:
     """The request, in words."""
     asked = session.request
     facts(

@@ -14,7 +14,7 @@ from masquerade.console.signed_in import SignedOut
 from masquerade.console.wording import KIND, STATUS, kind_of, look_of, moment, short
 from masquerade.service.resources import Role
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session
+from masquerade.service.store import SessionRecord
 
 _EVERY = 2.0
 _MOST = 50
@@ -45,7 +45,7 @@ class _List:
         self._status: str | None = None
         self._everyone = False
         self._after: list[str] = []  # where each page but the first begins
-        self._shown: Sequence[Session] | None = None
+        self._shown: Sequence[SessionRecord] | None = None
 
     async def only(self, status: str) -> None:
         """Show those in one state."""
@@ -77,7 +77,7 @@ class _List:
         with self.place:
             self._draw(found)
 
-    def _draw(self, found: Sequence[Session]) -> None:
+    def _draw(self, found: Sequence[SessionRecord]) -> None:
         if not found:
             tag("p", "Nothing yet." if not self._after else "No more.", "quiet")
         else:
@@ -114,7 +114,7 @@ class _List:
         await self.refresh()
 
 
-def _link(session: Session) -> Callable[[], object]:
+def _link(session: SessionRecord) -> Callable[[], object]:
     return lambda: link(
         short(session.id), f"{PREFIX}/sessions/{session.id}", aria_label=f"Session {short(session.id)}"
     )
@@ -124,5 +124,5 @@ def _mark(status: Status) -> Callable[[], object]:
     return lambda: tag("span", STATUS[status], look_of(status))
 
 
-def _parties(session: Session) -> str:
+def _parties(session: SessionRecord) -> str:
     return ", ".join(session.providers)

@@ -15,7 +15,7 @@ from masquerade.service.api.shapes import Body, Limit, page
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Page, PartyOffer, Session, User
 from masquerade.service.session_states import Decision, Status
-from masquerade.service.store import Session as SessionRecord
+from masquerade.service.store import SessionRecord
 
 router = APIRouter(tags=["sessions"])
 

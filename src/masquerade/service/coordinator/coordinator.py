@@ -44,7 +44,7 @@ from masquerade.service.resources import (
     User,
 )
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session, StoredRelease
+from masquerade.service.store import SessionRecord, StoredRelease
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -126,13 +126,13 @@ class Coordinator:
         """Say what a request would come to. Nothing is stored, and no party is asked."""
         return self._intake.preview(user, content)
 
-    def ask(self, user: User, content: Any) -> Session:
+    def ask(self, user: User, content: Any) -> SessionRecord:
         """Make a session for a request; ParameterError with every problem when the request cannot be met."""
         return self._intake.ask(user, content)
 
     # --- a session's course ---
 
-    def session(self, user: User, session_id: str) -> Session:
+    def session(self, user: User, session_id: str) -> SessionRecord:
         """A session, for its client, its recipients and admins."""
         if user.role is Role.ADMIN:
             return self.store.sessions.get(session_id)
@@ -146,7 +146,7 @@ class Coordinator:
         limit: int = 50,
         after: str | None = None,
         everyone: bool = False,
-    ) -> list[Session]:
+    ) -> list[SessionRecord]:
         """The newest sessions of a user; with `everyone`, all of them, for admins."""
         if everyone:
             require(user, Role.ADMIN)
@@ -154,13 +154,13 @@ class Coordinator:
             None if everyone else user.name, status=_status(status), limit=limit, after=after
         )
 
-    def reasons(self, session: Session) -> tuple[str, ...]:
+    def reasons(self, session: SessionRecord) -> tuple[str, ...]:
         """Why a session was refused or failed, one line a reason; nothing for others."""
         if session.cause is None:
             return ()
         return reasons_of(session, self.store.events.last(session.id, "status"))
 
-    def summaries(self, user: User, sessions: Iterable[Session]) -> list[resources.Session]:
+    def summaries(self, user: User, sessions: Iterable[SessionRecord]) -> list[resources.Session]:
         """All that is told of sessions that a user may see, in their order; cheap for many."""
         return summaries(self.store, user.name, sessions)
 
@@ -178,19 +178,19 @@ class Coordinator:
 
     # --- the client's decisions ---
 
-    def cancel(self, user: User, session_id: str) -> Session:
+    def cancel(self, user: User, session_id: str) -> SessionRecord:
         """End a session, whatever it is doing."""
         return self._decisions.cancel(user, self.session(user, session_id))
 
-    def accept(self, user: User, session_id: str) -> Session:
+    def accept(self, user: User, session_id: str) -> SessionRecord:
         """Publish the table that was held although its quality missed the wish."""
         return self._decisions.accept(user, self.session(user, session_id))
 
-    def withdraw(self, user: User, session_id: str) -> Session:
+    def withdraw(self, user: User, session_id: str) -> SessionRecord:
         """End a session without the table that was held; nothing is published or charged."""
         return self._decisions.withdraw(user, self.session(user, session_id))
 
-    def relax(self, user: User, session_id: str, content: Any) -> Session:
+    def relax(self, user: User, session_id: str, content: Any) -> SessionRecord:
         """Ask the same parties again with some keys of the request changed; what they refuse leaves the held table.
 
         Where nothing but the wished quality changes, nobody is asked: the table that is held is judged again.

@@ -23,7 +23,9 @@ from masquerade.service.coordinator.quality import good_enough
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.request import read_request
-from masquerade.service.store import Role, Session, Status, Store, User
+from masquerade.service.resources import Role, User
+from masquerade.service.session_states import Status
+from masquerade.service.store import SessionRecord, Store
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -44,7 +46,7 @@ class Decisions:
         self._store, self._directory, self._intake = store, directory, intake
         self._publisher, self._wakeup = publisher, wakeup
 
-    def cancel(self, user: User, session: Session) -> Session:
+    def cancel(self, user: User, session: SessionRecord) -> SessionRecord:
         """End a session, whatever it is doing."""
         _require_client(user, session, admins=True)
         for _ in range(_TRIES):
@@ -61,18 +63,18 @@ class Decisions:
 
     # --- on a table that is held ---
 
-    def accept(self, user: User, session: Session) -> Session:
+    def accept(self, user: User, session: SessionRecord) -> SessionRecord:
         """Publish the table that was held although its quality missed the wish."""
         _require_held(user, session)
         return self._decided(self._publisher.accept(session))
 
-    def withdraw(self, user: User, session: Session) -> Session:
+    def withdraw(self, user: User, session: SessionRecord) -> SessionRecord:
         """End a session without the table that was held; nothing is published or charged."""
         _require_held(user, session)
         cause = f"withdrawn by {user.name}: the wished quality was missed"
         return self._decided(metrics.moved(self._store.sessions.advance(session, Status.CANCELLED, cause)))
 
-    def relax(self, user: User, session: Session, content: Any) -> Session:
+    def relax(self, user: User, session: SessionRecord, content: Any) -> SessionRecord:
         """Ask the same parties again with some keys of the request changed; what they refuse leaves the held table.
 
         Where nothing but the wished quality changes, nobody is asked: the table that is held is judged again.
@@ -103,7 +105,7 @@ class Decisions:
         )
         return self._decided(metrics.moved(session))
 
-    def _require_quality(self, session: Session, wished: str | None) -> None:
+    def _require_quality(self, session: SessionRecord, wished: str | None) -> None:
         """ParameterError when the table that is held misses this quality, too."""
         move = self._store.events.last_moves([session.id]).get(session.id)
         error = ((move.data.get("missed") if move is not None else None) or {}).get("error")
@@ -115,18 +117,18 @@ class Decisions:
             )
             raise ParameterError(Problem(text, source=THE_REQUEST, key=("most_error",)))
 
-    def _decided(self, session: Session) -> Session:
+    def _decided(self, session: SessionRecord) -> SessionRecord:
         log.info("decided", session=session.id, status=session.status.value, cause=session.cause)
         self._wakeup.ring()
         return session
 
 
-def _require_client(user: User, session: Session, *, admins: bool = False) -> None:
+def _require_client(user: User, session: SessionRecord, *, admins: bool = False) -> None:
     if session.client != user.name and not (admins and user.role is Role.ADMIN):
         raise NotAllowed(f"session {session.id}: only its client decides")
 
 
-def _require_held(user: User, session: Session) -> None:
+def _require_held(user: User, session: SessionRecord) -> None:
     _require_client(user, session)
     if session.status is not Status.AWAITING_CLIENT:
         raise Conflict(f"session {session.id} is {session.status}: nothing waits for a word on it")

@@ -9,7 +9,8 @@ import structlog
 from masquerade.errors import Conflict
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.release_files import ReleaseFiles
-from masquerade.service.store import FINAL, WAITING, Session, Status, Store
+from masquerade.service.session_states import FINAL, WAITING, Status
+from masquerade.service.store import SessionRecord, Store
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -32,7 +33,7 @@ def after_restart(store: Store, files: ReleaseFiles, parties: Collection[str]) -
         log.info("swept", folders=len(orphans))
 
 
-def resume(store: Store, files: ReleaseFiles, session: Session) -> None:
+def resume(store: Store, files: ReleaseFiles, session: SessionRecord) -> None:
     """Retry a session that computes for the store, but for nobody here: how its attempt ended could not be stored.
 
     Whether it was stored after all, the move itself finds out: it waits for what the database still has in hand.

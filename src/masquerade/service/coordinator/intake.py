@@ -16,8 +16,8 @@ from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.kinds.kind import THE_REQUEST, Match
 from masquerade.service.request import Request, read_request
-from masquerade.service.resources import RequestPreview
-from masquerade.service.store import Session, Store, User
+from masquerade.service.resources import RequestPreview, User
+from masquerade.service.store import SessionRecord, Store
 from masquerade.service.terms import strictest
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -45,7 +45,7 @@ class Intake:
             contributors=dict(found.contributors), parties=found.parties, requirement=wish, errors=problems
         )
 
-    def ask(self, user: User, content: Any) -> Session:
+    def ask(self, user: User, content: Any) -> SessionRecord:
         """Make a session for a request; ParameterError with every problem when the request cannot be met."""
         request = read_request(content).asked_by(user.name)
         found = self._directory.find(request)

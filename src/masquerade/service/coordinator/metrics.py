@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from masquerade.service.store import Session
+from masquerade.service.store import SessionRecord
 
 registry = CollectorRegistry()
 
@@ -32,7 +32,7 @@ attempt_seconds = Histogram(
 )
 
 
-def moved(session: Session) -> Session:
+def moved(session: SessionRecord) -> SessionRecord:
     """Count the status that a session has reached; the session itself."""
     statuses.labels(session.status.value).inc()
     return session

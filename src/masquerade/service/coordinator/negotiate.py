@@ -37,7 +37,8 @@ from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.negotiation import Agreed, CounterOffer, Refused, negotiate
 from masquerade.service.offers import Offer, Refusal
 from masquerade.service.request import Request, read_request
-from masquerade.service.store import Session, Status, Store
+from masquerade.service.session_states import Status
+from masquerade.service.store import SessionRecord, Store
 from masquerade.service.terms import Deal, cost
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -59,7 +60,7 @@ class Negotiator:
     wakeup: Wakeup
     clock: Clock
 
-    async def carry(self, session: Session) -> None:
+    async def carry(self, session: SessionRecord) -> None:
         """Bring a session to the queue, to its release from the cache, or to its refusal."""
         if session.status is Status.REQUESTED:
             session = await move(self.store.sessions.advance, session, Status.NEGOTIATING)
@@ -77,7 +78,7 @@ class Negotiator:
             await move(self.store.sessions.advance, session, Status.QUEUED)
         self.wakeup.ring()
 
-    async def _negotiated(self, session: Session) -> Session | None:
+    async def _negotiated(self, session: SessionRecord) -> SessionRecord | None:
         """The session with its signed contract; None when it has ended without one."""
         request = read_request(dict(session.request)).asked_by(session.client)
         found = await asyncio.to_thread(self.directory.find, request)
@@ -94,7 +95,7 @@ class Negotiator:
         if session.terms_hash == deal.terms.hash.hex() and await self._held_on(session, [_the_same(deal)]):
             return None
         signed = await self.signer.agree(session, deal)
-        if isinstance(signed, Session):
+        if isinstance(signed, SessionRecord):
             return signed
         lines = [f"{each.party}: {reason}" for each in signed for reason in each.reasons]
         await self._end(session, Status.REFUSED, lines)
@@ -103,7 +104,7 @@ class Negotiator:
     # --- offers ---
 
     async def _agreement(
-        self, session: Session, request: Request, datasets: Mapping[str, str]
+        self, session: SessionRecord, request: Request, datasets: Mapping[str, str]
     ) -> Agreed | Refused:
         """Carry offers and counter-offers, round by round, until all insist on the same or somebody refuses."""
         before = await asyncio.to_thread(self.store.offers.of, session.id)
@@ -122,7 +123,7 @@ class Negotiator:
             await tell(self.store, session, "counter", told)
 
     async def _round(
-        self, session: Session, number: int, asked: Request, datasets: Mapping[str, str]
+        self, session: SessionRecord, number: int, asked: Request, datasets: Mapping[str, str]
     ) -> list[Offer | Refusal]:
         """Everybody's answer. Who is away counts as refusing where somebody refuses; else PeerUnreachable."""
         asking = (
@@ -153,7 +154,9 @@ class Negotiator:
             await self.clock.sleep(self.settings.retry_after * tried)
         raise AssertionError
 
-    async def _note(self, session: Session, number: int, said: Offer | Refusal, records: int | None) -> None:
+    async def _note(
+        self, session: SessionRecord, number: int, said: Offer | Refusal, records: int | None
+    ) -> None:
         terms: dict[str, Any] = {}
         price, texts, reasons = 0, list[str](), list[str]()
         if isinstance(said, Refusal):
@@ -174,13 +177,15 @@ class Negotiator:
 
     # --- endings ---
 
-    async def _end(self, session: Session, status: Status, reasons: Sequence[str], **details: str) -> None:
+    async def _end(
+        self, session: SessionRecord, status: Status, reasons: Sequence[str], **details: str
+    ) -> None:
         if await self._held_on(session, reasons):
             return
         await end(self.store, session, status, reasons, **details)
         log.info(status.value, session=session.id, reasons=len(reasons))
 
-    async def _held_on(self, session: Session, reasons: Sequence[str]) -> bool:
+    async def _held_on(self, session: SessionRecord, reasons: Sequence[str]) -> bool:
         """Let a session that was relaxed wait for its client again; whether there is a held table to wait with."""
         if session.terms_hash is None:  # the first negotiation
             return False

@@ -32,7 +32,7 @@ from masquerade.service.coordinator.sign import contract_of
 from masquerade.service.kinds import KINDS
 from masquerade.service.request import read_request
 from masquerade.service.signing import SignedContract
-from masquerade.service.store import NewRelease, Session, Store, is_outage
+from masquerade.service.store import NewRelease, SessionRecord, Store, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -41,7 +41,7 @@ log = structlog.get_logger("masquerade.coordinator")
 class Assembled:
     """What an attempt came to: the release, and what each party told at the end."""
 
-    session: Session  # assembling
+    session: SessionRecord  # assembling
     contract: SignedContract
     release: Release
     progress: Mapping[str, Progress]
@@ -79,7 +79,7 @@ class ReleasePublisher:
                     await asyncio.wrap_future(delivering)
             raise
 
-    def serve_from_cache(self, session: Session) -> bool:
+    def serve_from_cache(self, session: SessionRecord) -> bool:
         """Publish an agreed or queued session from a release of the same terms; return whether there was one."""
         release = self._store.releases.cached(session.terms_hash or "", session.client)
         if release is None:
@@ -101,7 +101,7 @@ class ReleasePublisher:
         log.info("published from the cache", session=session.id, made_for=release.session)
         return True
 
-    def accept(self, session: Session, request: Mapping[str, Any] | None = None) -> Session:
+    def accept(self, session: SessionRecord, request: Mapping[str, Any] | None = None) -> SessionRecord:
         """Publish the table that is held, for the session's request or a relaxed one."""
         held = self._store.releases.held(session.id)
         if held is None:
@@ -159,7 +159,7 @@ def _as_asked(made: Assembled) -> Release:
     return release if made.contract.deal.show_steps else replace(release, steps=())
 
 
-def _charges(session: Session, rows: int) -> dict[str, int]:
+def _charges(session: SessionRecord, rows: int) -> dict[str, int]:
     """What the release costs by party, in cents: a fixed sum, and a price for each released record."""
     agreed = contract_of(session).deal.prices
     return {party: price.fixed + price.per_record * rows for party, price in agreed.items()}

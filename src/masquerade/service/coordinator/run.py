@@ -44,9 +44,10 @@ from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import Signer, Unsigned, contract_of
 from masquerade.service.network import Network
 from masquerade.service.offers import Refusal
+from masquerade.service.session_states import Status
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract
-from masquerade.service.store import Session, Status, Store, is_outage
+from masquerade.service.store import SessionRecord, Store, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -76,7 +77,7 @@ class Runner:
     clock: Clock
     network: Network
 
-    async def run(self, session: Session) -> None:
+    async def run(self, session: SessionRecord) -> None:
         """Run a session that was claimed, to the end of this attempt."""
         metrics.moved(session)
         log.info("running", session=session.id, attempt=session.attempts)
@@ -97,7 +98,7 @@ class Runner:
             metrics.attempts.labels(outcome).inc()
             metrics.attempt_seconds.observe(self.clock.monotonic() - started)
 
-    async def _attempted(self, session: Session) -> str:
+    async def _attempted(self, session: SessionRecord) -> str:
         """One attempt, and what follows from how it ended; the outcome's name for the metrics."""
         given = self.settings, self.store, self.links, self.signer, self.audit
         attempt = Attempt(*given, self.clock, self.network, session)
@@ -126,7 +127,7 @@ class Runner:
             return "failed"
         return "published"
 
-    async def _put_back(self, session: Session, busy: Busy) -> None:
+    async def _put_back(self, session: SessionRecord, busy: Busy) -> None:
         """Wait for a place: the attempt does not count, and the contract, which was shown, is not used again."""
         again = self.signer.new_contract(contract_of(session).deal, max(session.attempts, 1))
         self.backoff.busy(busy.party)
@@ -134,7 +135,7 @@ class Runner:
         await move(put_back, session, str(busy), again.hash.hex(), msgspec.to_builtins(again))
         log.info("put back", session=session.id, party=busy.party)
 
-    async def _retry(self, session: Session, error: PeerError) -> None:
+    async def _retry(self, session: SessionRecord, error: PeerError) -> None:
         await tell_problem(self.store, session, error)
         self.backoff.failed(session.providers, error.peer, session.attempts)
         cause = cause_of(error.lines)
@@ -147,7 +148,7 @@ class Runner:
             next=moved.status.value,
         )
 
-    async def _end(self, session: Session, status: Status, problems: Sequence[str]) -> None:
+    async def _end(self, session: SessionRecord, status: Status, problems: Sequence[str]) -> None:
         if session.status is not Status.RUNNING:  # the columns are in: nobody can refuse any more
             status = Status.FAILED
         moved = await end(self.store, session, status, problems)
@@ -165,7 +166,7 @@ class Attempt:
     audit: AuditLog
     clock: Clock
     network: Network
-    session: Session
+    session: SessionRecord
     contract: SignedContract = field(init=False)
     _shown: bool = False  # whether a party was told to prepare
 

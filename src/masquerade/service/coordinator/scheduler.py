@@ -29,7 +29,8 @@ from masquerade.service.coordinator.release_files import ReleaseFiles
 from masquerade.service.coordinator.run import Runner
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.store import COMPUTING, WAITING, Session, Status, Store, is_outage
+from masquerade.service.session_states import COMPUTING, WAITING, Status
+from masquerade.service.store import SessionRecord, Store, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -98,14 +99,14 @@ class Scheduler:
 
     # --- turns ---
 
-    def _serve(self, waiting: list[Session]) -> None:
+    def _serve(self, waiting: list[SessionRecord]) -> None:
         """Serve waiting sessions whose terms were published meanwhile, whether or not their parties are busy."""
         made = self.store.releases.terms_among({session.terms_hash or "" for session in waiting})
         for session in waiting:
             if session.terms_hash in made:
                 self._serve_one(session)
 
-    def _serve_one(self, session: Session) -> bool:
+    def _serve_one(self, session: SessionRecord) -> bool:
         """Return whether a queued session was served from the cache, and needs no turn any more."""
         try:
             return self.publisher.serve_from_cache(session)
@@ -120,7 +121,7 @@ class Scheduler:
                 return
             self.running[session.id] = self._task(session, self.runner.run(session))
 
-    def _next(self) -> Session | None:
+    def _next(self) -> SessionRecord | None:
         """Claim the session whose turn it is. One whose terms were published just now is served instead."""
         while True:
             free = self._free()
@@ -140,12 +141,12 @@ class Scheduler:
 
     # --- tasks ---
 
-    def _task(self, session: Session, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _task(self, session: SessionRecord, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(self._guarded(session, work))
         task.add_done_callback(lambda _task: self.wakeup.ring())
         return task
 
-    async def _guarded(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, session: SessionRecord, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except Conflict as moved:  # somebody has cancelled it, or it has expired
@@ -156,7 +157,7 @@ class Scheduler:
                 return
         self._stumbled.pop(session.id, None)
 
-    async def _gave_up(self, session: Session, error: Exception) -> bool:
+    async def _gave_up(self, session: SessionRecord, error: Exception) -> bool:
         """End a session that a mistake of ours has hit; return whether that could be stored."""
         log.error("a bug", session=session.id, problem=type(error).__name__, detail=own_text(error))
         try:
@@ -168,7 +169,7 @@ class Scheduler:
             return False
         return True
 
-    async def _stumble(self, session: Session, error: Exception) -> None:
+    async def _stumble(self, session: SessionRecord, error: Exception) -> None:
         """Wait, longer each time, because nothing could be stored; a later look takes the session up again."""
         if is_outage(error):
             self.outage.noticed(error)

@@ -8,30 +8,31 @@ from typing import Any
 
 from masquerade.errors import PeerError
 from masquerade.service.coordinator import metrics
-from masquerade.service.store import Session, Status, Store
+from masquerade.service.session_states import Status
+from masquerade.service.store import SessionRecord, Store
 
 _LONGEST_CAUSE = 3900
 
 
-async def move(change: Callable[..., Session], *given: Any) -> Session:
+async def move(change: Callable[..., SessionRecord], *given: Any) -> SessionRecord:
     """Make a move of the store (`sessions.advance`, `sessions.retry` …) in a thread; the session as it is then."""
     return metrics.moved(await asyncio.to_thread(change, *given))
 
 
 async def end(
-    store: Store, session: Session, status: Status, reasons: Sequence[str], **details: str
-) -> Session:
+    store: Store, session: SessionRecord, status: Status, reasons: Sequence[str], **details: str
+) -> SessionRecord:
     """End a session for these reasons."""
     told = {"reasons": list(reasons), **details}
     return await move(store.sessions.advance, session, status, cause_of(reasons), told)
 
 
-async def tell(store: Store, session: Session, kind: str, data: Mapping[str, Any]) -> None:
+async def tell(store: Store, session: SessionRecord, kind: str, data: Mapping[str, Any]) -> None:
     """Append an event to a session."""
     await asyncio.to_thread(store.events.append, session.id, kind, data)
 
 
-async def tell_problem(store: Store, session: Session, error: PeerError) -> None:
+async def tell_problem(store: Store, session: SessionRecord, error: PeerError) -> None:
     """Append the event that a party failed."""
     await tell(store, session, "problem", {"party": error.peer, "text": "; ".join(error.reasons)})
 

@@ -14,13 +14,13 @@ from masquerade.service import resources
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.resources import Event, MissedQuality
 from masquerade.service.session_states import Status
-from masquerade.service.store import Session, Store
+from masquerade.service.store import SessionRecord, Store
 from masquerade.service.terms import read_parts
 
 _TOLD_BY_THEIR_MOVE = (Status.AWAITING_CLIENT, Status.PUBLISHED)
 
 
-def summaries(store: Store, user: str, sessions: Iterable[Session]) -> list[resources.Session]:
+def summaries(store: Store, user: str, sessions: Iterable[SessionRecord]) -> list[resources.Session]:
     """The sessions in their order, as the API tells them; `rows` only of what this user may have."""
     sessions = list(sessions)
     telling = [each.id for each in sessions if each.cause is not None or each.status in _TOLD_BY_THEIR_MOVE]
@@ -44,7 +44,7 @@ def summaries(store: Store, user: str, sessions: Iterable[Session]) -> list[reso
     ]
 
 
-def reasons_of(session: Session, move: Event | None) -> tuple[str, ...]:
+def reasons_of(session: SessionRecord, move: Event | None) -> tuple[str, ...]:
     """Why a session stands where it does, one line a reason; its cause alone once its events are forgotten."""
     if session.cause is None:
         return ()
@@ -62,18 +62,18 @@ def _with_numbers(request: Mapping[str, Any]) -> dict[str, Any]:
     return {**request, **numbers}
 
 
-def _failed_by(session: Session, move: Event | None) -> str | None:
+def _failed_by(session: SessionRecord, move: Event | None) -> str | None:
     told = move.data.get("failed_by") if move is not None and session.status is Status.FAILED else None
     return told if isinstance(told, str) else None
 
 
-def _missed(session: Session, move: Event | None) -> MissedQuality | None:
+def _missed(session: SessionRecord, move: Event | None) -> MissedQuality | None:
     waits = move is not None and session.status is Status.AWAITING_CLIENT
     told = move.data.get("missed") if move is not None and waits else None
     return MissedQuality.model_validate(told) if isinstance(told, Mapping) else None
 
 
-def _agreed(session: Session) -> tuple[str, ...]:
+def _agreed(session: SessionRecord) -> tuple[str, ...]:
     terms = ((session.contract or {}).get("deal") or {}).get("terms") or {}
     try:
         parts = read_parts(terms.get("requirements") or (), "contract", terms.get("kind", "vertical"))
@@ -82,5 +82,5 @@ def _agreed(session: Session) -> tuple[str, ...]:
     return (*map(str, parts), *against(terms.get("m", 0)))
 
 
-def _cached(session: Session, move: Event | None) -> bool:
+def _cached(session: SessionRecord, move: Event | None) -> bool:
     return session.status is Status.PUBLISHED and move is not None and bool(move.data.get("cached"))

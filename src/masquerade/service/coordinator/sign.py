@@ -25,7 +25,7 @@ from masquerade.service.coordinator.settings import Settings
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.offers import Refusal
 from masquerade.service.signing import SignedContract, draw_up, verify_signatures
-from masquerade.service.store import Session, Store
+from masquerade.service.store import SessionRecord, Store
 from masquerade.service.terms import Deal
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -57,7 +57,7 @@ class Signer:
         """Draw up a contract that nobody has signed yet."""
         return new_contract(deal, self.settings, self.clock.now(), attempt)
 
-    async def agree(self, session: Session, deal: Deal) -> Session | tuple[Refusal, ...]:
+    async def agree(self, session: SessionRecord, deal: Deal) -> SessionRecord | tuple[Refusal, ...]:
         """Ask until all have signed; the session as agreed, or who refuses. PeerError when a party is away."""
         contract = self.new_contract(deal)
         pause = self.settings.retry_after
@@ -88,7 +88,7 @@ class Signer:
             await self.clock.sleep(pause)
             pause = min(pause * 1.5, _SLOWEST_POLL) if waiting else pause
 
-    async def renew(self, session: Session) -> Session | Unsigned:
+    async def renew(self, session: SessionRecord) -> SessionRecord | Unsigned:
         """Draw up and sign anew a contract that was used before, is about to expire, or is not signed by all."""
         contract, now = contract_of(session), self.clock.now()
         fresh = contract.attempt == session.attempts and contract.expiry > now.timestamp() + _SOON
@@ -122,7 +122,7 @@ class Signer:
         verify_signatures(contract, self.settings.trust, now=int(self.clock.now().timestamp()))
         return contract
 
-    async def _agreed(self, session: Session, contract: SignedContract) -> Session:
+    async def _agreed(self, session: SessionRecord, contract: SignedContract) -> SessionRecord:
         await asyncio.to_thread(self.audit.contract, contract.canonical(), contract.hash.hex())
         terms, name = contract.deal.terms.hash.hex(), contract.hash.hex()
         session = await move(self.store.sessions.agree, session, terms, name, msgspec.to_builtins(contract))
@@ -138,7 +138,7 @@ def new_contract(deal: Deal, settings: Settings, now: datetime, attempt: int = 1
     return draw_up(deal, keys, int((now + settings.contract_lifetime).timestamp()), attempt)
 
 
-def contract_of(session: Session) -> SignedContract:
+def contract_of(session: SessionRecord) -> SignedContract:
     """The contract of a session that has one."""
     if session.contract is None:
         raise Bug(f"session {session.id} has no contract")

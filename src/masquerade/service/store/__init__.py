@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from masquerade.service.resources import Role, User
-from masquerade.service.session_states import COMPUTING, FINAL, WAITING, Status
 from masquerade.service.store.database import Clock, system_clock
 from masquerade.service.store.lock import Lock
 from masquerade.service.store.outage import is_outage
@@ -13,15 +11,12 @@ from masquerade.service.store.records import (
     Guard,
     NewRelease,
     RegisteredProvider,
-    Session,
+    SessionRecord,
     StoredRelease,
 )
 from masquerade.service.store.store import Store
 
 __all__ = [
-    "COMPUTING",
-    "FINAL",
-    "WAITING",
     "ApiToken",
     "Clock",
     "Expired",
@@ -29,12 +24,9 @@ __all__ = [
     "Lock",
     "NewRelease",
     "RegisteredProvider",
-    "Role",
-    "Session",
-    "Status",
+    "SessionRecord",
     "Store",
     "StoredRelease",
-    "User",
     "is_outage",
     "system_clock",
 ]

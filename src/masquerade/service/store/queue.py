@@ -10,7 +10,7 @@ from sqlalchemy.orm import aliased
 
 from masquerade.service.session_states import COMPUTING, Status
 from masquerade.service.store.database import Database
-from masquerade.service.store.records import Session
+from masquerade.service.store.records import SessionRecord
 from masquerade.service.store.session_rows import is_over, move
 from masquerade.service.store.tables import SessionPartyRow, SessionRow, UserRow
 
@@ -21,14 +21,14 @@ class Queue:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def next(self, free: Mapping[str, int]) -> Session | None:
+    def next(self, free: Mapping[str, int]) -> SessionRecord | None:
         """The session that is next, if each of its parties has a free slot.
 
         Users take turns: whoever was served longest ago comes first, and with them their oldest session.
         """
-        return self._database.read_first(Session, _next(free, self._database.clock()))
+        return self._database.read_first(SessionRecord, _next(free, self._database.clock()))
 
-    def claim(self, free: Mapping[str, int], only: Session | None = None) -> Session | None:
+    def claim(self, free: Mapping[str, int], only: SessionRecord | None = None) -> SessionRecord | None:
         """Take the next session (`only`: this one, if it can) and start an attempt. No two callers get the same one."""
         query = _next(free, self._database.clock())
         query = query if only is None else query.where(SessionRow.id == only.id)
@@ -36,10 +36,10 @@ class Queue:
             row = transaction.scalars(query.with_for_update(of=SessionRow, skip_locked=True)).first()
             if row is None:
                 return None
-            row = move(transaction, Session.model_validate(row), Status.RUNNING, self._database.clock())
+            row = move(transaction, SessionRecord.model_validate(row), Status.RUNNING, self._database.clock())
             client = transaction.get_one(UserRow, row.client)
             client.turn = transaction.scalars(select(func.max(UserRow.turn))).one() + 1
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
     def busy(self) -> dict[str, int]:
         """How many sessions each party is computing for."""

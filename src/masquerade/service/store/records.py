@@ -41,7 +41,7 @@ class RegisteredProvider(Resource):
     last_seen: datetime | None
 
 
-class Session(SessionFacts):
+class SessionRecord(SessionFacts):
     """A session as it is stored. `version` changes with every move: a move is made on the version that was read."""
 
     contract: dict[str, Any] | None

@@ -19,7 +19,7 @@ from masquerade.service.store.database import Database
 from masquerade.service.store.events import last_move
 from masquerade.service.store.ledger import charge
 from masquerade.service.store.providers import reachable_by
-from masquerade.service.store.records import NewRelease, Session, StoredRelease
+from masquerade.service.store.records import NewRelease, SessionRecord, StoredRelease
 from masquerade.service.store.session_rows import concerns, move
 from masquerade.service.store.tables import (
     ProviderRow,
@@ -37,8 +37,8 @@ class Releases:
         self._database = database
 
     def publish(
-        self, session: Session, release: NewRelease, prices: Mapping[str, int] | None = None
-    ) -> Session:
+        self, session: SessionRecord, release: NewRelease, prices: Mapping[str, int] | None = None
+    ) -> SessionRecord:
         """Publish an assembled and verified table: the release, the session's end and the charges together."""
         with self._database.writing() as transaction:
             now = self._database.clock()
@@ -46,18 +46,18 @@ class Releases:
             _require_was(session, Status.ASSEMBLING)
             _add(transaction, row, release, now, published=now)
             charge(transaction, row, prices or {}, now)
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
-    def hold(self, session: Session, release: NewRelease, missed: Mapping[str, Any]) -> Session:
+    def hold(self, session: SessionRecord, release: NewRelease, missed: Mapping[str, Any]) -> SessionRecord:
         """Keep a table whose quality missed the wish until the client decides; `missed` says by how much."""
         with self._database.writing() as transaction:
             now = self._database.clock()
             row = move(transaction, session, Status.AWAITING_CLIENT, now, details={"missed": dict(missed)})
             _require_was(session, Status.ASSEMBLING)
             _add(transaction, row, release, now, published=None)
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
-    def hold_on(self, session: Session, cause: str, reasons: Sequence[str]) -> Session | None:
+    def hold_on(self, session: SessionRecord, cause: str, reasons: Sequence[str]) -> SessionRecord | None:
         """Keep the held table waiting after the parties refused what its client wanted instead.
 
         The request becomes again the one that the table was made for. Return None when no table is held.
@@ -71,14 +71,14 @@ class Releases:
             details = {"missed": before["missed"], "reasons": list(reasons)}
             row = move(transaction, session, Status.AWAITING_CLIENT, now, cause, details)
             row.request = before["request"]
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
     def accept(
         self,
-        session: Session,
+        session: SessionRecord,
         prices: Mapping[str, int] | None = None,
         request: Mapping[str, Any] | None = None,
-    ) -> Session:
+    ) -> SessionRecord:
         """Publish the table that was held; with a `request`, because it meets that one."""
         with self._database.writing() as transaction:
             now = self._database.clock()
@@ -91,11 +91,11 @@ class Releases:
             if request is not None:
                 row.request = checks.document(request, "the request")
             charge(transaction, row, prices or {}, now)
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
     def publish_cached(
-        self, session: Session, release: StoredRelease, prices: Mapping[str, int] | None = None
-    ) -> Session:
+        self, session: SessionRecord, release: StoredRelease, prices: Mapping[str, int] | None = None
+    ) -> SessionRecord:
         """Serve a session whose terms were all agreed from a release that was made for the same terms before."""
         with self._database.writing() as transaction:
             now = self._database.clock()
@@ -117,7 +117,7 @@ class Releases:
             )
             _add(transaction, row, copied, now, published=now)
             charge(transaction, row, prices or {}, now)
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
     def of(self, session_id: str, user: str | None = None) -> StoredRelease:
         """What a session published, for a user (None: the coordinator itself). NotFound otherwise, and when expired."""
@@ -243,7 +243,7 @@ def _stale(transaction: Transaction, party: str) -> set[str]:
     return set(transaction.scalars(told))
 
 
-def _require_was(session: Session, *allowed: Status) -> None:
+def _require_was(session: SessionRecord, *allowed: Status) -> None:
     if session.status not in allowed:
         raise Conflict(
             f"session {session.id} is {session.status}: this needs one that is {' or '.join(allowed)}"

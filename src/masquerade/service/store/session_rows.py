@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session as Transaction
 from masquerade.errors import Conflict, NotFound, ParameterError, shown
 from masquerade.service.session_states import ALLOWED, NEEDS_CAUSE, WAITING, Status
 from masquerade.service.store import checks, events
-from masquerade.service.store.records import Session
+from masquerade.service.store.records import SessionRecord
 from masquerade.service.store.tables import RecipientRow, ReleaseRow, SessionRow
 
 # A table that was held is kept until something else is agreed.
@@ -47,7 +47,7 @@ def is_over(now: datetime) -> ColumnElement[bool]:
 
 def move(
     transaction: Transaction,
-    session: Session,
+    session: SessionRecord,
     to: Status,
     now: datetime,
     cause: str | None = None,
@@ -106,7 +106,7 @@ def end_waiting(transaction: Transaction, now: datetime) -> list[str]:
     )
     over = or_(is_over(now), and_(SessionRow.status == Status.AWAITING_CLIENT, ~kept))
     query = select(SessionRow).where(SessionRow.status.in_(WAITING), over).with_for_update(of=SessionRow)
-    ended = [Session.model_validate(row) for row in transaction.scalars(query)]
+    ended = [SessionRecord.model_validate(row) for row in transaction.scalars(query)]
     for session in ended:
         deadline = session.request.get("deadline")
         late = isinstance(deadline, int) and deadline <= now.timestamp()

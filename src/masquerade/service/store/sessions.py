@@ -19,7 +19,7 @@ from masquerade.service.session_states import COMPUTING, Status
 from masquerade.service.store import checks, events
 from masquerade.service.store.database import Database
 from masquerade.service.store.providers import reachable_by
-from masquerade.service.store.records import Session
+from masquerade.service.store.records import SessionRecord
 from masquerade.service.store.session_rows import concerns, existing, move, set_contract
 from masquerade.service.store.tables import ProviderRow, RecipientRow, SessionPartyRow, SessionRow, UserRow
 
@@ -48,7 +48,7 @@ class Sessions:
         recipients: Iterable[str] = (),
         attempt_limit: int = 3,
         expires: datetime | None = None,
-    ) -> Session:
+    ) -> SessionRecord:
         """A new session of providers that the client may reach; its identifier cannot be guessed."""
         parties, others = list(dict.fromkeys(providers)), sorted(set(recipients) - {client})
         if not parties:
@@ -74,17 +74,17 @@ class Sessions:
             transaction.add(row)
             transaction.flush()
             events.append(transaction, row.id, "status", {"from": None, "to": row.status, "cause": None}, now)
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
-    def get(self, session_id: str) -> Session:
+    def get(self, session_id: str) -> SessionRecord:
         """A session, for the coordinator itself, or NotFound."""
         with self._database.reading() as transaction:
-            return Session.model_validate(existing(transaction, session_id))
+            return SessionRecord.model_validate(existing(transaction, session_id))
 
-    def seen_by(self, session_id: str, user: str) -> Session:
+    def seen_by(self, session_id: str, user: str) -> SessionRecord:
         """A session, for its client or a recipient; NotFound for all others."""
         query = select(SessionRow).where(SessionRow.id == checks.findable(session_id), concerns(user))
-        found = self._database.read_first(Session, query)
+        found = self._database.read_first(SessionRecord, query)
         if found is None:
             raise NotFound(f"there is no session {shown(session_id)}")
         return found
@@ -96,7 +96,7 @@ class Sessions:
         status: Status | None = None,
         limit: int = 50,
         after: str | None = None,
-    ) -> list[Session]:
+    ) -> list[SessionRecord]:
         """The newest sessions that concern a user (None: all), the next `limit` after the session `after`."""
         query = select(SessionRow).order_by(SessionRow.created.desc(), SessionRow.id.desc())
         query = query.limit(checks.page(limit))
@@ -108,34 +108,34 @@ class Sessions:
             last = self.seen_by(after, user) if user is not None else self.get(after)
             same_time = and_(SessionRow.created == last.created, SessionRow.id < last.id)
             query = query.where(or_(SessionRow.created < last.created, same_time))
-        return self._database.read(Session, query)
+        return self._database.read(SessionRecord, query)
 
     # --- moves ---
 
     def advance(
         self,
-        session: Session,
+        session: SessionRecord,
         to: Status,
         cause: str | None = None,
         details: Mapping[str, Any] | None = None,
-    ) -> Session:
+    ) -> SessionRecord:
         """Move a session on, with the details in its event. Conflict when not allowed, or somebody was faster."""
         if to in _REACHED_BY:
             raise ParameterError(f"a session becomes {to} by {_REACHED_BY[to]}")
         with self._database.writing() as transaction:
-            return Session.model_validate(
+            return SessionRecord.model_validate(
                 move(transaction, session, to, self._database.clock(), cause, details)
             )
 
     def agree(
         self,
-        session: Session,
+        session: SessionRecord,
         terms_hash: str,
         contract_hash: str,
         contract: Mapping[str, Any],
         *,
         expires: datetime | None = None,
-    ) -> Session:
+    ) -> SessionRecord:
         """Store the contract that all parties signed. Attempts count from here."""
         checks.sha256(terms_hash, "terms_hash")
         checks.sha256(contract_hash, "contract_hash")
@@ -146,14 +146,16 @@ class Sessions:
             set_contract(transaction, row, contract_hash, written)
             row.attempts, row.queued, row.started = 0, None, None
             row.expires = expires or row.expires
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
-    def retry(self, session: Session, cause: str, details: Mapping[str, Any] | None = None) -> Session:
+    def retry(
+        self, session: SessionRecord, cause: str, details: Mapping[str, Any] | None = None
+    ) -> SessionRecord:
         """After a failed attempt: back to the queue, at its old place, or failed when no attempt is left."""
         again = session.attempts < session.attempt_limit
         return self.advance(session, Status.QUEUED if again else Status.FAILED, cause, details)
 
-    def renew(self, session: Session, contract_hash: str, contract: Mapping[str, Any]) -> Session:
+    def renew(self, session: SessionRecord, contract_hash: str, contract: Mapping[str, Any]) -> SessionRecord:
         """Store the contract of this attempt, signed anew, while the session is running."""
         checks.sha256(contract_hash, "contract_hash")
         written = checks.document(contract, "the contract")
@@ -164,11 +166,11 @@ class Sessions:
             set_contract(transaction, row, contract_hash, written)
             row.version += 1
             transaction.flush()
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
     def put_back(
-        self, session: Session, cause: str, contract_hash: str, contract: Mapping[str, Any]
-    ) -> Session:
+        self, session: SessionRecord, cause: str, contract_hash: str, contract: Mapping[str, Any]
+    ) -> SessionRecord:
         """After a party was busy: back to the queue, at its old place; the attempt does not count.
 
         The contract was shown, so it is not used again: another is stored, which is signed when its turn comes.
@@ -182,16 +184,16 @@ class Sessions:
                 transaction.flush()
             row = move(transaction, session, Status.QUEUED, self._database.clock(), cause)
             set_contract(transaction, row, contract_hash, written)
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
     def relax(
         self,
-        session: Session,
+        session: SessionRecord,
         request: Mapping[str, Any],
         *,
         attempt_limit: int = 3,
         expires: datetime | None = None,
-    ) -> Session:
+    ) -> SessionRecord:
         """Negotiate a changed request with the same parties; the table that was held is kept until they agree."""
         if not 1 <= attempt_limit <= MOST_ATTEMPTS:
             raise ParameterError(f"attempt_limit: must be from 1 to {MOST_ATTEMPTS}; got {attempt_limit}")
@@ -204,7 +206,7 @@ class Sessions:
             now = self._database.clock()
             row = move(transaction, session, Status.NEGOTIATING, now, details={"relaxed": before})
             row.request, row.expires, row.attempts, row.attempt_limit = written, expires, 0, attempt_limit
-            return Session.model_validate(row)
+            return SessionRecord.model_validate(row)
 
     # --- by state ---
 
@@ -214,14 +216,14 @@ class Sessions:
         with self._database.reading() as transaction:
             return int(transaction.scalars(query).one())
 
-    def interrupted(self) -> list[Session]:
+    def interrupted(self) -> list[SessionRecord]:
         """After a restart: what was computing when the coordinator stopped; `retry` each with a cause."""
         return self.in_states(*COMPUTING)
 
-    def in_states(self, *states: Status) -> list[Session]:
+    def in_states(self, *states: Status) -> list[SessionRecord]:
         """Every session in one of these states, oldest first."""
         query = select(SessionRow).where(SessionRow.status.in_(states))
-        return self._database.read(Session, query.order_by(SessionRow.created, SessionRow.id))
+        return self._database.read(SessionRecord, query.order_by(SessionRow.created, SessionRow.id))
 
 
 def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[str]) -> None:
