@@ -97,7 +97,7 @@ def read_method(
     keys = dict(table)
     name = keys.pop("name", default)
     common_words = {each.name for each in parameters_of(CommonKeys)} if in_job else set()
-    common, problems = read_declared(CommonKeys, {key: keys.pop(key) for key in common_words & {*keys}})
+    common, problems = read_declared(CommonKeys, {key: keys.pop(key) for key in table if key in common_words})
     if not isinstance(name, str) or name not in available:
         must_be = f'the name of an algorithm, such as "{default}"'
         wrong_kind = Problem(key=("name",), allowed=must_be, found=shown_value(name))

@@ -84,7 +84,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         ({"algorithm": "tds"}, r'algorithm: must be a table, written \[algorithm\]; got "tds"'),
         (
             {"algorithm": {"name": "tsd"}},
-            r'algorithm.name: no method "tsd" \(did you mean "tds"\?\); available: tds',
+            r'algorithm.name: no algorithm "tsd" \(did you mean "tds"\?\); available: tds',
         ),
         (
             {"algorithm": {"name": "mondrian"}},

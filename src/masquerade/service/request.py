@@ -123,7 +123,7 @@ class Request(Form):
             for name, own in parameters_by_method(session_methods().values()).items()
             for each in own
         }
-        for word in homes.keys() & content.keys() - set(known_keys(cls)):
+        for word in [each for each in content if each in homes and each not in known_keys(cls)]:
             problems.broken((word,), f"belongs to [algorithm], as a key of {homes[word]}")
             del content[word]
         return content
