@@ -43,7 +43,7 @@ def test_star_import() -> None:
 
 
 def test_anonymize_shows_the_functions_face() -> None:
-    from masquerade.library.frames import anonymize
+    from masquerade.library.python_api import anonymize
 
     assert inspect.signature(mq.anonymize) == inspect.signature(anonymize)
     parameters = list(inspect.signature(mq.anonymize).parameters)

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     )
     from masquerade.library.client import AsyncClient, Client
     from masquerade.library.evaluation import evaluate
-    from masquerade.library.frames import Release, Verification, anonymize, read, verify
     from masquerade.library.jobs import anonymize_job, evaluate_job, verify_job
     from masquerade.library.mashup import Mashup, mashup_job
+    from masquerade.library.python_api import Release, Verification, anonymize, read, verify
     from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
     from masquerade.privacy.check import Verdict
     from masquerade.privacy.confidence_bounding import ConfidenceBounding
@@ -97,7 +97,7 @@ _HOME = {
     ],
     "library.client": ["AsyncClient", "Client"],
     "library.evaluation": ["evaluate"],
-    "library.frames": ["Release", "Verification", "read", "verify"],
+    "library.python_api": ["Release", "Verification", "read", "verify"],
     "library.jobs": ["anonymize_job", "evaluate_job", "verify_job"],
     "library.mashup": ["Mashup", "mashup_job"],
     "privacy.alpha_k_anonymity": ["AlphaKAnonymity"],
@@ -145,7 +145,7 @@ class _CallableRoom(ModuleType):
 
 
 def _anonymize() -> Callable[..., Any]:
-    function: Callable[..., Any] = import_module("masquerade.library.frames").anonymize
+    function: Callable[..., Any] = import_module("masquerade.library.python_api").anonymize
     return function
 
 

@@ -10,8 +10,8 @@ import typer
 from masquerade.cli.output import Json, print_json, progress, say
 
 if TYPE_CHECKING:
-    from masquerade.library.frames import Release
     from masquerade.library.jobs import Written
+    from masquerade.library.python_api import Release
 
 
 def anonymize(

@@ -135,7 +135,7 @@ def _wrong_word(error: Any) -> str:
     faults = getattr(error.__cause__, "errors", None)  # it checks words with pydantic, in its newer versions
     if not callable(faults):
         return told
-    from masquerade.forms.faults import must_be
+    from masquerade.forms.pydantic_words import must_be
 
     where = told.removesuffix(str(error.message)).removeprefix("Invalid value for ").rstrip(": ")
     fault = faults()[0]

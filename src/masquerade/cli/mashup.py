@@ -11,8 +11,8 @@ from masquerade.cli.anonymize import seconds_line, written_lines
 from masquerade.cli.output import Json, print_json, progress, say
 
 if TYPE_CHECKING:
-    from masquerade.library.frames import Release
     from masquerade.library.mashup import Mashup
+    from masquerade.library.python_api import Release
 
 
 def mashup(

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from nicegui import ui
 from nicegui.element import Element
 
-from masquerade.console.course import Course
 from masquerade.console.elements import button, facts, link, tag, text_field
 from masquerade.console.frame import View, leave, page, problem_place
 from masquerade.console.guard import PREFIX
@@ -22,6 +21,7 @@ from masquerade.console.session_parts import (
     draw_who_sees,
     kind_facts,
 )
+from masquerade.console.session_progress import SessionProgress
 from masquerade.console.signed_in import SignedOut
 from masquerade.console.wording import STATUS, is_horizontal, look_of, moment, share, short
 from masquerade.errors import MasqueradeError
@@ -46,7 +46,7 @@ async def session_page(view: View) -> None:
 class _Shown:
     def __init__(self, view: View, session_id: str) -> None:
         self._view, self._id = view, session_id
-        self._course = Course()
+        self._course = SessionProgress()
         self._places: dict[str, Element] = {}
         self._busy = False
         self.session: SessionRecord

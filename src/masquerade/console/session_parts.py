@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from masquerade.console.course import STEPS, Course, step_tree
 from masquerade.console.elements import bullets, drawing, facts, folded, table, tag
+from masquerade.console.session_progress import STEPS, SessionProgress, step_tree
 from masquerade.console.wording import (
     KINDS,
     STATUS,
@@ -32,7 +32,7 @@ from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 
 
-def draw_stepper(session: SessionRecord, course: Course) -> None:
+def draw_stepper(session: SessionRecord, course: SessionProgress) -> None:
     """The states on the way to a release; where another state is the end, it stands after the last one reached."""
     steps = list(STEPS)
     now = session.status
@@ -50,7 +50,7 @@ def draw_stepper(session: SessionRecord, course: Course) -> None:
             tag("li", STATUS[step], look, aria_current="step" if step is now else None)
 
 
-def draw_progress(course: Course, counted: str) -> None:
+def draw_progress(course: SessionProgress, counted: str) -> None:
     """How far each party is; `counted` is what its rounds are."""
     rows = [
         [
@@ -98,7 +98,7 @@ def _agreed(contract: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return ((contract or {}).get("deal") or {}).get("terms") or {}
 
 
-def draw_trees(course: Course) -> None:
+def draw_trees(course: SessionProgress) -> None:
     """The taxonomies as far as the steps told them, with the cut where it is now."""
     tag(
         "p",
@@ -112,7 +112,7 @@ def draw_trees(course: Course) -> None:
             drawing(tree_chart(step_tree(steps), title=f"{attribute}: the cut after {splits}", total=0))
 
 
-def draw_offers(offers: Sequence[PartyOffer], course: Course) -> None:
+def draw_offers(offers: Sequence[PartyOffer], course: SessionProgress) -> None:
     """Every party's answer, round by round, with the counter-offers between them."""
     if not offers:
         tag("p", "No party has answered yet.", "quiet")
@@ -184,7 +184,7 @@ def _asked_of_providers(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def draw_lines(course: Course) -> None:
+def draw_lines(course: SessionProgress) -> None:
     """What happened, the newest first."""
     with tag("ul", look="log"):
         for time, words in reversed(course.lines):

@@ -7,7 +7,7 @@ import time
 from masquerade.data.write import check_target, encode_table
 from masquerade.files import replacing_together
 from masquerade.job.outputs import Outputs
-from masquerade.library.frames import Release
+from masquerade.library.python_api import Release
 from masquerade.net.progress import OnStage, Stage, silent
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from masquerade.data.table import Missing, Table
 from masquerade.errors import DataError, ParameterError
-from masquerade.library.frames import checked_requirement
+from masquerade.library.python_api import checked_requirement
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.requirement import Requirement
 from masquerade.utility.comparison import compare

@@ -20,7 +20,7 @@ from masquerade.job.plan import Plan, bare_source
 from masquerade.job.tables import read_section
 from masquerade.library.deliver import deliver
 from masquerade.library.evaluation import evaluate
-from masquerade.library.frames import Release, Verification, anonymize, verify
+from masquerade.library.python_api import Release, Verification, anonymize, verify
 from masquerade.net.progress import OnStage, Stage, silent
 
 

@@ -17,9 +17,9 @@ from masquerade.job.plan import Plan
 from masquerade.job.requirements import tell_values
 from masquerade.job.tables import read_section
 from masquerade.library.deliver import deliver
-from masquerade.library.frames import Release, as_public
 from masquerade.library.mashup_run import MashupRun, OnParty
 from masquerade.library.party_process import Records
+from masquerade.library.python_api import Release, as_public
 from masquerade.methods import method_of
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.running import run_async

@@ -20,8 +20,8 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.method import SessionMethod
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.card import SchemaCard, unknown_column
+from masquerade.service.form_values import read_privacy
 from masquerade.service.request import MOST_COLLUDING, Cents, Text, Texts
-from masquerade.service.sections import read_privacy
 
 ANY = "*"  # in `purposes`: whatever for; in a requirement's qid: all attributes that this party releases
 

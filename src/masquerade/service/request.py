@@ -25,8 +25,8 @@ from masquerade.protocol.contract import PROVIDER, written_requirement
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.method import Proposal, SessionMethod
 from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text
+from masquerade.service.form_values import read_privacy
 from masquerade.service.plain_text import insist_on_plain
-from masquerade.service.sections import read_privacy
 
 MOST_ATTEMPTS = 10
 

@@ -25,8 +25,8 @@ from masquerade.protocol.contract import (
     written_requirement,
 )
 from masquerade.service.canonical import canonical, digest
+from masquerade.service.form_values import read_privacy
 from masquerade.service.request import Kind, Request, read_request
-from masquerade.service.sections import read_privacy
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from masquerade.errors import MasqueradeError, Problem, hint
-from masquerade.forms.faults import must_be
+from masquerade.forms.pydantic_words import must_be
 from masquerade.service.api.surface import allowed_methods
 from masquerade.service.problem_document import MEDIA_TYPE, rendered, status_of
 from masquerade.service.store import is_outage

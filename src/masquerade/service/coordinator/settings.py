@@ -18,9 +18,9 @@ from masquerade.net.channel import Node, Timings
 from masquerade.net.identity import Identity, check_name
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.method import ASSEMBLER
+from masquerade.service.form_values import Duration, Host
 from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.plain_text import insist_on_plain
-from masquerade.service.sections import Duration, Host
 from masquerade.service.store import Clock, Store, system_clock
 from masquerade.service.store.database import check_url
 

@@ -14,8 +14,8 @@ from masquerade.errors import DataError, Key, ParameterError, one_line
 from masquerade.forms.form import Form, key
 from masquerade.job.model import Sign, TableSection
 from masquerade.net.channel import Node
+from masquerade.service.form_values import Duration, Host
 from masquerade.service.request import Text, Texts
-from masquerade.service.sections import Duration, Host
 
 _TABLES = 'a table, such as [datasets.customers] with source = "customers.csv"'
 _ADDRESS = 'an address host:port, such as "127.0.0.1:7001"'

@@ -35,7 +35,7 @@ _SHOWN_IN: Mapping[str, set[str]] = {
 
 
 @dataclass
-class Course:
+class SessionProgress:
     """Takes events in their order. `changed` names what is to be drawn anew."""
 
     last: int = 0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from masquerade.console.course import MOST_ROWS, Course, step_tree
+from masquerade.console.session_progress import MOST_ROWS, SessionProgress, step_tree
 from masquerade.service.resources import Event
 from masquerade.service.session_states import Status
 
@@ -33,7 +33,7 @@ def step(value: str, *children: str, attribute: str = "job") -> tuple[str, dict[
 
 
 def test_a_second_attempt_starts_with_nothing() -> None:
-    course = Course()
+    course = SessionProgress()
     progress = ("progress", {"parties": {"bank": {"stage": "aligning"}}})
     course.take(events(moved("running"), progress, step("Any", "A", "B")))
     assert course.progress
@@ -46,7 +46,7 @@ def test_a_second_attempt_starts_with_nothing() -> None:
 
 
 def test_only_what_changed_is_drawn_anew() -> None:
-    course = Course()
+    course = SessionProgress()
     assert course.take(events(("progress", {"parties": {"bank": {"round": 1}}}))) == {"progress"}
     assert course.take(events(step("Any", "A", "B"))) == {"steps"}
     assert course.take([]) == set()
@@ -60,13 +60,13 @@ def test_quality_is_told_as_far_as_there_is_something_to_tell() -> None:
         (None, 0.25): "classification error could not be measured; at most 0.25 was wished",
     }
     for (error, most), words in told.items():
-        course = Course()
+        course = SessionProgress()
         course.take(events(("quality", {"error": error, "most_error": most})))
         assert course.lines[-1][1] == words
 
 
 def test_waiting_for_a_person_ends_with_the_contract() -> None:
-    course = Course()
+    course = SessionProgress()
     course.take(
         events(moved("negotiating"), ("approval", {"party": "clinic"}), ("approval", {"party": "clinic"}))
     )
@@ -76,7 +76,7 @@ def test_waiting_for_a_person_ends_with_the_contract() -> None:
 
 
 def test_an_event_of_a_later_version_is_named_and_nothing_breaks() -> None:
-    course = Course()
+    course = SessionProgress()
     course.take(events(("riddle", {"odd": 1}), moved("published")))
     assert [words for _, words in course.lines] == ["riddle", "published"]
     assert course.reached == [Status.PUBLISHED]
