@@ -211,7 +211,7 @@ def test_alpha_k_names_what_is_broken() -> None:
     )
     assert requirement.complaint(0.5, 3) == f"has {small}"
     assert requirement.complaint(0.8, 5) == f"has {skewed}"
-    assert requirement.complaint(0.8, 3) == f"has {small}; and {skewed}"
+    assert requirement.complaint(0.8, 3) == f"has {small}; and has {skewed}"
     one = AlphaKAnonymity(QID, 0.5, 4, SENSITIVE, ["HIV"])
     assert one.complaint(0.8, 5) == "has a share of 0.8 of disease = HIV; at most 0.5 is allowed"
 
@@ -224,7 +224,7 @@ def test_p_sensitive_names_what_is_broken() -> None:
     same = "1 different value of disease; at least 2 are required"
     assert requirement.complaint(2, 2) == f"has {small}"
     assert requirement.complaint(1, 3) == f"has {same}"
-    assert requirement.complaint(1, 2) == f"has {small}; and {same}"
+    assert requirement.complaint(1, 2) == f"has {small}; and has {same}"
 
 
 def test_other_complaints() -> None:

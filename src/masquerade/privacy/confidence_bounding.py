@@ -67,7 +67,7 @@ class MostShare(Constraint):
 
     def _within(self, most: Counts, others: Counts) -> NDArray[np.bool_]:
         shares: NDArray[np.float64] = (most / np.maximum(most + others, 1)).max(axis=1, initial=0.0)
-        return within(shares, self.part.confidence)
+        return self.part.allows(shares)
 
 
 @dataclass(frozen=True)
@@ -108,45 +108,29 @@ class ConfidenceBounding(GroupRequirement):
         bounded = tuple(range(row.n_bounded))
         return row_bounded(row.n_values, row.width, most, bounded, together=row.together)
 
-    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.float64]:
-        """The largest confidence with which each group gives a sensitive value away."""
-        return largest_shares(histogram, self.values, labels)
+    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
+        """The largest confidence with which each group gives a (listed) sensitive value away."""
+        listed = histogram
+        if self.values is not None:
+            wanted = set(self.values)
+            listed = histogram[:, [column for column, label in enumerate(labels) if label in wanted]]
+        shares: NDArray[np.float64] = listed.max(axis=1, initial=0) / histogram.sum(axis=1)
+        return shares
 
-    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.bool_]:
-        """Which groups stay within the confidence."""
-        return within(self.figures(histogram, whole, labels), self.confidence)
+    def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
+        """At most the confidence; 29 of 100 are at most 0.29, whatever 0.29 is in binary."""
+        return figures <= self.confidence + TOLERANCE
 
     def complaint(self, figure: float, size: int) -> str:
         """Its confidence, and the largest allowed."""
-        return "has " + share_complaint(self.sensitive, self.values, figure, self.confidence)
-
-
-def largest_shares(
-    histogram: Counts, values: Sequence[str] | None, labels: Sequence[str]
-) -> NDArray[np.float64]:
-    """Each group's largest share of a listed value (of any value when none are listed)."""
-    listed = histogram
-    if values is not None:
-        wanted = set(values)
-        listed = histogram[:, [column for column, label in enumerate(labels) if label in wanted]]
-    shares: NDArray[np.float64] = listed.max(axis=1, initial=0) / histogram.sum(axis=1)
-    return shares
-
-
-def within(shares: NDArray[np.float64], bound: float) -> NDArray[np.bool_]:
-    """Which shares are at most the bound; 29 of 100 are at most 0.29, whatever 0.29 is in binary."""
-    return shares <= bound + TOLERANCE
-
-
-def share_complaint(sensitive: str, values: Sequence[str] | None, share: float, bound: float) -> str:
-    """`a share of 0.8 of disease = HIV; at most 0.5 is allowed`."""
-    if values is None:
-        of = f"a value of {sensitive}"
-    elif len(values) == 1:
-        of = f"{sensitive} = {values[0]}"
-    else:
-        of = f"a listed value of {sensitive}"
-    return f"a share of {beside(share, bound)} of {of}; at most {bound} is allowed"
+        if self.values is None:
+            of = f"a value of {self.sensitive}"
+        elif len(self.values) == 1:
+            of = f"{self.sensitive} = {self.values[0]}"
+        else:
+            of = f"a listed value of {self.sensitive}"
+        share = beside(figure, self.confidence)
+        return f"has a share of {share} of {of}; at most {self.confidence} is allowed"
 
 
 def largest_share(bound: float, n_records: int) -> tuple[int, int]:

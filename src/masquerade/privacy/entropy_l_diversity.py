@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,9 +73,9 @@ class EntropyLDiversity(GroupRequirement):
         effective: NDArray[np.float64] = np.exp2(entropy)
         return effective
 
-    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
-        """Which groups have an entropy of at least log l."""
-        return self.figures(histogram, whole) >= self.l * (1 - TOLERANCE)
+    def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
+        """At least ℓ effective values, an entropy of at least log ℓ."""
+        return figures >= self.l * (1 - TOLERANCE)
 
     def complaint(self, figure: float, size: int) -> str:
         """Its effective number of values, and how many it needs."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,9 +100,9 @@ class KAnonymity(GroupRequirement):
         sizes: Counts = histogram.sum(axis=1)
         return sizes
 
-    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
-        """Which groups have at least k records."""
-        return self.figures(histogram, whole) >= self.k
+    def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
+        """At least k records."""
+        return figures >= self.k
 
     def complaint(self, figure: float, size: int) -> str:
         """Its size, and the size it needs."""

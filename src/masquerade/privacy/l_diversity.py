@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,9 +117,9 @@ class LDiversity(GroupRequirement):
         different: Counts = np.count_nonzero(histogram, axis=1)
         return different
 
-    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
-        """Which groups have at least l different values."""
-        return self.figures(histogram, whole) >= self.l
+    def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
+        """At least ℓ different values."""
+        return figures >= self.l
 
     def complaint(self, figure: float, size: int) -> str:
         """Its different values, and how many it needs."""

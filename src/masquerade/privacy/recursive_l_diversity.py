@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,9 +107,9 @@ class RecursiveLDiversity(GroupRequirement):
         np.divide(histogram.max(axis=1), tail, out=ratios, where=tail > 0)
         return ratios
 
-    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
-        """Which groups have r₁ < c · (r_l + … + r_m)."""
-        return self.figures(histogram, whole) < self.c * (1 - TOLERANCE)
+    def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
+        """r₁ < c · (r_ℓ + … + r_m)."""
+        return figures < self.c * (1 - TOLERANCE)
 
     def complaint(self, figure: float, size: int) -> str:
         """Its ratio, and below what it must be."""

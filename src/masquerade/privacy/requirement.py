@@ -114,8 +114,8 @@ class GroupRequirement(Requirement, Declared):
     """A requirement on each group of records that share their values on one quasi-identifier.
 
     Subclasses are frozen dataclasses, validated when constructed. A model must declare its name, its parameters,
-    `figures`, `holds` and `complaint`; with that it works on one table. The rest has defaults that say "not known":
-    what needs it (m-privacy, parties that share counts) refuses the model, and says why.
+    `figures`, `allows` (or `holds`) and `complaint`; with that it works on one table. The rest has defaults that say
+    "not known": what needs it (m-privacy, parties that share counts) refuses the model, and says why.
     """
 
     # --- what it is ---
@@ -221,16 +221,20 @@ class GroupRequirement(Requirement, Declared):
         )
 
     @abstractmethod
-    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[Any]:
+    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[Any]:
         """Each group's figure (its size for k, its distinct values for ℓ, …).
 
         `histogram` has a row a non-empty group and a column a sensitive value; `whole` is the histogram of
         the whole table, one row; `labels` names the columns.
         """
 
-    @abstractmethod
-    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.bool_]:
+    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
         """Whether each group satisfies the requirement; arguments as for `figures`."""
+        return self.allows(self.figures(histogram, whole, labels))
+
+    def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether groups with these figures satisfy; for models of which the figure alone decides."""
+        raise NotImplementedError(f"{self.model} declares neither `allows` nor `holds`")
 
     def parameters(self) -> dict[str, object]:
         """The parameters beside `qid`, as a job file names them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,9 +116,9 @@ class TCloseness(GroupRequirement):
         total: NDArray[np.float64] = difference.sum(axis=1)
         return total / (max(whole.shape[1] - 1, 1) if self.distance == "ordered" else 2)
 
-    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
-        """Which groups are at most t away."""
-        return self.figures(histogram, whole) <= self.t + TOLERANCE
+    def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
+        """At most t away."""
+        return figures <= self.t + TOLERANCE
 
     def complaint(self, figure: float, size: int) -> str:
         """Its distance, and the largest allowed."""

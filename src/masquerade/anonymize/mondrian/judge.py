@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from masquerade.data.column import Coded
 from masquerade.engine.counts import Counts, Ints, Rows
+from masquerade.privacy.m_privacy.group_check import GroupCheck
+from masquerade.privacy.m_privacy.provider_counts import ProviderCounts
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import GroupRequirement
 
@@ -36,7 +38,7 @@ class Judge:
         )
         self._labels = ((), *(each.labels for each in self._coded))
         # Made once: a requirement against colluding providers sorts its counts out first.
-        self._m_private = {
+        self._m_private: dict[GroupRequirement, tuple[ProviderCounts, GroupCheck]] = {
             part: part.check(self._whole[at], self._labels[at])
             for part, at in ((part, self._place[part.sensitive]) for part in parts)
             if isinstance(part, MPrivateGroups)
@@ -84,18 +86,13 @@ class Judge:
     def left(self, histograms: Histograms) -> Counts:
         """How many records of each part the largest coalition leaves: the fewest over all requirements."""
         fewest = histograms[0][:, 0]
-        for part, (layout, _) in self._m_private.items():
-            by_provider = layout.counts(histograms[self._place[part.sensitive]]).sum(axis=2)
-            by_provider.sort(axis=1)
-            feeding = np.count_nonzero(by_provider, axis=1)
-            power = np.clip(feeding - 1, 0, part.m)
-            sums = np.cumsum(by_provider, axis=1)
-            last = by_provider.shape[1] - 1 - power
-            fewest = np.minimum(fewest, sums[np.arange(last.size), last])
+        for part, (layout, check) in self._m_private.items():
+            left = check.records_left(layout.counts(histograms[self._place[part.sensitive]]))
+            fewest = np.minimum(fewest, left)
         return fewest
 
     def _holds_one(self, part: GroupRequirement, histogram: Counts) -> NDArray[np.bool_]:
-        if isinstance(part, MPrivateGroups):
+        if part in self._m_private:
             layout, check = self._m_private[part]
             return check.holds(layout.counts(histogram))
         at = self._place[part.sensitive]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
-from masquerade.privacy.m_privacy.constraint import Constraint
+from masquerade.privacy.m_privacy.constraint import Constraint, least_left_of_groups
 from masquerade.privacy.m_privacy.fitness import ANONYMIZATION_WEIGHT, score
 from masquerade.privacy.m_privacy.group import Group
 from masquerade.privacy.m_privacy.outcome import Outcome
@@ -46,13 +46,23 @@ class GroupCheck:
             some = np.flatnonzero(sizes.any(axis=1))
             good[some] = [self.outcome(counts[each]).private for each in some]
             return good
-        power = np.clip(np.count_nonzero(sizes, axis=1) - 1, 0, self.m)
+        power = self._power(sizes)
         for constraint, places in zip(self.constraints, self._places, strict=True):
             still = np.flatnonzero(good & sizes.any(axis=1))
             if not still.size:
                 break
             good[still] = constraint.withstands(_merged(counts[still], constraint, places), power[still])
         return good
+
+    def records_left(self, counts: Counts) -> Counts:
+        """The records of each group that the largest coalition leaves at least."""
+        sizes = counts.sum(axis=2)
+        return least_left_of_groups(sizes, self._power(sizes))
+
+    def _power(self, sizes: Counts) -> Counts:
+        """The size of the largest coalition in each group: one of the providers that feed it is left."""
+        power: Counts = np.clip(np.count_nonzero(sizes, axis=1) - 1, 0, self.m)
+        return power
 
     def outcome(self, counts: Counts) -> Outcome:
         """The verdict on one group (providers × values): coalitions are of rows of `counts`."""

@@ -149,7 +149,7 @@ class MPrivateGroups(GroupRequirement):
             places.append(None if np.array_equal(of_value, np.arange(layout.n_values)) else of_value)
         return layout, GroupCheck(self.m, constraints, places, strategy or self.verification)
 
-    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> Counts:
+    def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> Counts:
         """How many colluding providers each group withstands, up to m; −1 where not even outsiders."""
         layout, check = self.check(whole, labels)
         counts = layout.counts(histogram)
@@ -158,7 +158,7 @@ class MPrivateGroups(GroupRequirement):
             withstood[group] = check.withstands(counts[group])
         return withstood
 
-    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str]) -> NDArray[np.bool_]:
+    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
         """Which groups are m-private."""
         layout, check = self.check(whole, labels)
         return check.holds(layout.counts(histogram))
