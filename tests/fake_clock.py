@@ -34,8 +34,11 @@ class FakeClock:
 
     def tick(self, **time: float) -> None:
         """Move on, as timedelta counts it: seconds, days …"""
+        self.move(timedelta(**time))
+
+    def move(self, by: timedelta) -> None:
         with self._lock:
-            self._passed += timedelta(**time)
+            self._passed += by
             due = [woken for until, woken in self._sleepers if until <= self.monotonic()]
             self._sleepers = [each for each in self._sleepers if each[0] > self.monotonic()]
         for woken in due:

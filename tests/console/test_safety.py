@@ -19,13 +19,13 @@ from websockets.sync.client import connect
 from console.conftest import Site
 from console.world import PASSWORD, World, served
 from examples import examples
+from fake_clock import FakeClock
 from masquerade.console.sign_in import own_path
 from masquerade.console.signed_in import COOKIE, IDLE, LONGEST, Browsers, SignedOut, console_secret
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.accounts import Accounts
 from masquerade.service.resources import Role
 from masquerade.service.store import Store
-from service.stores import HandClock
 
 FOREIGN = ["https://evil.example", "null", "http://127.0.0.1", "https://", "file://", "http://[", ""]
 
@@ -164,8 +164,8 @@ class Door:
     """Browsers on a clock that is set by hand."""
 
     def __init__(self, folder: Path) -> None:
-        self.clock = HandClock()
-        self.store = Store.open("sqlite:///door.db", base=folder, clock=self.clock)
+        self.clock = FakeClock()
+        self.store = Store.open("sqlite:///door.db", base=folder, clock=self.clock.now)
         self.accounts = Accounts(self.store, hasher=PasswordHasher(1, 8, 1))
         self.accounts.create("ana", PASSWORD)
         self.browsers = Browsers(self.store, self.accounts, console_secret(folder / "console.key"))
@@ -188,21 +188,21 @@ def is_in(door: Door, cookie: str, *, acting: bool = True) -> bool:
 def test_who_does_nothing_for_a_while_is_signed_out(door: Door) -> None:
     cookie = door.browsers.sign_in("ana", PASSWORD)
     for _ in range(4):
-        door.clock.now += IDLE - timedelta(minutes=1)
+        door.clock.move(IDLE - timedelta(minutes=1))
         assert is_in(door, cookie)
-    door.clock.now += IDLE - timedelta(minutes=1)
+    door.clock.move(IDLE - timedelta(minutes=1))
     assert is_in(door, cookie, acting=False)  # a page that looks by itself
-    door.clock.now += timedelta(minutes=2)
+    door.clock.move(timedelta(minutes=2))
     assert not is_in(door, cookie)
 
 
 def test_nobody_stays_for_ever(door: Door) -> None:
     cookie = door.browsers.sign_in("ana", PASSWORD)
-    end = door.clock.now + LONGEST
-    while door.clock.now < end - IDLE / 2:
+    end = door.clock.now() + LONGEST
+    while door.clock.now() < end - IDLE / 2:
         assert is_in(door, cookie)
-        door.clock.now += IDLE / 2
-    door.clock.now = end
+        door.clock.move(IDLE / 2)
+    door.clock.move(end - door.clock.now())
     assert not is_in(door, cookie)
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
+from fake_clock import FakeClock
 from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
 from masquerade.service.store import Store
+from masquerade.service.store.tables import Base
 from service.credentials import CHEAP, LOCKOUT, RIGHT
-from service.stores import HandClock
 
 if TYPE_CHECKING:
     import httpx
@@ -24,27 +27,59 @@ if TYPE_CHECKING:
 _numbers = count()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database: a file that is not there yet, or a schema on the tests' own server."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'store.db'}"
-    postgres: Postgres = request.getfixturevalue("postgres")
+def _new_schema(postgres: Postgres) -> str:
     name = f"service_{next(_numbers)}"  # a schema is made ten times faster than a database
     postgres.sql(f"CREATE SCHEMA {name} AUTHORIZATION guest;")
     return f"{postgres.trusted}?options=-csearch_path%3D{name}"
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def new_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database without tables: a file that is not there yet, or a schema on the tests' own server."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.db'}"
+    return _new_schema(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite database with empty tables, to be copied: that takes less than to migrate one."""
+    path = tmp_path_factory.mktemp("migrated") / "store.db"
+    Store.open(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def migrated_schema(postgres: Postgres) -> str:
+    """A PostgreSQL schema with tables, to be emptied: that takes less than to migrate one."""
+    url = _new_schema(postgres)
+    Store.open(url).close()
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database with empty tables."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "store.db")
+        return f"sqlite:///{tmp_path / 'store.db'}"
+    url: str = request.getfixturevalue("migrated_schema")
+    with psycopg.connect(url.replace("guest@", "postgres@"), autocommit=True) as superuser:
+        superuser.execute("SET session_replication_role = replica")  # no trigger keeps the ledger as it is
+        superuser.execute(f"TRUNCATE {', '.join(Base.metadata.tables)} RESTART IDENTITY CASCADE")
+    return url
+
+
 @pytest.fixture
-def clock() -> HandClock:
+def clock() -> FakeClock:
     """A clock that stands still."""
-    return HandClock()
+    return FakeClock()
 
 
 @pytest.fixture
-def store(database_url: str, clock: HandClock) -> Iterator[Store]:
+def store(database_url: str, clock: FakeClock) -> Iterator[Store]:
     """An empty store."""
-    with Store.open(database_url, clock=clock) as opened:
+    with Store.open(database_url, clock=clock.now) as opened:
         yield opened
 
 

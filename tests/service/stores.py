@@ -1,10 +1,10 @@
-"""Helpers of the store's tests: a clock that is set by hand, and sessions brought to a state."""
+"""Helpers of the store's tests: sessions brought to a state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 from itertools import count
 from threading import Barrier
@@ -14,24 +14,10 @@ from masquerade.service.resources import Role
 from masquerade.service.session_states import Status
 from masquerade.service.store import NewRelease, SessionRecord, Store
 
-START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SNAPSHOTS = {"bank": "b1", "shop": "s1"}
 FREE = {"bank": 9, "shop": 9}  # places that each party has left
 Answer = TypeVar("Answer")
 _numbers = count()
-
-
-class HandClock:
-    """Stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def tick(self, **time: float) -> None:
-        self.now += timedelta(**time)
 
 
 def digest(text: str) -> str:

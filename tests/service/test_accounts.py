@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from argon2 import PasswordHasher, Type, extract_parameters
 
+from fake_clock import START
 from masquerade.errors import Conflict, NotFound, ParameterError
 from masquerade.service.accounts import Accounts, require
 from masquerade.service.resources import Role, User
 from masquerade.service.store import Guard, Store
 from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, everything_stored, refusal
-from service.stores import START, at_once
+from service.stores import at_once
 
 
 def test_the_right_password_opens(accounts: Accounts) -> None:

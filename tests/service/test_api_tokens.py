@@ -9,12 +9,12 @@ from functools import partial
 
 import pytest
 
+from fake_clock import START, FakeClock
 from masquerade.errors import NotFound, ParameterError
 from masquerade.service.accounts import Accounts
 from masquerade.service.resources import Role, User
 from masquerade.service.store import Store
 from service.credentials import RIGHT, WRONG, everything_stored, refusal
-from service.stores import START, HandClock
 
 
 def test_a_token_is_shown_once_and_stored_as_a_digest(accounts: Accounts, database_url: str) -> None:
@@ -33,7 +33,7 @@ def test_a_token_is_shown_once_and_stored_as_a_digest(accounts: Accounts, databa
     assert token not in repr(described)
 
 
-def test_a_token_ends(accounts: Accounts, clock: HandClock) -> None:
+def test_a_token_ends(accounts: Accounts, clock: FakeClock) -> None:
     ann = accounts.sign_in("ann", RIGHT)
     expiring, _ = accounts.create_token(ann, "for an hour", timedelta(hours=1))
     revoked, described = accounts.create_token(ann, "lost", None)
@@ -41,7 +41,7 @@ def test_a_token_ends(accounts: Accounts, clock: HandClock) -> None:
     clock.tick(minutes=59)
     assert accounts.authenticate(expiring) == accounts.authenticate(revoked) == ann
     clock.tick(minutes=1)
-    assert accounts.revoke(ann, described.id).revoked == clock.now
+    assert accounts.revoke(ann, described.id).revoked == clock.now()
     guesses = ("", "mq_", "mq_" + "A" * 43, lasting[3:], lasting + "=", "nul\0", "mq_\ud800", RIGHT)
     answers = {refusal(partial(accounts.authenticate, token)) for token in (expiring, revoked, *guesses)}
     assert accounts.authenticate(lasting) == ann
@@ -62,7 +62,7 @@ def test_nobody_revokes_another_ones_token(accounts: Accounts) -> None:
     assert accounts.tokens(eve) == []
 
 
-def test_last_use_is_known_to_the_minute(accounts: Accounts, clock: HandClock) -> None:
+def test_last_use_is_known_to_the_minute(accounts: Accounts, clock: FakeClock) -> None:
     ann = accounts.sign_in("ann", RIGHT)
     token, _ = accounts.create_token(ann, "laptop")
     assert accounts.tokens(ann)[0].last_used is None
@@ -91,7 +91,7 @@ def test_a_token_needs_a_sensible_life_and_name(accounts: Accounts) -> None:
 
 
 def test_tokens_that_open_nothing_are_forgotten_after_a_while(
-    accounts: Accounts, store: Store, clock: HandClock
+    accounts: Accounts, store: Store, clock: FakeClock
 ) -> None:
     ann = store.users.get("ann")
     accounts.create_token(ann, "short", timedelta(hours=12))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from fake_clock import FakeClock
 from masquerade.errors import Conflict, NotAllowed, ParameterError
 from masquerade.service.session_states import Status
 from masquerade.service.store import Store
-from service.stores import HandClock, assembling, digest, furnish, new_release, queued, requested
+from service.stores import assembling, digest, furnish, new_release, queued, requested
 
 FREE = {"bank": 1, "shop": 1}
 
 
-def test_a_session_that_is_put_back_keeps_its_attempt_and_its_place(store: Store, clock: HandClock) -> None:
+def test_a_session_that_is_put_back_keeps_its_attempt_and_its_place(store: Store, clock: FakeClock) -> None:
     furnish(store)
     first = queued(store)
     clock.tick(seconds=1)

@@ -9,20 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from fake_clock import START, FakeClock
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.accounts import Accounts, Lockout
 from masquerade.service.resources import User
 from masquerade.service.store import Guard, Store
 from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, refusal
-from service.stores import START, HandClock, at_once
+from service.stores import at_once
 
 
-def test_guessing_locks_for_a_growing_time(accounts: Accounts, clock: HandClock) -> None:
+def test_guessing_locks_for_a_growing_time(accounts: Accounts, clock: FakeClock) -> None:
     for minutes in (1, 2, 4, 5, 5):
         for _ in range(3):
             assert accounts.locked_until("ann") is None
             refusal(lambda: accounts.sign_in("ann", WRONG))
-        assert accounts.locked_until("ann") == clock.now + timedelta(minutes=minutes)
+        assert accounts.locked_until("ann") == clock.now() + timedelta(minutes=minutes)
         clock.tick(minutes=minutes, seconds=-1)
         refusal(lambda: accounts.sign_in("ann", RIGHT))
         clock.tick(seconds=1)
@@ -38,7 +39,7 @@ def test_a_sign_in_forgets_the_failures(accounts: Accounts, store: Store) -> Non
     assert store.users.guard("ann") is None
 
 
-def test_failures_that_are_long_past_do_not_count(accounts: Accounts, clock: HandClock) -> None:
+def test_failures_that_are_long_past_do_not_count(accounts: Accounts, clock: FakeClock) -> None:
     for _ in range(4):
         for _ in range(2):
             refusal(lambda: accounts.sign_in("ann", WRONG))
@@ -61,12 +62,12 @@ def test_one_name_locks_no_other(accounts: Accounts) -> None:
 
 
 def test_a_lock_outlives_a_restart(
-    accounts: Accounts, store: Store, database_url: str, clock: HandClock
+    accounts: Accounts, store: Store, database_url: str, clock: FakeClock
 ) -> None:
     for _ in range(3):
         refusal(lambda: accounts.sign_in("ann", WRONG))
     store.close()
-    with Store.open(database_url, clock=clock) as again:
+    with Store.open(database_url, clock=clock.now) as again:
         refusal(lambda: Accounts(again, lockout=LOCKOUT, hasher=CHEAP).sign_in("ann", RIGHT))
 
 
@@ -96,7 +97,7 @@ def test_many_right_sign_ins_at_once_lock_nobody(accounts: Accounts) -> None:
     assert all(isinstance(result, User) for result in results)
 
 
-def test_old_guesses_are_forgotten(accounts: Accounts, store: Store, clock: HandClock) -> None:
+def test_old_guesses_are_forgotten(accounts: Accounts, store: Store, clock: FakeClock) -> None:
     for _ in range(3):
         refusal(lambda: accounts.sign_in("nobody", WRONG))
     store.expire()

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def engine(database_url: str) -> Iterator[Engine]:
+def engine(new_database_url: str) -> Iterator[Engine]:
     """A plain engine on the empty database, past the store's own."""
-    made = create_engine(database_url.replace("postgresql://", "postgresql+psycopg://"))
+    made = create_engine(new_database_url.replace("postgresql://", "postgresql+psycopg://"))
     yield made
     made.dispose()
 
@@ -52,8 +52,8 @@ def constraints(engine: Engine) -> dict[str, dict[str, str]]:
     }
 
 
-def test_migrating_gives_the_tables_of_the_models(database_url: str, engine: Engine) -> None:
-    Store.open(database_url).close()
+def test_migrating_gives_the_tables_of_the_models(new_database_url: str, engine: Engine) -> None:
+    Store.open(new_database_url).close()
     assert tables(engine) == {*Base.metadata.tables, VERSION_TABLE}
     with engine.connect() as connection:
         assert differences(connection) == []
@@ -65,16 +65,16 @@ def test_migrating_gives_the_tables_of_the_models(database_url: str, engine: Eng
     assert constraints(engine) == migrated
 
 
-def test_the_comparison_sees_a_difference(database_url: str, engine: Engine) -> None:
-    Store.open(database_url).close()
+def test_the_comparison_sees_a_difference(new_database_url: str, engine: Engine) -> None:
+    Store.open(new_database_url).close()
     with engine.begin() as connection:
         connection.execute(text("ALTER TABLE users DROP COLUMN turn"))
     with engine.connect() as connection:
         assert len(differences(connection)) == 1
 
 
-def test_down_and_up_again(database_url: str, engine: Engine) -> None:
-    Store.open(database_url).close()
+def test_down_and_up_again(new_database_url: str, engine: Engine) -> None:
+    Store.open(new_database_url).close()
     with engine.begin() as connection:
         command.downgrade(alembic_config(connection), "base")
     assert tables(engine) == {VERSION_TABLE}
@@ -82,7 +82,7 @@ def test_down_and_up_again(database_url: str, engine: Engine) -> None:
         with engine.connect() as connection:
             functions = "SELECT count(*) FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
             assert connection.execute(text(functions)).scalar_one() == 0
-    with Store.open(database_url) as store:
+    with Store.open(new_database_url) as store:
         furnish(store)
         assert [user.name for user in store.users.all()] == ["ann", "ben"]
 
@@ -94,48 +94,48 @@ def test_every_revision_has_its_parent() -> None:
     assert [script.revision for script in scripts.walk_revisions()][-1] == "0001"
 
 
-def test_opening_again_keeps_what_is_there(database_url: str) -> None:
-    with Store.open(database_url) as store:
+def test_opening_again_keeps_what_is_there(new_database_url: str) -> None:
+    with Store.open(new_database_url) as store:
         furnish(store)
-    with Store.open(database_url) as store:
+    with Store.open(new_database_url) as store:
         assert [provider.party for provider in store.providers.all()] == ["bank", "shop"]
 
 
-def test_a_newer_database_is_refused_and_left_alone(database_url: str, engine: Engine) -> None:
-    with Store.open(database_url) as store:
+def test_a_newer_database_is_refused_and_left_alone(new_database_url: str, engine: Engine) -> None:
+    with Store.open(new_database_url) as store:
         furnish(store)
     with engine.begin() as connection:
         connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
     with pytest.raises(ParameterError, match=r"newer version \(revision 9999; .* up to 0001\); update"):
-        Store.open(database_url)
+        Store.open(new_database_url)
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM users")).scalar_one() == 2
 
 
-def test_somebody_elses_tables_are_left_alone(database_url: str, engine: Engine) -> None:
+def test_somebody_elses_tables_are_left_alone(new_database_url: str, engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE sessions (mine INTEGER)"))
     with pytest.raises(ParameterError, match="holds a table sessions that Masquerade did not make"):
-        Store.open(database_url)
+        Store.open(new_database_url)
     assert tables(engine) == {"sessions"}
 
 
-def test_a_migration_that_fails_leaves_nothing(database_url: str, engine: Engine) -> None:
+def test_a_migration_that_fails_leaves_nothing(new_database_url: str, engine: Engine) -> None:
     with engine.begin() as connection:
         # An index of a later table is in the way: the first tables are made before it is met.
         connection.execute(text("CREATE TABLE other (a INTEGER)"))
         connection.execute(text("CREATE INDEX ix_releases_expires ON other (a)"))
     with pytest.raises(ParameterError, match="ix_releases_expires"):
-        Store.open(database_url)
+        Store.open(new_database_url)
     assert tables(engine) == {"other"}
 
 
-def test_coordinators_that_start_together_take_turns(database_url: str) -> None:
+def test_coordinators_that_start_together_take_turns(new_database_url: str) -> None:
     opening = (
         "import sys; from masquerade.service.store import Store; print(flush=True); input();"
         "Store.open(sys.argv[1]).close()"
     )
-    program = [sys.executable, "-c", opening, database_url]
+    program = [sys.executable, "-c", opening, new_database_url]
     pipe = subprocess.PIPE
     started = [subprocess.Popen(program, stdin=pipe, stdout=pipe) for _ in range(4)]
     for process in started:  # all have imported what they need, so that they collide
@@ -150,13 +150,13 @@ def test_coordinators_that_start_together_take_turns(database_url: str) -> None:
     assert [process.returncode for process in started] == [0] * 4
 
 
-def test_threads_may_open_stores_together(database_url: str, tmp_path: Path) -> None:
-    urls = [database_url, f"sqlite:///{tmp_path / 'other.db'}"] * 2
+def test_threads_may_open_stores_together(new_database_url: str, tmp_path: Path) -> None:
+    urls = [new_database_url, f"sqlite:///{tmp_path / 'other.db'}"] * 2
     assert at_once(4, lambda number: Store.open(urls[number]).close()) == [None] * 4
 
 
-def test_migrate_twice_changes_nothing(database_url: str, engine: Engine) -> None:
-    Store.open(database_url).close()
+def test_migrate_twice_changes_nothing(new_database_url: str, engine: Engine) -> None:
+    Store.open(new_database_url).close()
     before = constraints(engine)
     migrate(engine, "again")
     assert constraints(engine) == before

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from fake_clock import FakeClock
 from masquerade.service import resources
 from masquerade.service.coordinator.session_summary import summaries
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
-from service.stores import HandClock, agreed, assembling, furnish, new_release, published, queued, requested
+from service.stores import agreed, assembling, furnish, new_release, published, queued, requested
 
 
 def derived(store: Store, user: str, *sessions: SessionRecord) -> list[dict[str, Any]]:
@@ -20,7 +21,7 @@ def derived(store: Store, user: str, *sessions: SessionRecord) -> list[dict[str,
     ]
 
 
-def test_many_sessions_are_told_apart(store: Store, clock: HandClock) -> None:
+def test_many_sessions_are_told_apart(store: Store, clock: FakeClock) -> None:
     furnish(store)
     out = published(store)
     held = assembling(store, terms="others")

@@ -12,26 +12,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from fake_clock import FakeClock
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.net.identity import self_signed
 from masquerade.service.session_tokens import Nonces, TokenIssuer, TokenVerifier
 from service.credentials import refusal
-from service.stores import HandClock, at_once, digest
+from service.stores import at_once, digest
 
 COORDINATOR = self_signed("coordinator")
 CONTRACT = digest("contract")
 
 
 @pytest.fixture
-def issuer(clock: HandClock) -> TokenIssuer:
+def issuer(clock: FakeClock) -> TokenIssuer:
     """The coordinator's."""
-    return TokenIssuer(COORDINATOR, clock)
+    return TokenIssuer(COORDINATOR, clock.now)
 
 
 @pytest.fixture
-def verifier(clock: HandClock) -> TokenVerifier:
+def verifier(clock: FakeClock) -> TokenVerifier:
     """A party's."""
-    return TokenVerifier(COORDINATOR.certificate, Nonces(clock), clock)
+    return TokenVerifier(COORDINATOR.certificate, Nonces(clock.now), clock.now)
 
 
 def test_a_session_token_is_good_once(issuer: TokenIssuer, verifier: TokenVerifier) -> None:
@@ -43,7 +44,7 @@ def test_a_session_token_is_good_once(issuer: TokenIssuer, verifier: TokenVerifi
     verifier.verify(issuer.issue("bank", CONTRACT), audience="bank", contract_hash=CONTRACT)
 
 
-def test_a_session_token_is_bound(issuer: TokenIssuer, verifier: TokenVerifier, clock: HandClock) -> None:
+def test_a_session_token_is_bound(issuer: TokenIssuer, verifier: TokenVerifier, clock: FakeClock) -> None:
     token = issuer.issue("bank", CONTRACT)
     assert "for party bank, not for shop" in refusal(
         lambda: verifier.verify(token, audience="shop", contract_hash=CONTRACT)
@@ -59,8 +60,8 @@ def test_a_session_token_is_bound(issuer: TokenIssuer, verifier: TokenVerifier, 
     verifier.verify(token, audience="bank", contract_hash=CONTRACT)
 
 
-def test_only_the_coordinator_signs(verifier: TokenVerifier, clock: HandClock) -> None:
-    forged = TokenIssuer(self_signed("coordinator"), clock).issue("bank", CONTRACT)
+def test_only_the_coordinator_signs(verifier: TokenVerifier, clock: FakeClock) -> None:
+    forged = TokenIssuer(self_signed("coordinator"), clock.now).issue("bank", CONTRACT)
     answer = refusal(lambda: verifier.verify(forged, audience="bank", contract_hash=CONTRACT))
     assert answer == "session token: the coordinator did not sign it"
 
@@ -123,14 +124,14 @@ def test_of_many_replays_one_passes(issuer: TokenIssuer, verifier: TokenVerifier
     assert sum(isinstance(result, NotAllowed) for result in results) == 7
 
 
-def test_nonces_are_kept_as_long_as_their_tokens_live(clock: HandClock) -> None:
-    nonces = Nonces(clock)
-    soon = clock.now + timedelta(minutes=5)
+def test_nonces_are_kept_as_long_as_their_tokens_live(clock: FakeClock) -> None:
+    nonces = Nonces(clock.now)
+    soon = clock.now() + timedelta(minutes=5)
     assert nonces.first_use("n", soon)
     clock.tick(minutes=4)
     assert not nonces.first_use("n", soon)
     clock.tick(minutes=1)
-    assert nonces.first_use("n", clock.now + timedelta(minutes=5))
+    assert nonces.first_use("n", clock.now() + timedelta(minutes=5))
 
 
 def test_only_sensible_tokens_are_issued(issuer: TokenIssuer) -> None:

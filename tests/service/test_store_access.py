@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from fake_clock import FakeClock
 from masquerade.errors import NotAllowed, NotFound, ParameterError
 from masquerade.service.session_states import Status
 from masquerade.service.store import Store
-from service.stores import HandClock, furnish, published, requested
+from service.stores import furnish, published, requested
 
 
-def test_nobody_sees_another_ones_session(store: Store, clock: HandClock) -> None:
+def test_nobody_sees_another_ones_session(store: Store, clock: FakeClock) -> None:
     furnish(store, ["ann", "ben", "eve"])
     shared = store.sessions.create("ann", ["bank", "shop"], "research", {}, recipients=["ben", "ann"])
     assert shared.recipients == ("ben",)
@@ -37,7 +38,7 @@ def test_identifiers_cannot_be_guessed(store: Store) -> None:
     assert all(len(bytes.fromhex(name)) == 16 for name in names)
 
 
-def test_sessions_come_in_pages(store: Store, clock: HandClock) -> None:
+def test_sessions_come_in_pages(store: Store, clock: FakeClock) -> None:
     furnish(store)
     made = []
     for _ in range(3):  # several at the same moment too
@@ -54,7 +55,7 @@ def test_sessions_come_in_pages(store: Store, clock: HandClock) -> None:
         store.sessions.recent(limit=0)
 
 
-def test_private_providers_are_for_those_who_may(store: Store, clock: HandClock) -> None:
+def test_private_providers_are_for_those_who_may(store: Store, clock: FakeClock) -> None:
     furnish(store)
     store.providers.register("clinic", "clinic:1", "finger", public=False, allowed=["ben"])
     assert [each.party for each in store.providers.reachable("ann")] == ["bank", "shop"]
@@ -69,16 +70,16 @@ def test_private_providers_are_for_those_who_may(store: Store, clock: HandClock)
     assert (changed.address, changed.allowed) == ("clinic:2", ("ann",))
 
 
-def test_a_schema_is_taken_from_its_own_party_only(store: Store, clock: HandClock) -> None:
+def test_a_schema_is_taken_from_its_own_party_only(store: Store, clock: FakeClock) -> None:
     furnish(store)
     schema = {"age": {"type": "continuous"}, "größe": None}
     with pytest.raises(NotAllowed):
         store.providers.publish_schema("bank", "finger of shop", schema)
     assert store.providers.get("bank").published is None
     found = store.providers.publish_schema("bank", "finger of bank", schema)
-    assert (found.published, found.last_seen) == (schema, clock.now)
+    assert (found.published, found.last_seen) == (schema, clock.now())
     clock.tick(hours=1)
     store.providers.seen("bank", "finger of bank")
-    assert store.providers.get("bank").last_seen == clock.now
+    assert store.providers.get("bank").last_seen == clock.now()
     assert store.providers.register("bank", "b:1", "finger of bank", public=True).published == schema
     assert store.providers.register("bank", "b:1", "another", public=True).published is None

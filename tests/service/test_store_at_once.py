@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from fake_clock import FakeClock
 from masquerade.service.session_states import Status
 from masquerade.service.store import Guard, NewRelease, SessionRecord, Store
-from service.stores import FREE, HandClock, assembling, at_once, digest, furnish, new_release, queued
+from service.stores import FREE, assembling, at_once, digest, furnish, new_release, queued
 
 
 def assembling_anew(store: Store, before: NewRelease) -> SessionRecord:
@@ -20,13 +21,13 @@ def assembling_anew(store: Store, before: NewRelease) -> SessionRecord:
 
 
 def test_whoever_signs_in_at_once_is_let_in_though_the_first_forgets_the_guesses(
-    store: Store, clock: HandClock
+    store: Store, clock: FakeClock
 ) -> None:
     def right(_thread: int) -> bool:
         return store.users.guarded("ann", lambda _guard: (None, True))
 
     for _ in range(3):
-        store.users.guarded("ann", lambda _guard: (Guard(1, 0, clock.now, None), None))
+        store.users.guarded("ann", lambda _guard: (Guard(1, 0, clock.now(), None), None))
         assert at_once(8, right) == [True] * 8
         assert store.users.guard("ann") is None
 
@@ -45,7 +46,7 @@ def test_a_provider_is_made_known_by_several_at_once(store: Store) -> None:
     assert [each.party for each in store.providers.all()] == names
 
 
-def test_the_files_of_a_session_that_computes_anew_are_not_deleted(store: Store, clock: HandClock) -> None:
+def test_the_files_of_a_session_that_computes_anew_are_not_deleted(store: Store, clock: FakeClock) -> None:
     furnish(store)
     again = assembling_anew(store, new_release(store, "s/t"))
     clock.tick(seconds=1)
@@ -59,7 +60,7 @@ def test_the_files_of_a_session_that_computes_anew_are_not_deleted(store: Store,
     assert store.expire().files == ("s/t.csv", "s/t.html")
 
 
-def test_a_session_that_fails_anew_leaves_no_files(store: Store, clock: HandClock) -> None:
+def test_a_session_that_fails_anew_leaves_no_files(store: Store, clock: FakeClock) -> None:
     furnish(store)
     again = assembling_anew(store, new_release(store, "s/t"))
     store.sessions.advance(again, Status.FAILED, "party bank: gone")
@@ -77,12 +78,12 @@ def test_one_session_is_claimed_by_name_and_only_when_it_is_its_turn(store: Stor
     assert store.queue.claim({"bank": 0, "shop": 1}, first) is None
 
 
-def test_terms_that_a_kept_release_was_published_for(store: Store, clock: HandClock) -> None:
+def test_terms_that_a_kept_release_was_published_for(store: Store, clock: FakeClock) -> None:
     furnish(store)
     store.releases.publish(assembling(store, terms="made"), new_release(store, "made", days=1))
     store.releases.hold(assembling(store, terms="held"), new_release(store, "held"), {"error": 0.5})
     asked = {digest("made"), digest("held"), digest("never"), ""}
     assert store.releases.terms_among(asked) == {digest("made")}
     assert store.releases.terms_among(()) == set()
-    clock.now += timedelta(days=2)
+    clock.move(timedelta(days=2))
     assert store.releases.terms_among(asked) == set()

@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 
+from fake_clock import FakeClock
 from masquerade.errors import Conflict, NotFound, ParameterError
 from masquerade.service.session_states import Status
 from masquerade.service.store import Store
-from service.stores import HandClock, assembling, at_once, furnish, history, new_release, requested
+from service.stores import assembling, at_once, furnish, history, new_release, requested
 
 
 def test_offers_are_kept_by_round(store: Store) -> None:
@@ -45,7 +46,7 @@ def test_events_are_numbered_without_gaps(store: Store) -> None:
     assert Counter(event.data["by"] for event in found[1:]) == dict.fromkeys(range(6), 8)
 
 
-def test_a_listener_goes_on_where_it_stopped(store: Store, clock: HandClock) -> None:
+def test_a_listener_goes_on_where_it_stopped(store: Store, clock: FakeClock) -> None:
     furnish(store)
     session, other = requested(store), requested(store)
     for number in range(3):
@@ -55,12 +56,12 @@ def test_a_listener_goes_on_where_it_stopped(store: Store, clock: HandClock) -> 
     assert [event.data["round"] for event in store.events.after(session.id, 2)] == [1, 2]
     assert [event.number for event in store.events.after(session.id, 1, limit=1)] == [2]
     assert store.events.after(session.id, 4) == []
-    assert store.events.after(session.id)[-1].time == clock.now
+    assert store.events.after(session.id)[-1].time == clock.now()
     with pytest.raises(NotFound):
         store.events.append("nowhere", "progress", {})
 
 
-def test_old_events_go_and_the_ledger_stays(store: Store, clock: HandClock) -> None:
+def test_old_events_go_and_the_ledger_stays(store: Store, clock: FakeClock) -> None:
     furnish(store)
     session = store.releases.publish(assembling(store), new_release(store), {"bank": 5})
     alive = requested(store)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
+from fake_clock import FakeClock
 from masquerade.service.session_states import Status
 from masquerade.service.store import Store
-from service.stores import FREE, HandClock, agreed, at_once, digest, furnish, new_release, queued
+from service.stores import FREE, agreed, at_once, digest, furnish, new_release, queued
 
 
-def test_users_take_turns(store: Store, clock: HandClock) -> None:
+def test_users_take_turns(store: Store, clock: FakeClock) -> None:
     furnish(store, ["ann", "ben", "cid"])
     waiting = {}
     for name in ("ann-1", "ann-2", "ann-3", "ben-1", "cid-1", "ben-2"):
@@ -25,7 +26,7 @@ def test_users_take_turns(store: Store, clock: HandClock) -> None:
     assert order == ["ann-1", "ben-1", "cid-1", "ann-2", "ben-2", "ann-3"]
 
 
-def test_a_session_waits_until_all_its_parties_are_free(store: Store, clock: HandClock) -> None:
+def test_a_session_waits_until_all_its_parties_are_free(store: Store, clock: FakeClock) -> None:
     furnish(store)
     both = queued(store)
     clock.tick(seconds=1)
@@ -43,9 +44,9 @@ def test_a_session_waits_until_all_its_parties_are_free(store: Store, clock: Han
     assert store.queue.busy() == {"bank": 1, "shop": 2}
 
 
-def test_what_is_past_its_deadline_never_runs(store: Store, clock: HandClock) -> None:
+def test_what_is_past_its_deadline_never_runs(store: Store, clock: FakeClock) -> None:
     furnish(store)
-    deadline = clock.now + timedelta(minutes=5)
+    deadline = clock.now() + timedelta(minutes=5)
     request = {"k": 50, "deadline": int(deadline.timestamp())}
     asked = store.sessions.create("ann", ["bank"], "research", request, expires=deadline)
     session = agreed(store, asked)

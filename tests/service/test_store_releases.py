@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fake_clock import FakeClock
 from masquerade.errors import Conflict, NotFound, ParameterError
 from masquerade.service.session_states import Status
 from masquerade.service.store import Store
 from service.stores import (
     SNAPSHOTS,
-    HandClock,
     agreed,
     assembling,
     digest,
@@ -113,7 +113,7 @@ def test_a_relaxed_request_that_is_refused_leaves_the_table_held(store: Store) -
     assert store.releases.of(session.id, "ann").table_path == "poor.csv"
 
 
-def test_only_a_table_that_is_kept_can_wait_again(store: Store, clock: HandClock) -> None:
+def test_only_a_table_that_is_kept_can_wait_again(store: Store, clock: FakeClock) -> None:
     furnish(store)
     first = store.sessions.advance(requested(store), Status.NEGOTIATING)
     assert store.releases.hold_on(first, "no", ["no"]) is None
@@ -194,13 +194,15 @@ def test_what_is_no_news_of_a_snapshot_writes_nothing(store: Store, monkeypatch:
 
 
 def test_replaced_snapshots_are_forgotten_once_nothing_is_kept_of_them(
-    store: Store, clock: HandClock
+    store: Store, clock: FakeClock
 ) -> None:
     furnish(store)
     published(store)
     gone = [SNAPSHOTS["bank"], "b0"]
     store.releases.replace_snapshots("bank", ["b2"], gone)
-    store.expire(clock() + timedelta(days=29), keep_events=timedelta(days=10))  # the release is kept 30 days
+    store.expire(
+        clock.now() + timedelta(days=29), keep_events=timedelta(days=10)
+    )  # the release is kept 30 days
     assert store.releases.replace_snapshots("bank", ["b2"], gone) == (1, 0)  # b0 had been forgotten
     clock.tick(days=100)
     store.expire()
@@ -210,7 +212,7 @@ def test_replaced_snapshots_are_forgotten_once_nothing_is_kept_of_them(
 # --- retention ---
 
 
-def test_expired_releases_are_named_until_their_files_are_gone(store: Store, clock: HandClock) -> None:
+def test_expired_releases_are_named_until_their_files_are_gone(store: Store, clock: FakeClock) -> None:
     furnish(store)
     made = store.releases.of(published(store).id)
     copied = store.releases.publish_cached(agreed(store, requested(store, "ben")), made)
@@ -230,7 +232,7 @@ def test_expired_releases_are_named_until_their_files_are_gone(store: Store, clo
     assert store.sessions.get(copied.id).status is Status.PUBLISHED
 
 
-def test_a_file_that_another_release_needs_stays(store: Store, clock: HandClock) -> None:
+def test_a_file_that_another_release_needs_stays(store: Store, clock: FakeClock) -> None:
     furnish(store)
     store.releases.publish(assembling(store), new_release(store, "same", days=1))
     store.releases.publish(assembling(store, terms="other"), new_release(store, "same", days=9))
@@ -240,9 +242,9 @@ def test_a_file_that_another_release_needs_stays(store: Store, clock: HandClock)
     assert store.expire().files == ("same.csv", "same.html")
 
 
-def test_what_waits_too_long_expires_and_what_runs_does_not(store: Store, clock: HandClock) -> None:
+def test_what_waits_too_long_expires_and_what_runs_does_not(store: Store, clock: FakeClock) -> None:
     furnish(store)
-    soon = clock.now + timedelta(hours=1)
+    soon = clock.now() + timedelta(hours=1)
     waiting = store.sessions.create("ann", ["bank"], "research", {}, expires=soon)
     running = store.sessions.create("ann", ["bank", "shop"], "research", {}, expires=soon)
     running = assembling(store, running)

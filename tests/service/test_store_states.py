@@ -10,13 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from fake_clock import START, FakeClock
 from masquerade.errors import Conflict, ParameterError
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
 from service.stores import (
     FREE,
-    START,
-    HandClock,
     agreed,
     assembling,
     at_once,
@@ -42,7 +41,7 @@ STEPS = {
 WAITING = set(STEPS) - {"running", "assembling"}
 
 
-def test_a_session_walks_through_its_states(store: Store, clock: HandClock) -> None:
+def test_a_session_walks_through_its_states(store: Store, clock: FakeClock) -> None:
     furnish(store)
     session = requested(store)
     assert (session.status, session.version, session.created) == (Status.REQUESTED, 1, START)
@@ -52,11 +51,15 @@ def test_a_session_walks_through_its_states(store: Store, clock: HandClock) -> N
     session = store.sessions.advance(session, Status.QUEUED)
     clock.tick(seconds=5)
     session = store.sessions.advance(session, Status.RUNNING)
-    assert (session.attempts, session.queued, session.started) == (1, START + timedelta(seconds=5), clock.now)
+    assert (session.attempts, session.queued, session.started) == (
+        1,
+        START + timedelta(seconds=5),
+        clock.now(),
+    )
     session = store.sessions.advance(session, Status.ASSEMBLING)
     session = store.releases.publish(session, new_release(store), {"bank": 1250, "shop": 0})
     assert session == store.sessions.get(session.id)
-    assert (session.status, session.finished, session.contract) == (Status.PUBLISHED, clock.now, {"k": 50})
+    assert (session.status, session.finished, session.contract) == (Status.PUBLISHED, clock.now(), {"k": 50})
     assert history(store, session) == [
         "requested", "negotiating", "agreed", "queued", "running", "assembling", "published",
     ]  # fmt: skip
@@ -190,13 +193,13 @@ def test_attempts_are_counted_and_limited(store: Store) -> None:
     assert (session.status, session.attempts, session.cause) == (Status.FAILED, 2, "party bank: vanished")
 
 
-def test_after_a_restart_the_interrupted_are_known(store: Store, database_url: str, clock: HandClock) -> None:
+def test_after_a_restart_the_interrupted_are_known(store: Store, database_url: str, clock: FakeClock) -> None:
     furnish(store)
     running = store.sessions.advance(queued(store), Status.RUNNING)
     assembled = assembling(store)
     waiting, done = queued(store), published(store)
     store.close()
-    with Store.open(database_url, clock=clock) as again:
+    with Store.open(database_url, clock=clock.now) as again:
         assert {session.id for session in again.sessions.interrupted()} == {running.id, assembled.id}
         for session in again.sessions.interrupted():
             assert again.sessions.retry(session, "the coordinator restarted").status is Status.QUEUED

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Protocol
+
+Now = Callable[[], datetime]  # the time of day alone, in UTC
 
 
 class Clock(Protocol):

@@ -13,7 +13,6 @@ import binascii
 import re
 import secrets
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -22,8 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.net.identity import Identity, check_name, is_signed
-
-Clock = Callable[[], datetime]
+from masquerade.service.clock import SYSTEM_CLOCK, Now
 
 LIFETIME = timedelta(minutes=5)
 CLOCKS_DIFFER = timedelta(seconds=30)
@@ -33,11 +31,6 @@ _LONGEST = 2048
 _HALF = 32  # bytes of r, and of s
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of P-256
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
-
-
-def system_clock() -> datetime:
-    """Return the time in UTC."""
-    return datetime.now(UTC)
 
 
 class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,7 +46,7 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Nonces:
     """Nonces of tokens that were used, in memory: a party restarts with no session open."""
 
-    def __init__(self, clock: Clock = system_clock) -> None:
+    def __init__(self, clock: Now = SYSTEM_CLOCK.now) -> None:
         self._clock = clock
         self._used: dict[str, datetime] = {}
         self._lock = threading.Lock()
@@ -74,7 +67,7 @@ class TokenIssuer:
     """Makes session tokens with the coordinator's identity."""
 
     identity: Identity
-    clock: Clock = system_clock
+    clock: Now = SYSTEM_CLOCK.now
     lifetime: timedelta = LIFETIME
 
     def __post_init__(self) -> None:
@@ -103,7 +96,7 @@ class TokenVerifier:
 
     certificate: bytes
     seen: Nonces
-    clock: Clock = system_clock
+    clock: Now = SYSTEM_CLOCK.now
 
     def verify(self, token: str, *, audience: str, contract_hash: str) -> Claims:
         """Return the claims; NotAllowed when it is forged, late, for another party or contract, or used before."""

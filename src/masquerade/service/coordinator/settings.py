@@ -18,10 +18,11 @@ from masquerade.net.channel import Node, Timings
 from masquerade.net.identity import Identity, check_name
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.method import ASSEMBLER
+from masquerade.service.clock import SYSTEM_CLOCK, Now
 from masquerade.service.form_values import Duration, Host
 from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.plain_text import insist_on_plain
-from masquerade.service.store import Clock, Store, system_clock
+from masquerade.service.store import Store
 from masquerade.service.store.database import check_url
 
 _ADDRESS = "an address host:port"
@@ -256,7 +257,7 @@ class Settings:
         return "https" if self.certificate is not None else "http"
 
 
-def open_store(settings: Settings, clock: Clock = system_clock) -> Store:
+def open_store(settings: Settings, clock: Now = SYSTEM_CLOCK.now) -> Store:
     """The coordinator's store; what is wrong with it names the file and its key."""
     try:
         return Store.open(settings.database, base=settings.state, clock=clock)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from masquerade.service.store.database import Clock, system_clock
 from masquerade.service.store.lock import Lock
 from masquerade.service.store.outage import is_outage
 from masquerade.service.store.records import (
@@ -18,7 +17,6 @@ from masquerade.service.store.store import Store
 
 __all__ = [
     "ApiToken",
-    "Clock",
     "Expired",
     "Guard",
     "Lock",
@@ -28,5 +26,4 @@ __all__ = [
     "Store",
     "StoredRelease",
     "is_outage",
-    "system_clock",
 ]

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,11 +32,11 @@ from sqlalchemy.orm import sessionmaker
 from masquerade.data.database_url import PostgresUrl, sqlite_path
 from masquerade.errors import ParameterError, one_line
 from masquerade.files import FileLock
+from masquerade.service.clock import Now
 from masquerade.service.resources import Resource
 from masquerade.service.store.lock import AdvisoryLock, Lock
 from masquerade.service.store.tables import Base
 
-Clock = Callable[[], datetime]
 Record = TypeVar("Record", bound=Resource)
 
 VERSION_TABLE = "masquerade_version"
@@ -55,15 +54,10 @@ _NOTICED = {
 _one_migration = threading.Lock()  # Alembic keeps what it works on in its modules
 
 
-def system_clock() -> datetime:
-    """Now."""
-    return datetime.now(UTC)
-
-
 class Database:
     """Short transactions on one database."""
 
-    def __init__(self, engine: Engine, clock: Clock, lock: Lock, scrub: Callable[[str], str] = str) -> None:
+    def __init__(self, engine: Engine, clock: Now, lock: Lock, scrub: Callable[[str], str] = str) -> None:
         self.engine = engine
         self.clock = clock
         self.lock = lock  # for whoever works on it alone
@@ -114,7 +108,7 @@ def check_url(url: str) -> None:
         )
 
 
-def open_database(url: str, base: Path, clock: Clock) -> Database:
+def open_database(url: str, base: Path, clock: Now) -> Database:
     """The database at a URL, brought up to date; ParameterError when that cannot be."""
     address: PostgresUrl | None = None
     check_url(url)

@@ -9,8 +9,9 @@ from typing import Self
 
 from sqlalchemy import select, text
 
+from masquerade.service.clock import SYSTEM_CLOCK, Now
 from masquerade.service.store import events, releases, session_rows, users
-from masquerade.service.store.database import Clock, Database, open_database, system_clock
+from masquerade.service.store.database import Database, open_database
 from masquerade.service.store.events import Events
 from masquerade.service.store.ledger import Ledger
 from masquerade.service.store.lock import Lock
@@ -43,7 +44,7 @@ class Store:
         self.events = Events(database)
 
     @classmethod
-    def open(cls, url: str, *, base: Path | None = None, clock: Clock = system_clock) -> Self:
+    def open(cls, url: str, *, base: Path | None = None, clock: Now = SYSTEM_CLOCK.now) -> Self:
         """The store at `sqlite:///file.db` (relative to `base`) or `postgresql://…`, brought up to date.
 
         ParameterError when it cannot be opened, or when a newer version of Masquerade made it.
@@ -63,7 +64,7 @@ class Store:
         self.close()
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> Now:
         """The clock of all times in the store."""
         return self._database.clock
 
