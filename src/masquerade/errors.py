@@ -82,15 +82,17 @@ class Problem:
             "" if self.party is None else f"party {self.party}: " if self.party else "one of the parties: "
         )
         reported = f" (party {self.reported_by} reports it)" if self.reported_by else ""
-        return one_line(f"{party}{self._place()}{self.sentence}{reported}")
+        place = f"{self.place}: " if self.place else ""
+        return one_line(f"{party}{place}{self.sentence}{reported}")
 
-    def _place(self) -> str:
-        row = "" if self.row is None else f"row {self.row}"
-        if self.row is not None and self.line is not None:
-            row += f" (line {self.line})"
-        place = ", ".join(filter(None, (self.source, row, f"column {self.column}" if self.column else "")))
-        parts = [place, f"line {self.line}" if self.line is not None and self.row is None else ""]
-        return "".join(f"{part}: " for part in (*parts, written(self.key)) if part)
+    @property
+    def place(self) -> str:
+        """Where it is, for a person: `people.csv: row 3 (line 4), column age`."""
+        line = "" if self.line is None else f"line {self.line}"
+        row = "" if self.row is None else f"row {self.row}" + (f" ({line})" if line else "")
+        column = f"column {self.column}" if self.column else ""
+        parts = (self.source, _joined(row, column)) if row else (_joined(self.source, column), line)
+        return ": ".join(filter(None, (*parts, written(self.key))))
 
     @property
     def sentence(self) -> str:
@@ -182,6 +184,11 @@ class BadInput(MasqueradeError):
 
     exit_code = 2
 
+    @classmethod
+    def about(cls, source: object, *texts: str, line: int | None = None) -> Self:
+        """The error of a file or table in which these things are wrong."""
+        return cls(*(Problem(text, source=str(source), line=line) for text in texts))
+
 
 class JobError(BadInput):
     """The job file is wrong."""
@@ -244,6 +251,10 @@ def restored(kind: str | None, problems: Iterable[Problem], peer: str | None = N
     if issubclass(known, PeerError):
         return known(peer or "", *(problem.at(party=peer or "") for problem in problems))
     return known(*problems)
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
 
 
 def written(key: Key) -> str:

@@ -17,7 +17,7 @@ from masquerade.data.column import Column
 from masquerade.data.continuum import Continuum, read_interval
 from masquerade.data.encode import code, distinct, encode, missing_rows, texts
 from masquerade.data.schema import Attribute
-from masquerade.data.table import Table
+from masquerade.data.table import Origin, Table
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import DataError, TaxonomyError
 from strategies import DECADES, tables
@@ -27,13 +27,12 @@ JOBS = Taxonomy(
 )
 
 
-def where(row: int) -> str:
-    return f"people.csv: row {row + 1}"
+wrong = Origin("people.csv").problem
 
 
 def ranks(attribute: Attribute, cells: Any, kind: pa.DataType | None = None) -> Column:
     array = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([pa.array(cells, kind)])
-    return encode(attribute, array, where)
+    return encode(attribute, array, wrong)
 
 
 def problem(attribute: Attribute, cells: Any, kind: pa.DataType | None = None) -> str:
@@ -360,7 +359,7 @@ def test_ranks_of_text_are_in_the_order_of_the_numbers(numbers: list[float]) -> 
 def test_any_text_has_ranks_or_an_explained_error(cells: list[str], kind: Any) -> None:
     array = pa.chunked_array([pa.array(cells, pa.string())])
     try:
-        column = encode(Attribute("a", kind, "flat" if kind == "categorical" else None), array, where)
+        column = encode(Attribute("a", kind, "flat" if kind == "categorical" else None), array, wrong)
     except (DataError, TaxonomyError):
         return
     assert column.ranks.size == len(cells)

@@ -168,7 +168,7 @@ def test_long_cells(people: Path) -> None:
     longer = "y\n" * 3_000_000  # more than one of Arrow's blocks
     source = read(people, f'a,"{long}"\n1,{long}\n2,"{longer}"\n', columns=["a", long])
     assert source.table.column(long).to_pylist() == [long, longer]
-    assert source.origin.locate(1).endswith("row 2 (line 3)")
+    assert source.origin.problem("", 1).place.endswith("row 2 (line 3)")
 
 
 def test_arrow_has_let_go_of_everything_when_the_table_is_there(
@@ -192,14 +192,14 @@ def test_arrow_has_let_go_of_everything_when_the_table_is_there(
 def test_the_line_of_a_row(people: Path) -> None:
     source = read(people, '\n"na\nme",b\r\n\r\n1,"x\r\ny"\r2,z\n\n3,w')
     assert [source.origin.line_of(row) for row in range(3)] == [5, 7, 9]  # type: ignore[misc]
-    assert source.origin.locate(2) == f"{people}: row 3 (line 9)"
+    assert source.origin.problem("", 2).place == f"{people}: row 3 (line 9)"
 
 
 def test_the_line_of_a_row_after_the_file_was_cut(people: Path) -> None:
     source = read(people, "a\n1\n2\n")
     people.write_text("a\n1\n")
     with pytest.raises(DataError, match="changed since it was read"):
-        source.origin.locate(1)
+        source.origin.problem("", 1)
 
 
 def test_adult(people: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_file_comes_with_its_types(tmp_path: Path) -> None:
     assert source.table.schema.types == PEOPLE.schema.types
     assert source.table.to_pydict() == PEOPLE.to_pydict()
     assert source.all_columns == tuple(PEOPLE.column_names)
-    assert source.origin.locate(0) == f"{tmp_path / 'people.parquet'}: row 1"
+    assert source.origin.problem("", 0).place == f"{tmp_path / 'people.parquet'}: row 1"
 
 
 def test_only_the_asked_columns_in_the_asked_order(tmp_path: Path) -> None:

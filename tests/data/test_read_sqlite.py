@@ -34,7 +34,7 @@ def test_sqlite(folder: Path) -> None:
     assert source.table.to_pydict() == {"name": ["Ann", "Bo"], "age": [30, None], "salary": [1.5, 2.0]}
     assert source.table.schema.types == [pa.string(), pa.int64(), pa.float64()]
     assert source.all_columns == ("name", "age", "salary")
-    assert source.origin.locate(1) == "sqlite:///people.db: row 2"
+    assert source.origin.problem("", 1).place == "sqlite:///people.db: row 2"
 
 
 def test_sqlite_by_an_absolute_path_with_odd_signs(folder: Path) -> None:

@@ -194,4 +194,4 @@ def test_dropping_rows_keeps_the_others_as_they_were(table: Table, data: st.Data
     kept = marked.complete(["mark"])
     rows = [row for row in range(len(table)) if row not in holes]
     assert kept.arrow.select(table.arrow.column_names).to_pylist() == table.arrow.take(rows).to_pylist()
-    assert [kept.where(row) for row in range(len(kept))] == [table.where(row) for row in rows]
+    assert [kept.problem("", row) for row in range(len(kept))] == [table.problem("", row) for row in rows]

@@ -60,7 +60,7 @@ TOO_FEW = RequirementUnreachable("k = 9 cannot be reached")
         pytest.param(
             {"anna": JobError(Problem("unknown", source="job.toml", key=("k",))), "berta": WRONG},
             None,
-            JobError("party anna: job.toml: k: unknown", "party berta: b.csv, row 3: no number"),
+            JobError("party anna: job.toml: k: unknown", "party berta: b.csv: row 3: no number"),
             id="two inputs",
         ),
         pytest.param({"anna": Bug("(KeyError)")}, None, Bug("party anna: (KeyError)"), id="bug"),

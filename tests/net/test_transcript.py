@@ -40,7 +40,7 @@ def test_files_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="cannot be read"):
         read_transcript(tmp_path / "nothing.jsonl")
     (tmp_path / "broken.jsonl").write_bytes(b'{"number": 0}\n\xff')
-    with pytest.raises(DataError, match=r"broken.jsonl: line 1 is not an entry"):
+    with pytest.raises(DataError, match=r"broken.jsonl: line 1: not an entry"):
         read_transcript(tmp_path / "broken.jsonl")
 
 

@@ -144,7 +144,7 @@ def _whole_lines(lines: Iterator[bytes], path: Path) -> Iterator[bytes]:
     """Yield the lines without their ends; LineError when the last one has none."""
     for at, line in enumerate(lines):
         if at == 0 and not looks_like_log(line.rstrip(b"\n")):
-            raise DataError(f"{path}: not an audit log")
+            raise DataError.about(path, "not an audit log")
         if not line.endswith(b"\n"):
             if len(line) == MOST_LINE:
                 raise LineError(f"longer than any line of an audit log, which has at most {MOST_LINE} bytes")

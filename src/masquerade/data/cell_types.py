@@ -23,21 +23,20 @@ def plain_table(table: pa.Table, name: str, coded: Container[str] = (), *, advic
     """The table with text, numbers, booleans, dates and times only; columns of anything else are errors."""
     problems, arrays = [], []
     for field, column in zip(table.schema, table.columns, strict=True):
-        where = f"{name}: column {field.name}"
         try:
             array = plain_column(field, column)
             array.validate(full=True)
         except pa.ArrowInvalid:
-            problems.append(f"{where} holds text that is not UTF-8, or is damaged")
+            problems.append(f"column {field.name} holds text that is not UTF-8, or is damaged")
         except TypeError as error:
-            problems.append(f"{where} is of type {error}; allowed are {_ALLOWED}{advice}")
+            problems.append(f"column {field.name} is of type {error}; allowed are {_ALLOWED}{advice}")
         else:
             if _leaves_the_calendar(array):
-                problems.append(f"{where} holds a date outside the years 1 to 9999")
+                problems.append(f"column {field.name} holds a date outside the years 1 to 9999")
             as_code = field.name in coded and is_text(array.type)
             arrays.append(array.dictionary_encode() if as_code else array)
     if problems:
-        raise DataError(*problems)
+        raise DataError.about(name, *problems)
     return pa.table(arrays, names=table.column_names) if arrays else table
 
 

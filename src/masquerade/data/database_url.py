@@ -36,10 +36,10 @@ class PostgresUrl:
         """Take a URL apart. What the driver would misread is refused: its message would show the password."""
         match = _POSTGRESQL.fullmatch(url.partition("://")[2])
         if match is None or _HOSTS.fullmatch(match["hosts"]) is None:
-            raise DataError(
-                f"{url.partition('://')[0]}://…: not of the form "
-                "postgresql://user:password@host:port/database; "
-                'in a user name or password write "@" as %40, "/" as %2F, ":" as %3A and "%" as %25'
+            raise DataError.about(
+                f"{url.partition('://')[0]}://…",
+                "not of the form postgresql://user:password@host:port/database; "
+                'in a user name or password write "@" as %40, "/" as %2F, ":" as %3A and "%" as %25',
             )
         return cls(**match.groupdict())
 
@@ -79,7 +79,8 @@ def sqlite_path(url: str, base: Path) -> Path:
     """`sqlite:///relative.db` is relative to `base`, `sqlite:////absolute.db` is not."""
     rest = url.partition("://")[2]
     if not rest.startswith("/") or len(rest) == 1:
-        raise DataError(
-            f"{url}: not of the form sqlite:///file.db (three slashes; four for an absolute path: sqlite:////data/file.db)"
+        raise DataError.about(
+            url,
+            "not of the form sqlite:///file.db (three slashes; four for an absolute path: sqlite:////data/file.db)",
         )
     return base / rest[1:]

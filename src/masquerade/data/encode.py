@@ -19,9 +19,9 @@ from masquerade.data.continuum import DATE, NUMBER, Continuum, Kind, days, read_
 from masquerade.data.schema import Attribute
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.numbering import distinct_values, renumber
-from masquerade.errors import DataError, nearest, shown
+from masquerade.errors import DataError, Problem, nearest, shown
 
-Where = Callable[[int], str]  # names a row of the table for a person
+Wrong = Callable[[str, int, str], Problem]  # what is wrong, in which row of the table and which column
 Codes = NDArray[np.int32]
 Numbers = NDArray[np.int64] | NDArray[np.float64]
 
@@ -101,14 +101,14 @@ def _exact(decimal: Any) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def encode(attribute: Attribute, column: pa.ChunkedArray, where: Where) -> Column:
+def encode(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong) -> Column:
     """The ranks of an attribute's cells. The column has no missing cell."""
     codes, values = distinct(column)
     values, codes = _only_used(values, codes)
     if attribute.kind == "categorical":
-        return _categorical(attribute, codes, texts(values), where)
-    numbers = _numbers(attribute, codes, values, where)
-    _check_bounds(attribute, codes, numbers, where)
+        return _categorical(attribute, codes, texts(values), wrong)
+    numbers = _numbers(attribute, codes, values, wrong)
+    _check_bounds(attribute, codes, numbers, wrong)
     kind = _kind(attribute)
     if attribute.taxonomy is None:
         points, ranks = distinct_values(numbers)
@@ -117,9 +117,9 @@ def encode(attribute: Attribute, column: pa.ChunkedArray, where: Where) -> Colum
         domain = Continuum(points, kind, lower, upper)  # type: ignore[arg-type] # unique keeps the dtype
         return Column(attribute.name, ranks.astype(np.int32).take(codes), domain)
     if isinstance(attribute.taxonomy, Taxonomy) and attribute.taxonomy.edges is not None:
-        return _in_intervals(attribute, attribute.taxonomy, codes, numbers, where)
+        return _in_intervals(attribute, attribute.taxonomy, codes, numbers, wrong)
     written = [write_number(number, kind) for number in numbers.tolist()]
-    return _categorical(attribute, codes, pa.array(written, pa.string()), where)
+    return _categorical(attribute, codes, pa.array(written, pa.string()), wrong)
 
 
 def code(name: str, column: pa.ChunkedArray) -> Coded:
@@ -169,7 +169,7 @@ def _first(codes: Codes, bad: NDArray[np.bool_]) -> tuple[int, int]:
     return row, int(codes[row])
 
 
-def _categorical(attribute: Attribute, codes: Codes, labels: pa.Array, where: Where) -> Column:
+def _categorical(attribute: Attribute, codes: Codes, labels: pa.Array, wrong: Wrong) -> Column:
     taxonomy = attribute.taxonomy
     if taxonomy is None:
         raise DataError(
@@ -186,10 +186,9 @@ def _categorical(attribute: Attribute, codes: Codes, labels: pa.Array, where: Wh
         value = cells[code_]
         meant = nearest(value, taxonomy.leaves)
         advice = "the nearest leaf is" if meant else "its leaves are like"
-        raise DataError(
-            f"{where(row)}, column {attribute.name}: {shown(value)} is no leaf of taxonomy "
-            f"{taxonomy.source}; {advice} {shown(meant or taxonomy.leaves[0])}"
-        )
+        text = f"{shown(value)} is no leaf of taxonomy {taxonomy.source}"
+        text += f"; {advice} {shown(meant or taxonomy.leaves[0])}"
+        raise DataError(wrong(text, row, attribute.name))
     return Column(attribute.name, ranks.take(codes), taxonomy)
 
 
@@ -199,10 +198,10 @@ def _in_order(attribute: Attribute, labels: set[str]) -> list[str]:
     return sorted(labels, key=lambda label: read_number(label, _kind(attribute)))
 
 
-def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, where: Where) -> Numbers:
+def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong) -> Numbers:
     """The distinct cells as numbers: int64 when all are whole, else float64; dates as days."""
     if attribute.kind == "date":
-        return _dates(attribute, codes, values, where)
+        return _dates(attribute, codes, values, wrong)
     if pa.types.is_integer(values.type):
         return _whole(values)
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
@@ -212,10 +211,9 @@ def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, where: Where)
         good = pc.match_substring_regex(labels, _NUMBER).to_numpy(zero_copy_only=False)
         if not good.all():
             row, code_ = _first(codes, ~good)
-            raise DataError(
-                f"{where(row)}, column {attribute.name}: {shown(labels[code_].as_py())} is not a number; "
-                "allowed are whole numbers and decimals such as 42, -3.5 or 1e6"
-            )
+            allowed = "allowed are whole numbers and decimals such as 42, -3.5 or 1e6"
+            text = f"{shown(labels[code_].as_py())} is not a number; {allowed}"
+            raise DataError(wrong(text, row, attribute.name))
         plain = pc.replace_substring_regex(labels, "^[+]", "")
         all_whole = pc.all(pc.match_substring_regex(plain, _WHOLE)).as_py()
         numbers = _whole(plain) if all_whole else plain.cast(pa.float64()).to_numpy()
@@ -223,7 +221,7 @@ def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, where: Where)
     if not finite.all():
         row, code_ = _first(codes, ~finite)
         cell = texts(values.slice(code_, 1))[0].as_py()
-        raise DataError(f"{where(row)}, column {attribute.name}: {cell} is not a finite number")
+        raise DataError(wrong(f"{cell} is not a finite number", row, attribute.name))
     unsigned_zero: Numbers = numbers + 0  # −0 is 0
     return unsigned_zero
 
@@ -238,7 +236,7 @@ def _whole(values: pa.Array) -> Numbers:
     return exact
 
 
-def _dates(attribute: Attribute, codes: Codes, values: pa.Array, where: Where) -> NDArray[np.int64]:
+def _dates(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong) -> NDArray[np.int64]:
     if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
         # A time of day is part of a timestamp, not of a date: it goes, as it does when a date is written.
         since_1970: NDArray[np.int64] = (
@@ -247,10 +245,8 @@ def _dates(attribute: Attribute, codes: Codes, values: pa.Array, where: Where) -
         outside = (since_1970 < _FIRST_DAY) | (since_1970 > _LAST_DAY)
         if outside.any():
             row, code_ = _first(codes, outside)
-            raise DataError(
-                f"{where(row)}, column {attribute.name}: the date {since_1970[code_]} days after 1970-01-01 "
-                "is out of range; allowed are the years 1 to 9999"
-            )
+            text = f"the date {since_1970[code_]} days after 1970-01-01 is out of range"
+            raise DataError(wrong(f"{text}; allowed are the years 1 to 9999", row, attribute.name))
         return since_1970
     labels = texts(values)
     numbers = np.zeros(len(labels), np.int64)
@@ -264,14 +260,12 @@ def _dates(attribute: Attribute, codes: Codes, values: pa.Array, where: Where) -
             bad[position] = True
     if bad.any():
         row, code_ = _first(codes, bad)
-        raise DataError(
-            f"{where(row)}, column {attribute.name}: {shown(labels[code_].as_py())} is not a date; "
-            "allowed are dates such as 1980-12-31"
-        )
+        text = f"{shown(labels[code_].as_py())} is not a date; allowed are dates such as 1980-12-31"
+        raise DataError(wrong(text, row, attribute.name))
     return numbers
 
 
-def _check_bounds(attribute: Attribute, codes: Codes, numbers: Numbers, where: Where) -> None:
+def _check_bounds(attribute: Attribute, codes: Codes, numbers: Numbers, wrong: Wrong) -> None:
     outside = np.zeros(numbers.size, bool)
     if attribute.lower is not None:
         outside |= numbers < attribute.lower
@@ -285,14 +279,12 @@ def _check_bounds(attribute: Attribute, codes: Codes, numbers: Numbers, where: W
             for word, bound in (("at least", attribute.lower), ("below", attribute.upper))
             if bound is not None
         ]
-        raise DataError(
-            f"{where(row)}, column {attribute.name}: {write_number(numbers[code_].item(), kind)} is out of "
-            f"bounds; allowed is {' and '.join(allowed)}"
-        )
+        text = f"{write_number(numbers[code_].item(), kind)} is out of bounds; allowed is {' and '.join(allowed)}"
+        raise DataError(wrong(text, row, attribute.name))
 
 
 def _in_intervals(
-    attribute: Attribute, taxonomy: Taxonomy, codes: Codes, numbers: Numbers, where: Where
+    attribute: Attribute, taxonomy: Taxonomy, codes: Codes, numbers: Numbers, wrong: Wrong
 ) -> Column:
     assert taxonomy.edges is not None
     first, *inner, last = taxonomy.edges
@@ -300,11 +292,9 @@ def _in_intervals(
     if outside.any():
         row, code_ = _first(codes, outside)
         kind = _kind(attribute)
-        raise DataError(
-            f"{where(row)}, column {attribute.name}: {write_number(numbers[code_].item(), kind)} is in no "
-            f"interval of taxonomy {taxonomy.source}, which covers {write_number(first, kind)} up to "
-            f"{write_number(last, kind)}"
-        )
+        covers = f"{write_number(first, kind)} up to {write_number(last, kind)}"
+        text = f"{write_number(numbers[code_].item(), kind)} is in no interval of taxonomy {taxonomy.source}"
+        raise DataError(wrong(f"{text}, which covers {covers}", row, attribute.name))
     # The outer ends may be infinite; without them, whole numbers are compared as whole numbers.
     ranks = np.searchsorted(np.array(inner), numbers, side="right").astype(np.int32)
     return Column(attribute.name, ranks.take(codes), taxonomy)

@@ -15,7 +15,7 @@ from itertools import pairwise
 from masquerade.data.continuum import Kind, Number, read_interval, read_number, write_interval, write_number
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.data.taxonomy_outline import Outline, Place, refuse
-from masquerade.errors import shown
+from masquerade.errors import Problem, shown
 
 Interval = tuple[Number, Number]
 
@@ -40,17 +40,21 @@ def _number(text: str, kind: Kind) -> Number | None:
 
 def _strange_leaves(
     tree: Outline, intervals: dict[str, Interval], numbers: dict[str, Number], kind: Kind
-) -> list[str]:
+) -> list[Problem]:
     one, example = ("a date", "[1980-01-01, 1990-01-01)") if kind == "date" else ("a number", "[0, 10)")
     strange = [leaf for leaf in tree.leaves if leaf not in intervals and leaf not in numbers]
     if strange:
         return [
-            f"line {tree.lines[leaf]}: leaf {shown(leaf)} is neither an interval such as {example} nor {one}"
+            Problem(
+                f"leaf {shown(leaf)} is neither an interval such as {example} nor {one}",
+                line=tree.lines[leaf],
+            )
             for leaf in strange
         ]
     if intervals and numbers:
         interval, number = tree.place(next(iter(intervals))), tree.place(next(iter(numbers)))
-        return [f"the leaf {interval} is an interval and {number} is {one}; leaves must be all of one kind"]
+        both = f"the leaf {interval} is an interval and {number} is {one}"
+        return [Problem(f"{both}; leaves must be all of one kind")]
     return []
 
 
@@ -59,12 +63,14 @@ def _of_numbers(tree: Outline, numbers: dict[str, Number], kind: Kind, source: s
     first: dict[Number, str] = {}
     for leaf, number in numbers.items():
         if first.setdefault(number, leaf) != leaf:
-            problems.append(f"{tree.place(first[number])} and {tree.place(leaf)} are the same leaf")
+            problems.append(Problem(f"{tree.place(first[number])} and {tree.place(leaf)} are the same leaf"))
     names = {leaf: write_number(number, kind) for leaf, number in numbers.items()}
     written = {name: leaf for leaf, name in names.items()}
     for inner in tree.children:
         if inner in written:
-            problems.append(f"{tree.place(inner)} and the leaf {tree.place(written[inner])} have one name")
+            problems.append(
+                Problem(f"{tree.place(inner)} and the leaf {tree.place(written[inner])} have one name")
+            )
     refuse(source, problems)
     return Taxonomy(_renamed(tree.branch(), names), source)
 
@@ -87,14 +93,13 @@ def _of_intervals(tree: Outline, leaves: dict[str, Interval], kind: Kind, source
         ends = (below[0][1][0], below[-1][1][1])
         for (left, (_, left_end)), (right, (right_start, _)) in pairwise(below):
             if left_end != right_start and len(problems) == sound:  # else the fault is further down
-                problems.append(
-                    f"{tree.place(name)} covers {shown(left.name)} and {shown(right.name)}, but not what is "
-                    "between them; a node must cover one run of intervals"
-                )
+                both = f"{shown(left.name)} and {shown(right.name)}"
+                text = f"{tree.place(name)} covers {both}, but not what is between them"
+                problems.append(Problem(f"{text}; a node must cover one run of intervals"))
         stated = read_interval(name, kind)
         if stated is not None and stated != ends:
             union = write_interval(*ends, kind)
-            problems.append(f"{tree.place(name)} is not the union of its children, which is {union}")
+            problems.append(Problem(f"{tree.place(name)} is not the union of its children, which is {union}"))
         written = write_interval(*stated, kind) if stated is not None else name
         return Branch(written, tuple(branch for branch, _ in below)), ends
 
@@ -104,7 +109,7 @@ def _of_intervals(tree: Outline, leaves: dict[str, Interval], kind: Kind, source
     return Taxonomy(root, source, edges)
 
 
-def _misfits(tree: Outline, leaves: dict[str, Interval], ordered: Iterable[str]) -> list[str]:
+def _misfits(tree: Outline, leaves: dict[str, Interval], ordered: Iterable[str]) -> list[Problem]:
     """Neighbours that overlap or leave a gap."""
     problems = []
     farthest: tuple[Number, Place] | None = None
@@ -112,9 +117,9 @@ def _misfits(tree: Outline, leaves: dict[str, Interval], ordered: Iterable[str])
         lo, hi = leaves[leaf]
         here = tree.place(leaf)
         if farthest is not None and lo < farthest[0]:
-            problems.append(f"the intervals {farthest[1]} and {here} overlap")
+            problems.append(Problem(f"the intervals {farthest[1]} and {here} overlap"))
         elif farthest is not None and lo > farthest[0]:
-            problems.append(f"there is a gap between the intervals {farthest[1]} and {here}")
+            problems.append(Problem(f"there is a gap between the intervals {farthest[1]} and {here}"))
         if farthest is None or hi > farthest[0]:
             farthest = (hi, here)
     return problems

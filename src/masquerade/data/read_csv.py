@@ -17,7 +17,7 @@ import pyarrow.csv
 from masquerade.data.csv_scan import Row, line_at, rows
 from masquerade.data.source import Source, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
-from masquerade.errors import DataError, ParameterError
+from masquerade.errors import DataError, ParameterError, Problem
 
 _BOM = codecs.BOM_UTF8
 _BLOCK = 2 << 20  # bytes that Arrow parses at once; a small file has several blocks, too, for several threads
@@ -46,14 +46,14 @@ def read_csv(
     cut = separator.encode()
     header = next(rows(text, cut, start), None)
     if header is None:
-        raise DataError(f"{path}: the file is empty; a header and rows are expected")
+        raise DataError.about(path, "the file is empty; a header and rows are expected")
     if not header.closed:
-        raise DataError(f"{path}: line {header.line}: a quote that opens in the header is never closed")
+        raise DataError.about(path, "a quote that opens in the header is never closed", line=header.line)
     names = [cell.decode().strip() for cell in header.cells]
     check_names(str(path), names)
     wanted = chosen(str(path), names, columns)
     if not text[header.end : header.end + 4096].strip(b"\r\n") and not text[header.end :].strip(b"\r\n"):
-        raise DataError(f"{path}: there is a header but no row of data")
+        raise DataError.about(path, "there is a header but no row of data")
     types = {
         name: pa.dictionary(pa.int32(), pa.string()) if name in coded else pa.string() for name in wanted
     }
@@ -78,10 +78,8 @@ def _load(path: Path, encoding: str) -> bytes:
         codec = codecs.lookup(encoding).name
         "".encode(encoding)  # refuses codecs that are not of text, such as "hex"
     except (LookupError, ValueError):
-        raise DataError(
-            f'{path}: unknown encoding "{encoding}"; '
-            'allowed are Python\'s names, such as "utf-8", "utf-16", "latin-1"'
-        ) from None
+        allowed = 'allowed are Python\'s names, such as "utf-8", "utf-16", "latin-1"'
+        raise DataError.about(path, f'unknown encoding "{encoding}"; {allowed}') from None
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
@@ -92,7 +90,7 @@ def _load(path: Path, encoding: str) -> bytes:
     nul = text.find(b"\0")
     if nul >= 0:
         advice = "" if codec.startswith("utf-16") else '; for UTF-16 set encoding = "utf-16"'
-        raise DataError(f"{path}: line {line_at(text, nul)}: a NUL byte, which no text file holds{advice}")
+        raise DataError.about(path, f"a NUL byte, which no text file holds{advice}", line=line_at(text, nul))
     return text
 
 
@@ -115,10 +113,8 @@ def _transcoded(path: Path, raw: bytes, encoding: str) -> bytes:
         advice = "set encoding to the file's own"
         if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             advice = 'the file begins as UTF-16 does: set encoding = "utf-16"'
-        raise DataError(
-            f"{path}: line {line_at(before, len(before))}: the byte at offset {offset} (0x{raw[offset]:02x}) "
-            f"is not {encoding}; {advice}"
-        ) from None
+        text = f"the byte at offset {offset} (0x{raw[offset]:02x}) is not {encoding}; {advice}"
+        raise DataError.about(path, text, line=line_at(before, len(before))) from None
 
 
 def _parse(
@@ -203,12 +199,12 @@ def _parse_slowly(
 
 
 def _check_row(row: Row, number: int, width: int, name: str) -> None:
-    where = f"{name}: row {number} (line {row.line})"
+    problem = Problem(source=name, row=number, line=row.line)
     if not row.closed:
-        raise DataError(f"{where}: a quote that opens in this row is never closed")
+        raise DataError(problem.at(text="a quote that opens in this row is never closed"))
     if len(row.cells) != width:
         fields = "1 field" if len(row.cells) == 1 else f"{len(row.cells)} fields"
-        raise DataError(f"{where}: {fields}, where the header has {width}")
+        raise DataError(problem.at(text=f"{fields}, where the header has {width}"))
 
 
 def _line_of(path: Path, encoding: str, separator: str, number: int) -> int:
@@ -218,4 +214,4 @@ def _line_of(path: Path, encoding: str, separator: str, number: int) -> int:
     for position, row in enumerate(found):
         if position == number + 1:
             return row.line
-    raise DataError(f"{path}: the file has changed since it was read")
+    raise DataError.about(path, "the file has changed since it was read")

@@ -29,13 +29,13 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None, coded: Con
             opened = pyarrow.parquet.ParquetFile(file, read_dictionary=texts)
             table = opened.read(columns=wanted).select(wanted)  # "a" also reads a column named "a.b"
     except (pa.ArrowException, UnicodeError) as error:
-        raise DataError(f"{path}: not a sound Parquet file ({_first_line(error)})") from None
+        raise DataError.about(path, f"not a sound Parquet file ({_first_line(error)})") from None
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is None:  # Arrow's own, about what it read
-            raise DataError(f"{path}: not a sound Parquet file ({_first_line(error)})") from None
+            raise DataError.about(path, f"not a sound Parquet file ({_first_line(error)})") from None
         raise why_unreadable(path, error) from None
     if table.num_rows == 0:
-        raise DataError(f"{path}: there is no row of data")
+        raise DataError.about(path, "there is no row of data")
     return Source(plain_table(table, name, coded).unify_dictionaries(), tuple(schema.names), Origin(name))
 
 

@@ -42,7 +42,7 @@ def read_sql(
     check_names(f"{name}: the query's result", table.column_names)
     wanted = chosen(f"{name}: the query's result", table.column_names, columns)
     if table.num_rows == 0:
-        raise DataError(f"{name}: the query's result has no rows")
+        raise DataError.about(name, "the query's result has no rows")
     plain = plain_table(
         table.select(wanted), name, coded, advice="; cast it in the query, as in CAST(x AS text)"
     )
@@ -58,12 +58,12 @@ def _check_query(name: str, query: str) -> None:
     start = _COMMENTS_AND_SPACE.match(query)
     rest = query[start.end() :] if start is not None else query
     if not rest or "\0" in query:
-        raise DataError(
-            f"{name}: the query is empty" if not rest else f"{name}: the query holds a NUL character"
-        )
+        raise DataError.about(name, "the query holds a NUL character" if rest else "the query is empty")
     if _READS.match(rest) is None:  # such as ATTACH, which makes a file even when a database is read-only
         word = rest.split(maxsplit=1)[0]
-        raise DataError(f'{name}: the query begins with "{word}"; allowed are SELECT, WITH, VALUES and TABLE')
+        raise DataError.about(
+            name, f'the query begins with "{word}"; allowed are SELECT, WITH, VALUES and TABLE'
+        )
 
 
 def _from_sqlite(url: str, query: str, base: Path) -> pa.Table:
@@ -86,7 +86,7 @@ def _from_sqlite(url: str, query: str, base: Path) -> pa.Table:
             # SQLite types cells, not columns, and the driver goes by its first batch: now all rows are one.
             return _run(driver, uri, query, {_BATCH_ROWS: str(1 << 30)})
     except (OSError, pa.ArrowException, driver.Error, UnicodeError) as error:
-        raise DataError(f"{url}: {_first_line(error)}") from None
+        raise DataError.about(url, _first_line(error)) from None
 
 
 def _from_postgresql(url: str, query: str) -> pa.Table:
@@ -95,7 +95,7 @@ def _from_postgresql(url: str, query: str) -> pa.Table:
     try:
         return _run(driver, parts.for_driver(), query, {}, before="SET TRANSACTION READ ONLY")
     except (OSError, pa.ArrowException, driver.Error, UnicodeError) as error:
-        raise DataError(f"{parts.shown()}: {parts.scrub(_first_line(error))}") from None
+        raise DataError.about(parts.shown(), parts.scrub(_first_line(error))) from None
 
 
 def _driver(system: str) -> Any:

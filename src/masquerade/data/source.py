@@ -44,10 +44,10 @@ def read_source(
         from masquerade.data.read_sql import hide_password, read_sql
 
         if query is None:
-            raise DataError(f'{hide_password(source)}: a database needs a query; set query = "SELECT …"')
+            raise DataError.about(hide_password(source), 'a database needs a query; set query = "SELECT …"')
         return read_sql(source, query, base, columns=columns, coded=coded)
     if query is not None:
-        raise DataError(f"{source}: a query needs a database URL as its source; allowed are {_URLS}")
+        raise DataError.about(source, f"a query needs a database URL as its source; allowed are {_URLS}")
     path = base / source
     suffix = path.suffix.lower()
     if suffix in CSV_SUFFIXES:
@@ -60,9 +60,10 @@ def read_source(
         return read_parquet(path, columns=columns, coded=coded)
     advice = f'; for SQLite write "sqlite:///{source}"' if suffix in (".db", ".sqlite", ".sqlite3") else ""
     ending = f'the ending "{path.suffix}"' if suffix else "a name without an ending"
-    raise DataError(
-        f"{source}: {ending} is of no known kind; "
-        f"allowed are {', '.join((*CSV_SUFFIXES, *PARQUET_SUFFIXES))}, and the database URLs {_URLS}{advice}"
+    raise DataError.about(
+        source,
+        f"{ending} is of no known kind; "
+        f"allowed are {', '.join((*CSV_SUFFIXES, *PARQUET_SUFFIXES))}, and the database URLs {_URLS}{advice}",
     )
 
 
@@ -87,24 +88,24 @@ def why_unreadable(path: Path, error: OSError | ValueError) -> DataError:
         try:
             neighbours = [entry.name for entry in path.parent.iterdir()]
         except OSError:
-            return DataError(f"{path}: there is no such file, and no such folder {path.parent}")
-        return DataError(f"{path}: there is no such file{hint(path.name, neighbours)}")
+            return DataError.about(path, f"there is no such file, and no such folder {path.parent}")
+        return DataError.about(path, f"there is no such file{hint(path.name, neighbours)}")
     if isinstance(error, IsADirectoryError):
-        return DataError(f"{path}: a folder, where a file is expected")
+        return DataError.about(path, "a folder, where a file is expected")
     if isinstance(error, PermissionError):
-        return DataError(f"{path}: the file may not be read (permission denied)")
+        return DataError.about(path, "the file may not be read (permission denied)")
     reason = error.strerror if isinstance(error, OSError) else error
-    return DataError(f"{path}: the file cannot be read ({reason})")
+    return DataError.about(path, f"the file cannot be read ({reason})")
 
 
 def check_names(name: str, names: Sequence[str]) -> None:
     """Every column has a name, and no two the same."""
     for position, column in enumerate(names, start=1):
         if not column:
-            raise DataError(f"{name}: column {position} has no name")
+            raise DataError.about(name, f"column {position} has no name")
     doubled = sorted({column for column in names if names.count(column) > 1}, key=names.index)
     if doubled:
-        raise DataError(*(f"{name}: column {_in_line(column)} occurs more than once" for column in doubled))
+        raise DataError.about(name, *(f"column {column} occurs more than once" for column in doubled))
 
 
 def chosen(name: str, names: Sequence[str], asked: Sequence[str] | None) -> list[str]:
@@ -115,13 +116,6 @@ def chosen(name: str, names: Sequence[str], asked: Sequence[str] | None) -> list
     columns = list(dict.fromkeys(asked))
     absent = [column for column in columns if column not in known]
     if absent:
-        there = f"; the columns are: {', '.join(map(_in_line, names))}"
-        raise DataError(
-            *(f'{name}: no column "{_in_line(word)}"{_in_line(hint(word, names))}{there}' for word in absent)
-        )
+        there = f"; the columns are: {', '.join(names)}"
+        raise DataError.about(name, *(f'no column "{word}"{hint(word, names)}{there}' for word in absent))
     return columns
-
-
-def _in_line(name: str) -> str:
-    """A column's name for a message of one line."""
-    return name.replace("\r", "\\r").replace("\n", "\\n")

@@ -15,7 +15,7 @@ from masquerade.data.column import Coded, Column
 from masquerade.data.encode import code, encode, is_text, missing_rows
 from masquerade.data.product import Product, coded_product
 from masquerade.data.schema import Attribute, Schema
-from masquerade.errors import BadInput, DataError, ParameterError, hint
+from masquerade.errors import BadInput, DataError, ParameterError, Problem, hint
 
 Missing = Literal["drop", "error"]
 Answer = TypeVar("Answer")
@@ -28,10 +28,10 @@ class Origin:
     name: str = "table"
     line_of: Callable[[int], int] | None = None
 
-    def locate(self, row: int) -> str:
-        """Row `row` (from 0) of the source, for a person: rows count from 1, without the header."""
-        line = f" (line {self.line_of(row)})" if self.line_of is not None else ""
-        return f"{self.name}: row {row + 1}{line}"
+    def problem(self, text: str, row: int, column: str = "") -> Problem:
+        """What is wrong with row `row` (from 0) of the source, or with a cell of it."""
+        line = self.line_of(row) if self.line_of is not None else None
+        return Problem(text, source=self.name, row=row + 1, line=line, column=column)
 
 
 class Table:
@@ -46,7 +46,7 @@ class Table:
         self.arrow = _arrow(frame)
         doubled = [name for name in self.arrow.column_names if self.arrow.column_names.count(name) > 1]
         if doubled:
-            raise DataError(f"{self.origin.name}: column {doubled[0]} occurs more than once")
+            raise DataError.about(self.origin.name, f"column {doubled[0]} occurs more than once")
         self.schema = schema if schema is not None else infer_schema(self.arrow)
         self.rows_read: int = self.arrow.num_rows
         self._source_rows: NDArray[np.intp] | None = None  # where kept rows stood; None while all are kept
@@ -68,9 +68,9 @@ class Table:
         """How many rows were dropped because a used cell was missing."""
         return self.rows_read - len(self)
 
-    def where(self, row: int) -> str:
-        """Names a row of this table by its place in the source."""
-        return self.origin.locate(self.source_row(row))
+    def problem(self, text: str, row: int, column: str = "") -> Problem:
+        """What is wrong with a row of this table, or with a cell of it: named by its place in the source."""
+        return self.origin.problem(text, self.source_row(row), column)
 
     def source_row(self, row: int) -> int:
         """Where a row of this table stood in the source, from 0."""
@@ -80,17 +80,13 @@ class Table:
         """A column as it came."""
         if name not in self.arrow.column_names:
             names = self.arrow.column_names
-            raise DataError(
-                f'{self.origin.name}: no column "{name}"{hint(name, names)}; '
-                f"the columns are: {', '.join(names)}"
-            )
+            text = f'no column "{name}"{hint(name, names)}; the columns are: {", ".join(names)}'
+            raise DataError.about(self.origin.name, text)
         column = self.arrow.column(name)
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            raise DataError(
-                f"{self.origin.name}: column {name} holds {kind}; "
-                "allowed are text, numbers, dates, times and booleans"
-            )
+            text = f"column {name} holds {kind}; allowed are text, numbers, dates, times and booleans"
+            raise DataError.about(self.origin.name, text)
         return column
 
     def complete(
@@ -113,7 +109,7 @@ class Table:
         if missing == "error":
             row = int(np.argmax(bad))
             name = next(name for name, empty in holes.items() if empty[row])
-            raise DataError(f'{self.where(row)}, column {name}: the cell is missing, and missing = "error"')
+            raise DataError(self.problem('the cell is missing, and missing = "error"', row, name))
         return self.take(np.flatnonzero(~bad))
 
     def take(self, rows: NDArray[np.intp]) -> Table:
@@ -128,7 +124,7 @@ class Table:
     def column(self, name: str) -> Column:
         """The ranks of an attribute."""
         if name not in self._columns:
-            self._columns[name] = encode(self.schema[name], self._dictionary(name), self.where)
+            self._columns[name] = encode(self.schema[name], self._dictionary(name), self.problem)
         return self._columns[name]
 
     def columns(self, names: Iterable[str]) -> tuple[Column, ...]:

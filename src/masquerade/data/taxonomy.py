@@ -51,16 +51,15 @@ class Taxonomy:
         seen: set[str] = set()
         for node in self.nodes:
             if node.name in seen:
-                raise TaxonomyError(f"{self.source}: two nodes are named {shown(node.name)}")
+                raise TaxonomyError.about(self.source, f"two nodes are named {shown(node.name)}")
             seen.add(node.name)
 
     @classmethod
     def flat(cls, values: Sequence[str], top: str = "*") -> Taxonomy:
         """One root over all values: generalise to `top` or not at all."""
         if len(values) > 1 and top in values:
-            raise TaxonomyError(
-                f'flat taxonomy: the value "{top}" would be its own parent; give a taxonomy file'
-            )
+            text = f'the value "{top}" would be its own parent; give a taxonomy file'
+            raise TaxonomyError.about("flat taxonomy", text)
         return cls(Branch(top, tuple(Branch(value) for value in values)), "flat")
 
     @cached_property
@@ -135,7 +134,7 @@ class Taxonomy:
         try:
             return self._by_name[name]
         except KeyError:
-            raise TaxonomyError(f'{self.source}: no node "{name}"{hint(name, self._by_name)}') from None
+            raise TaxonomyError.about(self.source, f'no node "{name}"{hint(name, self._by_name)}') from None
 
     def label(self, lo: int, hi: int) -> str:
         """How the value that covers the ranks `[lo, hi)` is written in a release."""

@@ -8,25 +8,24 @@ from collections.abc import Iterator
 
 from masquerade.data.encode import SPACE
 from masquerade.data.taxonomy_outline import Outline, Path, Place, outline, refuse
-from masquerade.errors import shown
+from masquerade.errors import Problem, shown
 
 
 def outline_of_rows(text: str, source: str) -> Outline:
     """The tree that the rows describe."""
     if ";" not in text and "," in text:
-        refuse(source, ['there is no ";" in it, but ","; rows are leaf;parent;…;root, separated by ";"'])
-    problems: list[str] = []
+        text = 'there is no ";" in it, but ","; rows are leaf;parent;…;root, separated by ";"'
+        refuse(source, [Problem(text)])
+    problems: list[Problem] = []
     paths: list[Path] = []
     for line, cells in _rows(text, source):
         while cells and not cells[-1]:  # spreadsheets fill short rows with empty cells
             cells.pop()
         if not cells:
-            problems.append(f"line {line}: all cells are empty")
+            problems.append(Problem("all cells are empty", line=line))
         elif "" in cells:
-            problems.append(
-                f"line {line}: cell {cells.index('') + 1} is empty, before {shown(cells[-1])}; "
-                "a short row just has fewer cells"
-            )
+            before = f"cell {cells.index('') + 1} is empty, before {shown(cells[-1])}"
+            problems.append(Problem(f"{before}; a short row just has fewer cells", line=line))
         else:
             paths.append([Place(cell, line) for cell in cells])
     return outline(paths, source, problems)
@@ -40,7 +39,7 @@ def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
         try:
             row = next(reader, None)
         except csv.Error as error:
-            refuse(source, [f"line {line}: {error}"])
+            refuse(source, [Problem(str(error), line=line)])
             raise  # never: refuse has raised
         if row is None:
             return

@@ -34,7 +34,7 @@ def read_taxonomy(
     outline_of = _FORMATS.get(path.suffix.lower())
     if outline_of is None:
         allowed = ", ".join(_FORMATS)
-        raise TaxonomyError(f'{source}: a taxonomy file ends in {allowed}; got "{path.suffix}"')
+        raise TaxonomyError.about(source, f'a taxonomy file ends in {allowed}; got "{path.suffix}"')
     tree = outline_of(_text(path, source), source)
     if kind == "categorical":
         return Taxonomy(tree.branch(), source)
@@ -48,15 +48,14 @@ def find_taxonomies(folder: Path) -> dict[str, Path]:
             path for path in folder.iterdir() if path.suffix.lower() in _FORMATS and path.is_file()
         )
     except OSError as error:
-        raise TaxonomyError(
-            f"{folder}: {error.strerror or error}; expected is a folder of taxonomies"
+        raise TaxonomyError.about(
+            folder, f"{error.strerror or error}; expected is a folder of taxonomies"
         ) from None
     found: dict[str, Path] = {}
     for path in files:
         if path.stem in found:
-            raise TaxonomyError(
-                f"{folder}: two taxonomies for {path.stem}: {found[path.stem].name} and {path.name}; keep one"
-            )
+            both = f"{found[path.stem].name} and {path.name}"
+            raise TaxonomyError.about(folder, f"two taxonomies for {path.stem}: {both}; keep one")
         found[path.stem] = path
     return found
 
@@ -65,13 +64,15 @@ def _text(path: Path, source: str) -> str:
     try:
         size = path.stat().st_size
         if size > _MAX_BYTES:
-            raise TaxonomyError(f"{source}: {size} bytes; a taxonomy has at most {_MAX_BYTES}")
+            raise TaxonomyError.about(source, f"{size} bytes; a taxonomy has at most {_MAX_BYTES}")
         raw = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a path that no file can have
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise TaxonomyError(f"{source}: cannot be read: {reason}") from None
+        raise TaxonomyError.about(source, f"cannot be read: {reason}") from None
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise TaxonomyError(f"{source}: line {line}: the text is not UTF-8; save the file as UTF-8") from None
+        raise TaxonomyError.about(
+            source, "the text is not UTF-8; save the file as UTF-8", line=line
+        ) from None

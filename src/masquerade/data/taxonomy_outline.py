@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from masquerade.data.taxonomy import Branch
-from masquerade.errors import TaxonomyError, shown
+from masquerade.errors import Problem, TaxonomyError, shown
 
 MAX_LEVELS = 100  # deeper than any taxonomy of values; a file beyond it is a mistake
 _MAX_PROBLEMS = 20
@@ -56,17 +56,17 @@ class Outline:
         return grow(self.root)
 
 
-def refuse(source: str, problems: Sequence[str]) -> None:
+def refuse(source: str, problems: Sequence[Problem]) -> None:
     """Raise one error with all problems of a file, if there are any."""
     if not problems:
         return
-    lines = [f"{source}: {problem}" for problem in problems[:_MAX_PROBLEMS]]
+    shown_first = list(problems[:_MAX_PROBLEMS])
     if len(problems) > _MAX_PROBLEMS:
-        lines.append(f"{source}: {len(problems) - _MAX_PROBLEMS} more problems like these")
-    raise TaxonomyError(*lines)
+        shown_first.append(Problem(f"{len(problems) - _MAX_PROBLEMS} more problems like these"))
+    raise TaxonomyError(*(problem.at(source=source) for problem in shown_first))
 
 
-def outline(paths: Iterable[Path], source: str, known_problems: Sequence[str] = ()) -> Outline:
+def outline(paths: Iterable[Path], source: str, known_problems: Sequence[Problem] = ()) -> Outline:
     """The tree that the paths describe; a path that stands twice is harmless.
 
     Raises all that is wrong with it, after the problems that the reader of the file found already.
@@ -80,7 +80,8 @@ def outline(paths: Iterable[Path], source: str, known_problems: Sequence[str] = 
     for path in paths:
         path = _without_padding(path)
         if len(path) > MAX_LEVELS:
-            problems[f"line {path[0].line}: {len(path)} levels; allowed are at most {MAX_LEVELS}"] = None
+            text = f"{len(path)} levels; allowed are at most {MAX_LEVELS}"
+            problems[Problem(text, line=path[0].line)] = None
             continue
         if problem := _repetition(path):
             problems[problem] = None
@@ -92,20 +93,20 @@ def outline(paths: Iterable[Path], source: str, known_problems: Sequence[str] = 
             known = parents.setdefault(child.name, Place(parent.name, child.line))
             if known.name != parent.name:
                 both = f"{known} and {Place(parent.name, child.line)}"
-                problems[f"{shown(child.name)} stands under two parents: {both}"] = None
+                problems[Problem(f"{shown(child.name)} stands under two parents: {both}")] = None
             else:
                 children.setdefault(parent.name, {})[child.name] = None
     for name in leaves:
         if name in inner:
-            problems[f"{leaves[name]} is a leaf, and {inner[name]} an inner node; it can be one of them"] = (
-                None
-            )
+            text = f"{leaves[name]} is a leaf, and {inner[name]} an inner node; it can be one of them"
+            problems[Problem(text)] = None
     for cycle in _cycles(parents):
-        problems[f"{shown(cycle[0])} is its own ancestor: {' under '.join(map(shown, cycle))}"] = None
+        text = f"{shown(cycle[0])} is its own ancestor: {' under '.join(map(shown, cycle))}"
+        problems[Problem(text)] = None
     if problem := _several_roots(list(roots.values())):
         problems[problem] = None
     if not problems and not roots:
-        problems["the file is empty; expected is one row a leaf: leaf;parent;…;root"] = None
+        problems[Problem("the file is empty; expected is one row a leaf: leaf;parent;…;root")] = None
     refuse(source, list(problems))
     lines = {place.name: place.line for places in (leaves, inner) for place in places.values()}
     return Outline(next(iter(roots)), {name: tuple(below) for name, below in children.items()}, lines)
@@ -116,12 +117,12 @@ def _without_padding(path: Path) -> Path:
     return [place for at, place in enumerate(path) if at == 0 or place.name != path[at - 1].name]
 
 
-def _repetition(path: Path) -> str | None:
+def _repetition(path: Path) -> Problem | None:
     seen: dict[str, Place] = {}
     for place in path:
         if place.name in seen:
-            where = f"line {seen[place.name].line}"
-            return f"{where}: {shown(place.name)} is its own ancestor: it stands in one path twice"
+            text = f"{shown(place.name)} is its own ancestor: it stands in one path twice"
+            return Problem(text, line=seen[place.name].line)
         seen[place.name] = place
     return None
 
@@ -144,10 +145,10 @@ def _cycles(parents: Mapping[str, Place]) -> list[list[str]]:
     return cycles
 
 
-def _several_roots(roots: Sequence[Place]) -> str | None:
+def _several_roots(roots: Sequence[Place]) -> Problem | None:
     if len(roots) < 2:
         return None
     first, others = roots[0], roots[1:]
     named = ", ".join(map(str, others[:4])) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
     count = "two" if len(roots) == 2 else str(len(roots))
-    return f"{count} roots: {first} and {named}; all paths must end in one root"
+    return Problem(f"{count} roots: {first} and {named}; all paths must end in one root")

@@ -20,7 +20,7 @@ import yaml
 
 from masquerade.data.encode import SPACE
 from masquerade.data.taxonomy_outline import MAX_LEVELS, Outline, Path, Place, outline, refuse
-from masquerade.errors import TaxonomyError, shown
+from masquerade.errors import Problem, TaxonomyError, shown
 
 _NOTHING = ("", "~", "null")  # as the children of a key: it has none
 
@@ -30,7 +30,7 @@ def outline_of_yaml(text: str, source: str) -> Outline:
     reader = _Reader(source)
     paths = [path for event in _events(text, source) for path in reader.read(event)]
     if reader.documents == 0:
-        refuse(source, ["the file is empty; expected is one key, the root, over its children"])
+        refuse(source, [Problem("the file is empty; expected is one key, the root, over its children")])
     return outline(paths, source, reader.problems)
 
 
@@ -40,14 +40,15 @@ def _events(text: str, source: str) -> Iterator[Any]:
         yield from yaml.parse(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = f"line {mark.line + 1}: " if mark is not None else ""
+        line = mark.line + 1 if mark is not None else None
         advice = '; quote a name that begins with "*" or "&"' if "alias" in str(error.context) else ""
-        raise TaxonomyError(f"{source}: {line}not YAML: {error.problem or error.context}{advice}") from None
+        text = f"not YAML: {error.problem or error.context}{advice}"
+        raise TaxonomyError.about(source, text, line=line) from None
     except yaml.reader.ReaderError as error:
         number = text.count("\n", 0, error.position) + 1
-        raise TaxonomyError(f"{source}: line {number}: not YAML: {error.reason}") from None
+        raise TaxonomyError.about(source, f"not YAML: {error.reason}", line=number) from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        raise TaxonomyError(f"{source}: not YAML: {' '.join(str(error).split())}") from None
+        raise TaxonomyError.about(source, f"not YAML: {' '.join(str(error).split())}") from None
 
 
 @dataclass
@@ -66,7 +67,7 @@ class _Reader:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.problems: list[str] = []
+        self.problems: list[Problem] = []
         self.documents = 0
         self._levels: list[_Level] = []
         self._ancestors: list[Place] = []
@@ -105,9 +106,8 @@ class _Reader:
             level.empty = False
             self._named(place)
             if name in level.keys:
-                self.problems.append(
-                    f"line {line}: the key {shown(name)} stands already in line {level.keys[name]}"
-                )
+                text = f"the key {shown(name)} stands already in line {level.keys[name]}"
+                self.problems.append(Problem(text, line=line))
             level.keys[name] = line
             level.open_key = True
             self._ancestors.append(place)
@@ -144,9 +144,9 @@ class _Reader:
 
     def _named(self, place: Place) -> Place:
         if not place.name:
-            self.problems.append(f"line {place.line}: an empty name")
+            self.problems.append(Problem("an empty name", line=place.line))
         return place
 
     def _stop(self, line: int, problem: str) -> None:
         """Give up with the problems so far: what follows could not be understood."""
-        refuse(self.source, [*self.problems, f"line {line}: {problem}"])
+        refuse(self.source, [*self.problems, Problem(problem, line=line)])

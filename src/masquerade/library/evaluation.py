@@ -98,11 +98,9 @@ def _refuse_other_order(original: Table, release: Table, names: Iterable[str]) -
         different = same[after.codes] != before.codes
         if different.any():
             row = int(np.argmax(different))
-            raise DataError(
-                f'{release.where(row)}, column {name}: "{after.labels[after.codes[row]]}" was '
-                f'"{before.labels[before.codes[row]]}" in {original.where(row)}: '
-                'is this release in input order (order = "input")?'
-            )
+            cells = f'"{after.labels[after.codes[row]]}" was "{before.labels[before.codes[row]]}"'
+            text = f'{cells} in {original.problem("", row).place}: is this release in input order (order = "input")?'
+            raise DataError(release.problem(text, row, name))
 
 
 def _written_anew(kind: pa.DataType) -> bool:

@@ -88,9 +88,10 @@ def verify_job(release: str | Path, job: str | Path) -> Verification:
     source = read_source(str(release), Path())
     for name in plan.requirement.provider_columns:
         if name not in source.all_columns:
-            raise DataError(
-                f'{source.origin.name}: no column "{name}"; m-privacy can be verified only where each record names its '
-                "provider: make the release with output.keep_provider = true"
+            raise DataError.about(
+                source.origin.name,
+                f'no column "{name}"; m-privacy can be verified only where each record names its provider: '
+                "make the release with output.keep_provider = true",
             )
     found = verify(Table(source.table, origin=source.origin), plan.requirement)
     leaked = tuple(name for name in dict.fromkeys(plan.job.roles.identifiers) if name in source.all_columns)

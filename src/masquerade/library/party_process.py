@@ -154,7 +154,7 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
     source = read_section(section, plan.base, used, needed)
     table = Table(source.table, schema, origin=source.origin).complete(used, section.missing)
     if not len(table):
-        raise DataError(f"{source.origin.name}: no complete row is left")
+        raise DataError.about(source.origin.name, "no complete row is left")
     # Wrong cells, and values that nobody has, are told before anybody else is bothered.
     table.columns(column.name for column in contract.columns_of(name) if column.name in qid)
     try:

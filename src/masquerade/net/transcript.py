@@ -96,5 +96,5 @@ def read_transcript(path: Path) -> tuple[Entry, ...]:
         try:
             entries.append(msgspec.json.decode(line, type=Entry))
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise DataError(f"{path}: line {number} is not an entry of a transcript") from None
+            raise DataError.about(path, "not an entry of a transcript", line=number) from None
     return tuple(entries)

@@ -21,7 +21,7 @@ from masquerade.data.encode import distinct, is_text, texts
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, pair_counts, value_counts
 from masquerade.engine.numbering import group_rows, rows_by_rank
-from masquerade.errors import DataError, ParameterError, RequirementViolated, one_line
+from masquerade.errors import DataError, ParameterError, Problem, RequirementViolated, one_line
 from masquerade.privacy.requirement import GroupRequirement, Requirement
 
 # The counts of so many (group, sensitive value) pairs are held at a time: 64 MB.
@@ -131,8 +131,8 @@ def _cells(table: Table, name: str) -> tuple[NDArray[np.int32], pa.Array]:
         codes, values = distinct(column)
         texts(values[:1])
     except pa.ArrowException:
-        problem = f"cells of type {column.type} cannot be compared"
-        raise DataError(one_line(f"{table.origin.name}, column {name}: {problem}")) from None
+        text = f"cells of type {column.type} cannot be compared"
+        raise DataError(Problem(text, source=table.origin.name, column=name)) from None
     if is_text(values.type) and values.null_count:
         once = values.fill_null("").dictionary_encode()  # a file writes both as nothing
         return once.indices.to_numpy()[codes], once.dictionary

@@ -34,9 +34,7 @@ def identifiers(table: Table, column: str, normalize: str) -> list[bytes]:
         first, second = np.flatnonzero(numbers == int(np.argmax(counts > 1)))[:2]
         doubled = int(np.count_nonzero(counts > 1))
         more = f" (and {doubled - 1} more doubled identifiers)" if doubled > 1 else ""
-        raise DataError(
-            f"{table.where(int(second))}, column {column}: the same identifier as row "
-            f"{table.source_row(int(first)) + 1}{more}; each identifier must stand in one row"
-        )
+        text = f"the same identifier as row {table.source_row(int(first)) + 1}{more}"
+        raise DataError(table.problem(f"{text}; each identifier must stand in one row", int(second), column))
     encoded = [text.encode() for text in normal]
     return [encoded[code] for code in codes]

@@ -54,8 +54,8 @@ def classification_errors(
     if comparison.classes is None:
         raise ParameterError("classification errors need a class attribute; the comparison has none")
     if len(table) != comparison.rows:
-        raise ParameterError(
-            f"{table.origin.name}: {len(table)} rows, but the comparison was made from {comparison.rows}"
+        raise ParameterError.about(
+            table.origin.name, f"{len(table)} rows, but the comparison was made from {comparison.rows}"
         )
     task = Classification(table, comparison.classes.name, train=train, folds=folds, seed=seed)
     errors: dict[str, Any] = {

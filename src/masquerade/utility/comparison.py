@@ -116,10 +116,10 @@ def compare(
         original.schema[name]  # an unknown name is an error that lists the known ones
     names = [name for name in original.schema.names if name in wanted]
     if len(finished) != len(original):
-        raise DataError(
-            f"{finished.origin.name}: {len(finished)} rows, but {original.origin.name} has {len(original)} "
-            "complete ones; row i of the release must be row i of the input "
-            '(order = "input", nothing suppressed)'
+        raise DataError.about(
+            finished.origin.name,
+            f"{len(finished)} rows, but {original.origin.name} has {len(original)} complete ones; "
+            'row i of the release must be row i of the input (order = "input", nothing suppressed)',
         )
     originals = original.columns(names)
     released, errors = [], []
@@ -144,26 +144,22 @@ def _read_back(original: Column, release: Table) -> Generalised:
     name, domain = original.name, original.domain
     empty = missing_rows(release.cells(name))
     if empty is not None:
-        raise DataError(f"{release.where(int(np.argmax(empty)))}, column {name}: the cell is missing")
+        raise DataError(release.problem("the cell is missing", int(np.argmax(empty)), name))
     coded = release.coded(name)
 
-    def cell(row: int) -> str:
-        return f'{release.where(row)}, column {name}: "{coded.labels[coded.codes[row]]}"'
+    def wrong(row: int, text: str) -> DataError:
+        return DataError(release.problem(f'"{coded.labels[coded.codes[row]]}" {text}', row, name))
 
     ranges = [released_range(domain, label) for label in coded.labels]
     unknown = np.array([found is None for found in ranges], bool)
     if unknown.any():
-        raise DataError(
-            f"{cell(int(np.argmax(unknown[coded.codes])))} is no value of the attribute; "
-            f"allowed are {_allowed(domain)}"
-        )
+        text = f"is no value of the attribute; allowed are {_allowed(domain)}"
+        raise wrong(int(np.argmax(unknown[coded.codes])), text)
     lo, hi = np.array([found or (0, 0) for found in ranges], np.int64).reshape(-1, 2).T
     outside = (original.ranks < lo[coded.codes]) | (original.ranks >= hi[coded.codes])
     if outside.any():
-        raise DataError(
-            f"{cell(int(np.argmax(outside)))} is not a generalisation of its original: "
-            'is this release in input order (order = "input")?'
-        )
+        text = 'is not a generalisation of its original: is this release in input order (order = "input")?'
+        raise wrong(int(np.argmax(outside)), text)
     return Generalised(name, coded.codes, coded.labels, lo, hi, domain)
 
 

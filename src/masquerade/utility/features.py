@@ -27,7 +27,7 @@ def raw_features(table: Table, name: str) -> Features:
         coded = table.coded(name)
         return _one_column_each(coded.codes, len(coded.labels))
     # A taxonomy of fixed intervals would hide the numbers: encode without it.
-    column = encode(Attribute(name, kind), table.cells(name), table.where)
+    column = encode(Attribute(name, kind), table.cells(name), table.problem)
     assert isinstance(column.domain, Continuum)
     numbers = column.domain.values.astype(np.float32)
     if (

@@ -78,7 +78,7 @@ def provider(seat: Seat) -> Script[int]:
     on_stage = seat.on_stage
     refuse_impossible(contract)
     if not len(table):
-        raise DataError(f"{table.origin.name}: no complete row is left")
+        raise DataError.about(table.origin.name, "no complete row is left")
     handed: Records | Rows
     if collaboration_of(contract).third_party == "trusted":
         on_stage(Stage("preparing the records"))

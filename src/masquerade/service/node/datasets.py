@@ -156,7 +156,7 @@ class Dataset:
         table = Table(whole.arrow.select(used), whole.schema, origin=whole.origin)
         table = table.complete(used, self.settings.section.missing)
         if not len(table):
-            raise DataError(f"{whole.origin.name}: no complete row is left")
+            raise DataError.about(whole.origin.name, "no complete row is left")
         # Wrong cells are told before anybody else is bothered.
         own = contract.columns_of(self.party)
         table.columns(column.name for column in contract.qid_columns if column in own)
