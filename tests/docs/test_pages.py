@@ -29,27 +29,27 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", head.lower())).strip("-") for head in heads}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_no_line_is_longer_than_it_may_be(page: Path) -> None:
-    lines = page.read_text("utf-8").splitlines()
+@pytest.mark.parametrize("document", PAGES, ids=named)
+def test_no_line_is_longer_than_it_may_be(document: Path) -> None:
+    lines = document.read_text("utf-8").splitlines()
     assert [number for number, line in enumerate(lines, 1) if len(line) > LONGEST] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_link_leads_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+@pytest.mark.parametrize("document", PAGES, ids=named)
+def test_every_link_leads_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(document)):
         if re.match("https?://", target):
             continue
         path, _, anchor = target.partition("#")
-        there = (page.parent / path).resolve() if path else page
+        there = (document.parent / path).resolve() if path else document
         assert there.exists(), target
         assert not anchor or anchor in anchors(there), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_module_that_a_page_names_is_there(page: Path) -> None:
+@pytest.mark.parametrize("document", PAGES, ids=named)
+def test_every_module_that_a_page_names_is_there(document: Path) -> None:
     homes = (ROOT, ROOMS, *(path for path in ROOMS.rglob("*") if path.is_dir()))
-    names = re.findall(r"`((?:[\w.-]+/)*\w+\.py)`", prose(page))
+    names = re.findall(r"`((?:[\w.-]+/)*\w+\.py)`", prose(document))
     assert [name for name in names if not any((home / name).exists() for home in homes)] == []
 
 
