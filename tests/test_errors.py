@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from masquerade import errors
-from masquerade.errors import JobError, MasqueradeError, hint, nearest
+from masquerade.errors import (
+    DataError,
+    JobError,
+    MasqueradeError,
+    PeerUnreachable,
+    Problem,
+    hint,
+    nearest,
+    restored,
+)
 
 PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
 
@@ -82,3 +91,53 @@ def test_the_nearest_word() -> None:
     assert nearest("zzz", known) is None
     assert hint("sorce", known) == ' (did you mean "source"?)'
     assert hint("zzz", known) == ""
+
+
+@pytest.mark.parametrize(
+    ("problem", "line"),
+    [
+        (Problem("is empty"), "is empty"),
+        (Problem("is empty", source="a.csv"), "a.csv: is empty"),
+        (Problem("is empty", source="a.csv", line=4), "a.csv: line 4: is empty"),
+        (Problem("is empty", source="a.csv", row=3), "a.csv: row 3: is empty"),
+        (
+            Problem("is empty", source="a.csv", row=3, line=4, column="age"),
+            "a.csv: row 3 (line 4), column age: is empty",
+        ),
+        (Problem("is empty", source="a.csv", column="age"), "a.csv, column age: is empty"),
+        (
+            Problem(source="job.toml", key=("privacy", 0, "k"), allowed="a number", found='"x"'),
+            'job.toml: privacy[1].k: must be a number; got "x"',
+        ),
+        (Problem("binds nothing", owner="k-anonymity"), "k-anonymity: binds nothing"),
+        (Problem("was stopped", party="bank"), "party bank: was stopped"),
+        (
+            Problem("broke it", party="", reported_by="bank"),
+            "one of the parties: broke it (party bank reports it)",
+        ),
+        (Problem("two\nlines", source="a\r.csv"), r"a\r.csv: two\nlines"),
+    ],
+)
+def test_a_problem_is_one_line(problem: Problem, line: str) -> None:
+    assert str(problem) == line
+
+
+def test_a_problem_of_another_file_keeps_its_place_behind_the_key() -> None:
+    error = DataError(Problem("is empty", source="a.csv", row=3)).within("job.toml", ("data", "source"))
+    assert error.lines == ("job.toml: data.source: a.csv: row 3: is empty",)
+
+
+def test_an_error_comes_back_from_another_process() -> None:
+    told = PeerUnreachable("bank", Problem("is gone", party="bank", reported_by="clinic"))
+    back = restored(type(told).__name__, told.problems, told.peer)
+    assert (type(back), back.lines, back.reasons) == (
+        PeerUnreachable,
+        ("party bank: is gone (party clinic reports it)",),
+        ("is gone (party clinic reports it)",),
+    )
+    assert type(restored("os.system", ())) is MasqueradeError
+
+
+def test_a_rendered_problem_tells_its_place_in_its_text() -> None:
+    problem = Problem("is\nempty", source="a.csv", row=3, party="bank").rendered()
+    assert problem == Problem(r"a.csv: row 3: is\nempty", party="bank")

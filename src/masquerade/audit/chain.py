@@ -30,6 +30,13 @@ class LineError(ValueError):
     """What is wrong with a line."""
 
 
+class MissingLine(LineError):
+    """A line that should be there is not."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"missing: {problem}")
+
+
 class Anchor(NamedTuple):
     """A record's number and hash: whoever keeps it can prove later that the file still holds that record."""
 
@@ -147,7 +154,7 @@ class ChainCheck:
     def end(self) -> None:
         """Check that no record is missing at the end; LineError when one is."""
         if self._head is not None and (problem := missing_records(self._head, self.last)) is not None:
-            raise LineError(f"missing: {problem}")
+            raise MissingLine(problem)
 
     def _take(self, record: Record) -> None:
         """Check what else must hold for a record of this kind of file."""

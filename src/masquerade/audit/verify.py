@@ -12,7 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from masquerade.audit.chain import MOST_LINE, NOTHING, Anchor, ChainCheck, LineError, Record, read_line
+from masquerade.audit.chain import (
+    MOST_LINE,
+    NOTHING,
+    Anchor,
+    ChainCheck,
+    LineError,
+    MissingLine,
+    Record,
+    read_line,
+)
 from masquerade.audit.chained_file import reading
 from masquerade.audit.genesis import GENESIS, looks_like_log, read_genesis
 from masquerade.audit.log import SESSION_END, SESSION_START
@@ -33,6 +42,7 @@ class Verification:
     records: int
     first_bad: int | None
     problem: str | None
+    is_missing: bool  # the bad line is not there at all
     party: str | None
     sealed_up_to: int | None
     seals: int
@@ -61,6 +71,7 @@ def verify(path: Path, anchors: Sequence[Anchor] = (), certificates: Sequence[by
         if anchor.number < 1:
             raise ParameterError(f"anchor {anchor}: records are numbered from 1")
     first_bad = problem = None
+    is_missing = False
     with reading(path) as (lines, head):
         check = _LogCheck(anchors, certificates, head)
         try:
@@ -69,11 +80,13 @@ def verify(path: Path, anchors: Sequence[Anchor] = (), certificates: Sequence[by
             check.end()
         except LineError as error:
             first_bad, problem = check.last.number + 1, str(error)
+            is_missing = isinstance(error, MissingLine)
     return Verification(
         path=path,
         records=check.last.number,
         first_bad=first_bad,
         problem=problem,
+        is_missing=is_missing,
         party=check.party,
         sealed_up_to=check.sealed_up_to,
         seals=check.seals,
@@ -131,13 +144,13 @@ class _LogCheck(ChainCheck):
         super().end()
         missing = max(self._anchors, default=0)
         if missing > self.last.number:
-            raise LineError(
-                f"missing: the log ends before it, but record {missing} was anchored; its end was cut off"
+            raise MissingLine(
+                f"the log ends before it, but record {missing} was anchored; its end was cut off"
             )
         if self.last == NOTHING:
-            raise LineError("missing: the log is empty, and every log has a beginning")
+            raise MissingLine("the log is empty, and every log has a beginning")
         if self._sealed is not None and self.sealed_up_to is None:
-            raise LineError("missing: the log ends before its first seal")
+            raise MissingLine("the log ends before its first seal")
 
 
 def _whole_lines(lines: Iterator[bytes], path: Path) -> Iterator[bytes]:

@@ -137,7 +137,8 @@ def _wrong_word(error: Any) -> str:
         return told
     from masquerade.forms.pydantic_words import must_be
 
-    where = told.removesuffix(str(error.message)).removeprefix("Invalid value for ").rstrip(": ")
+    hinted = error.param_hint or (error.param.get_error_hint() if error.param else "")
+    where = hinted if isinstance(hinted, str) else " / ".join(hinted)
     fault = faults()[0]
     got = "" if fault["type"] == "value_error" else f"; got {shown(str(fault['input']))}"
     return f"{where.replace(chr(39), '')}: {must_be(fault)}{got}"

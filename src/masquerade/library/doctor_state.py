@@ -83,7 +83,7 @@ def _audit(path: Path, certificates: Sequence[bytes]) -> Iterator[Check]:
         found = verify(path)
         if not found.whole:
             advice = "keep the file as it is, find out who changed it, and restore it from a backup"
-            if (found.problem or "").startswith("missing:"):
+            if found.is_missing:
                 advice += "; `masquerade audit forget` goes on without"
             yield error("audit", f"{path}: line {found.first_bad}: {found.problem}", advice)
             return

@@ -276,9 +276,14 @@ class GroupRequirement(Requirement, Declared):
             and self.as_strict_as(other)
         )
 
-    def __str__(self) -> str:
+    @property
+    def without_qid(self) -> str:
+        """The model with its parameters, for a person."""
         settings = ", ".join(f"{key} = {_plain(value)}" for key, value in self.parameters().items())
-        return f"{self.model} ({settings}) over {', '.join(self.qid)}"
+        return f"{self.model} ({settings})"
+
+    def __str__(self) -> str:
+        return f"{self.without_qid} over {', '.join(self.qid)}"
 
 
 def _plain(value: object) -> str:

@@ -28,9 +28,8 @@ def listening_at(address: str, *, key: str = "") -> socket.socket:
             raise
     except OSError:
         where = f"{key}: {address}" if key else address
-        raise ParameterError(
-            f"{where}: cannot listen here; is the port taken, or the address another machine's?"
-        ) from None
+        text = "cannot listen here; is the port taken, or the address another machine's?"
+        raise ParameterError.about(where, text) from None
     return listening
 
 

@@ -67,7 +67,7 @@ async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -
         while not server.started:
             if task.done():
                 task.result()
-                raise ParameterError(f"{address}: cannot listen here")
+                raise ParameterError.about(address, "cannot listen here")
             await asyncio.sleep(0.01)
         yield f"{host}:{listening.getsockname()[1]}"
     finally:

@@ -217,10 +217,7 @@ class MPrivateGroups(GroupRequirement):
         return provider_counts(tuple(labels), self.sensitive, tuple(each.sensitive for each in self.members))
 
     def _wrapped(self) -> str:
-        def shown(member: GroupRequirement) -> str:
-            return str(member).removesuffix(f" over {', '.join(member.qid)}")
-
-        return ", ".join(map(shown, self.members))
+        return ", ".join(member.without_qid for member in self.members)
 
     def __str__(self) -> str:
         over = ", ".join(self.qid)

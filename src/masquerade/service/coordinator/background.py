@@ -138,9 +138,9 @@ class Background:
                 server = self.network.serve(app, own.party_address, own.identity, own.trust)
                 address = await stack.enter_async_context(server)
             except ParameterError as error:
-                if not str(error).startswith(own.party_address):
+                if any(problem.source != own.party_address for problem in error.problems):
                     raise
-                raise ParameterError(f"{own.path}: party_address: {error}") from None
+                raise error.within(str(own.path), ("party_address",)) from None
             yield address
 
     # --- loops ---
