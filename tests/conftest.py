@@ -34,8 +34,8 @@ _SYSTEM = {"postgres", "browser", "page", "site", "visit", "place"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        wants = getattr(getattr(item, "callspec", None), "params", {}).get("database_url")
-        if fixtures & _SYSTEM or wants == "postgresql":
+        wants = getattr(getattr(item, "callspec", None), "params", {})
+        if fixtures & _SYSTEM or "postgresql" in (wants.get("database_url"), wants.get("new_database_url")):
             item.add_marker(pytest.mark.system)
 
 

@@ -16,6 +16,8 @@ from masquerade.net.identity import self_signed
 from masquerade.service.accounts import Accounts
 from service_house import House, wait_until
 
+pytestmark = pytest.mark.system
+
 Capture = pytest.CaptureFixture[str]
 PROGRESS = re.compile(r"\d+ s: ")
 

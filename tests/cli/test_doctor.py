@@ -110,6 +110,7 @@ def answering(house: House, party: str, **health: Any) -> Iterator[None]:
         loop.close()
 
 
+@pytest.mark.system
 def test_a_whole_house_is_well(house: House, capsys: Capture) -> None:
     house.start_nodes()
     house.serve()

@@ -22,6 +22,8 @@ from masquerade.service.resources import Event
 from service_hospitals import Hospitals
 from service_house import toml_value, wait_until
 
+pytestmark = pytest.mark.system
+
 Capture = pytest.CaptureFixture[str]
 
 

@@ -15,6 +15,8 @@ from console.conftest import PATIENCE, Served, Visit
 from service_hospitals import Hospitals
 from service_house import wait_until
 
+pytestmark = pytest.mark.system
+
 expect.set_options(timeout=PATIENCE)
 
 

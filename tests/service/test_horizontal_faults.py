@@ -158,6 +158,7 @@ def test_of_a_cancelled_session_no_row_has_left(large: LargeHospitals) -> None:
         assert asked.id not in {each.name for each in coordinator.settings.releases.iterdir()}
 
 
+@pytest.mark.system
 def test_a_coordinator_that_is_killed_in_the_middle_goes_on_when_it_is_back(
     processes: LargeHospitals,
 ) -> None:
@@ -179,6 +180,7 @@ def test_a_coordinator_that_is_killed_in_the_middle_goes_on_when_it_is_back(
     processes.write_coordinator()
 
 
+@pytest.mark.system
 def test_what_was_handed_in_before_the_coordinator_was_killed_is_handed_in_again(
     processes: LargeHospitals,
 ) -> None:
