@@ -45,9 +45,9 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Path:
+def installed(tmp_path: Path) -> Path:
     """A folder with the package of the examples, as an installer would leave it."""
-    folder = tmp_path / "site"
+    folder = tmp_path / "installed"
     (folder / PACKAGE).mkdir(parents=True)
     (folder / PACKAGE / "__init__.py").touch()
     for block in blocks("python"):
@@ -67,14 +67,14 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def extras(site: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def extras(installed: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The package, imported; the next test imports its own."""
     assert methods()  # what is registered is looked up once: these are not to be found by other tests
     assert len(REQUIREMENTS)
-    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.syspath_prepend(str(installed))
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
         del sys.modules[name]
-    for path in (site / PACKAGE).glob("[a-z]*.py"):
+    for path in (installed / PACKAGE).glob("[a-z]*.py"):
         importlib.import_module(f"{PACKAGE}.{path.stem}")
     return importlib.import_module(PACKAGE)
 
@@ -140,9 +140,9 @@ def test_the_protocol_joins_two_parties_and_tells_nothing_else(extras: ModuleTyp
     assert str(problem) == "privacy[1]: most-general checks sizes alone, not l-diversity"
 
 
-def python(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def python(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a folder, with the package installed."""
-    path = os.pathsep.join([str(site), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(installed), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
@@ -166,13 +166,13 @@ except mq.JobError as error:
 
 
 @pytest.mark.system
-def test_the_examples_work_by_job_file_once_they_are_installed(site: Path, tmp_path: Path) -> None:
+def test_the_examples_work_by_job_file_once_they_are_installed(installed: Path, tmp_path: Path) -> None:
     write_csv(tmp_path / "people.csv", PEOPLE)
     (tmp_path / "job.csv").write_text("baker;trade;any\ncook;trade;any\njudge;any\n")
     job = blocks("toml")[1]
     (tmp_path / "job.toml").write_text(job)
     (tmp_path / "wrong.toml").write_text(job.replace("deepest = 2", "deepest = -2\nscore = 1"))
-    done = python(site, tmp_path, "-c", USED)
+    done = python(installed, tmp_path, "-c", USED)
     assert done.returncode == 0, done.stderr
     models, verified, wrong = map(json.loads, done.stdout.splitlines())
     assert models == {"k-anonymity": True, "no-rare-value": True}
@@ -185,7 +185,7 @@ def test_the_examples_work_by_job_file_once_they_are_installed(site: Path, tmp_p
 
 
 @pytest.mark.system
-def test_the_protocol_runs_between_processes_once_it_is_installed(site: Path, tmp_path: Path) -> None:
+def test_the_protocol_runs_between_processes_once_it_is_installed(installed: Path, tmp_path: Path) -> None:
     people = {"id": [f"p{number}" for number in range(8)]}
     write_csv(tmp_path / "bank.csv", {**people, "job": PEOPLE["job"]})
     write_csv(tmp_path / "clinic.csv", {**people, "town": PEOPLE["town"]})
@@ -194,7 +194,7 @@ def test_the_protocol_runs_between_processes_once_it_is_installed(site: Path, tm
         '[[privacy]]\nmodel = "k-anonymity"\nqid = ["job", "town"]\nk = 8\n[algorithm]\nname = "most-general"\n'
         '[parties.bank]\nsource = "bank.csv"\nid = "id"\n[parties.clinic]\nsource = "clinic.csv"\nid = "id"\n'
     )
-    done = python(site, tmp_path, "-m", "masquerade", "mashup", "job.toml", "--json")
+    done = python(installed, tmp_path, "-m", "masquerade", "mashup", "job.toml", "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert (summary["released"], summary["groups"]) == (8, 1)
