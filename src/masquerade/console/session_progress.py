@@ -78,7 +78,7 @@ class SessionProgress:
             case "status":
                 self._moved(Status(data["to"]))
                 cause = f": {data['cause']}" if data.get("cause") else ""
-                return f"{data['to']}{cause}".replace("_", " ")
+                return f"{str(data['to']).replace('_', ' ')}{cause}"
             case "offer":
                 reasons = data.get("reasons") or ()
                 said = "refuses" if reasons else "offers"
