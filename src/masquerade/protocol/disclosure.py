@@ -67,10 +67,14 @@ def disclosed_by_join(
     protocol: dict[str, str],
     *,
     show_steps: bool,
+    peers_see: str | None = None,
 ) -> Disclosure:
-    """What parties that join their columns show; `learn` and `protocol` are what the method adds."""
+    """What parties that join their columns show; `learn` and `protocol` are what the method adds.
+
+    `peers_see` is what the peers see of each generalised column while the method runs, if anything.
+    """
     return Disclosure(
-        columns=tuple(_columns(contract, party, contract.parts, schema)),
+        columns=tuple(_columns(contract, party, contract.parts, schema, peers_see)),
         class_column=_class(contract, party),
         peers_learn=tuple(_peers_learn(contract, party, learn)),
         figures=_figures(contract, party, show_steps=show_steps),
@@ -85,7 +89,11 @@ def disclosed_by_join(
 
 
 def _columns(
-    contract: Contract, party: str, parts: tuple[GroupRequirement, ...], schema: Schema | None
+    contract: Contract,
+    party: str,
+    parts: tuple[GroupRequirement, ...],
+    schema: Schema | None,
+    peers_see: str | None,
 ) -> Iterator[DisclosedColumn]:
     generalised = {column.name for column in contract.qid_columns}
     for column in contract.columns_of(party):
@@ -98,8 +106,8 @@ def _columns(
                 f"{_cell(column.name, schema)} for each common record, "
                 "no finer than every requirement over it allows",
                 over,
-                {
-                    OTHERS: "which of the common records share a value (by number, without its name)",
+                ({OTHERS: peers_see} if peers_see is not None else {})
+                | {
                     COORDINATOR: "the released cells, in the order that the parties' secrets made",
                     RECIPIENTS: "the released cells, shuffled",
                 },
@@ -149,8 +157,6 @@ def _peers_learn(contract: Contract, party: str, learn: Iterable[str]) -> Iterat
         yield f"{parties[-1]}: how many people each set of parties has in common, not who they are"
     yield from learn
     yield from _checks(contract, party)
-    if contract.qid_columns:
-        yield f"{others}: {party}'s specializations, as groups of the common records, and their order"
     yield "coordinator: that the session runs, its stage and number of rounds, and how many records are common"
 
 

@@ -88,7 +88,19 @@ class JointSpecialization(SessionMethod):
             if self.argmax == "plain"
             else f"{others}: in each round whether {party} has the best score, not what its score is unless it has"
         ]
+        if contract.qid_columns:
+            learn.append(
+                f"{others}: {party}'s specializations, as groups of the common records, and their order"
+            )
         protocol = {"adversary": self.adversary, "argmax": self.argmax, "score": str(self.score)}
         if self.adversary == "malicious":
             protocol["epsilon"] = repr(self.epsilon)
-        return disclosed_by_join(contract, party, schema, learn, protocol, show_steps=show_steps)
+        return disclosed_by_join(
+            contract,
+            party,
+            schema,
+            learn,
+            protocol,
+            show_steps=show_steps,
+            peers_see="which of the common records share a value (by number, without its name)",
+        )
