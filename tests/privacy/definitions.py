@@ -1,23 +1,50 @@
-"""The requirements as the literature defines them, on plain lists of sensitive values, in exact fractions."""
+"""The requirements as the literature defines them, on plain lists of sensitive values, in exact fractions.
+
+Every model of the registry has one entry in `DEFINITIONS`; the suites of `tests/privacy` and `tests/contract` run over
+them. A new model needs an entry, and nothing else in the tests.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations, product
+from typing import Any
+
+import pytest
 
 from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
 from masquerade.privacy.p_sensitive_k_anonymity import PSensitiveKAnonymity
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
+from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 
-Group = Sequence[str]
+Group = Sequence[Any]  # the sensitive value of each record; for m-privacy (provider, value) of each
+
+QID = ("age", "job")
+SENSITIVE = "disease"
+PROVIDER = "hospital"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A model as its paper has it: ways to make it, when a group of a table satisfies it, and the group's figure.
+
+    The examples have parameters that groups of a few records with the values a, b, c and d sometimes satisfy.
+    """
+
+    examples: tuple[Callable[[Sequence[str]], GroupRequirement], ...]
+    satisfied: Callable[[Any, Group, Group], bool]
+    figure: Callable[[Any, Group, Group], float]
 
 
 def exact(number: float) -> Fraction:
@@ -42,74 +69,146 @@ def work_along_the_line(group: Group, table: Group, order: Sequence[str]) -> Fra
     return Fraction(steps, len(here) * max(len(order) - 1, 1))
 
 
+def effective_values(group: Group) -> float:
+    """As many equally frequent values have the same entropy."""
+    return math.prod((len(group) / count) ** (count / len(group)) for count in Counter(group).values())
+
+
+def ratio_to_tail(requirement: RecursiveLDiversity, group: Group) -> float:
+    """The most frequent value against all from the l-th on."""
+    counts = sorted(Counter(group).values(), reverse=True)
+    return counts[0] / sum(counts[requirement.l - 1 :]) if len(counts) >= requirement.l else math.inf
+
+
+def recursively_diverse(requirement: RecursiveLDiversity, group: Group) -> bool:
+    counts = sorted(Counter(group).values(), reverse=True)
+    return len(counts) >= requirement.l and counts[0] < exact(requirement.c) * sum(
+        counts[requirement.l - 1 :]
+    )
+
+
+def distance(requirement: TCloseness, group: Group, table: Group) -> Fraction:
+    ordered = requirement.distance == "ordered"
+    return work_along_the_line(group, table, sorted(set(table))) if ordered else mass_moved(group, table)
+
+
+def largest_share(requirement: AlphaKAnonymity | ConfidenceBounding, group: Group) -> Fraction:
+    """Of a listed value, or of any."""
+    counts = Counter(group)
+    return max(Fraction(counts[value], len(group)) for value in requirement.values or counts)
+
+
+def leftovers(records: Group, m: int) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Each coalition of providers that counts, and what it can leave: others' records with any of its own."""
+    providers = sorted({who for who, _ in records})
+    for size in range(min(m, len(providers) - 1) + 1):
+        for coalition in combinations(providers, size):
+            others = [value for who, value in records if who not in coalition]
+            own = Counter(value for who, value in records if who in coalition)
+            for kept in product(*(range(times + 1) for times in own.values())):
+                extra = [value for value, times in zip(own, kept, strict=True) for _ in range(times)]
+                yield coalition, others + extra
+
+
+def private(parts: Sequence[GroupRequirement], records: Group, table: Group, m: int) -> bool:
+    """Definition 2.1 of m-privacy; `table` has sensitive values alone."""
+    return all(satisfied(part, left, table) for _, left in leftovers(records, m) for part in parts)
+
+
+def withstood(requirement: MPrivateGroups, records: Group, table: Group) -> int:
+    """How many colluding providers, up to m; -1 where not even outsiders."""
+    values = [value for _, value in table]
+    powers = range(requirement.m + 1)
+    return sum(private(requirement.members, records, values, power) for power in powers) - 1
+
+
+DEFINITIONS = {
+    "k-anonymity": Definition(
+        (lambda qid: KAnonymity(qid, 2),),
+        satisfied=lambda want, group, table: len(group) >= want.k,
+        figure=lambda want, group, table: len(group),
+    ),
+    "l-diversity": Definition(
+        (lambda qid: LDiversity(qid, 2, SENSITIVE),),
+        satisfied=lambda want, group, table: len(set(group)) >= want.l,
+        figure=lambda want, group, table: len(set(group)),
+    ),
+    "entropy-l-diversity": Definition(
+        (
+            lambda qid: EntropyLDiversity(qid, 2, SENSITIVE),
+            lambda qid: EntropyLDiversity(qid, 1.7, SENSITIVE),
+        ),
+        satisfied=lambda want, group, table: math.log(effective_values(group)) >= math.log(want.l) - 1e-10,
+        figure=lambda want, group, table: effective_values(group),
+    ),
+    "recursive-l-diversity": Definition(
+        (
+            lambda qid: RecursiveLDiversity(qid, 2, 2, SENSITIVE),
+            lambda qid: RecursiveLDiversity(qid, 3, 3, SENSITIVE),
+            lambda qid: RecursiveLDiversity(qid, 0.6, 1, SENSITIVE),
+        ),
+        satisfied=lambda want, group, table: recursively_diverse(want, group),
+        figure=lambda want, group, table: ratio_to_tail(want, group),
+    ),
+    "t-closeness": Definition(
+        (
+            lambda qid: TCloseness(qid, 0.3, SENSITIVE),
+            lambda qid: TCloseness(qid, 0.2, SENSITIVE, "ordered"),
+        ),
+        satisfied=lambda want, group, table: distance(want, group, table) <= exact(want.t),
+        figure=lambda want, group, table: float(distance(want, group, table)),
+    ),
+    "alpha-k-anonymity": Definition(
+        (
+            lambda qid: AlphaKAnonymity(qid, 0.6, 2, SENSITIVE),
+            lambda qid: AlphaKAnonymity(qid, 0.3, 2, SENSITIVE, ["a", "c"]),
+        ),
+        satisfied=lambda want, group, table: (
+            len(group) >= want.k and largest_share(want, group) <= exact(want.alpha)
+        ),
+        figure=lambda want, group, table: float(largest_share(want, group)),
+    ),
+    "confidence-bounding": Definition(
+        (
+            lambda qid: ConfidenceBounding(qid, 0.5, SENSITIVE),
+            lambda qid: ConfidenceBounding(qid, 0.3, SENSITIVE, ["b"]),
+        ),
+        satisfied=lambda want, group, table: largest_share(want, group) <= exact(want.confidence),
+        figure=lambda want, group, table: float(largest_share(want, group)),
+    ),
+    "p-sensitive-k-anonymity": Definition(
+        (lambda qid: PSensitiveKAnonymity(qid, 2, 3, SENSITIVE),),
+        satisfied=lambda want, group, table: len(group) >= want.k and len(set(group)) >= want.p,
+        figure=lambda want, group, table: len(set(group)),
+    ),
+    "m-privacy": Definition(
+        (
+            lambda qid: MPrivacy(1, KAnonymity(qid, 2) & LDiversity(qid, 2, SENSITIVE), PROVIDER).parts[0],
+            lambda qid: MPrivacy(1, ConfidenceBounding(qid, 0.8, SENSITIVE), PROVIDER).parts[0],
+        ),
+        satisfied=lambda want, group, table: withstood(want, group, table) == want.m,
+        figure=withstood,
+    ),
+}
+
+
+def definition_of(model: str) -> Definition:
+    if model not in DEFINITIONS:
+        pytest.fail(
+            f"{model} has no definition to be tested by; add an entry to tests/privacy/definitions.py"
+        )
+    return DEFINITIONS[model]
+
+
 def satisfied(requirement: GroupRequirement, group: Group, table: Group) -> bool:
     """Whether a group of a table satisfies the requirement."""
-    counts = Counter(group)
-    n = len(group)
-    match requirement:
-        case KAnonymity(k=k):
-            return n >= k
-        case LDiversity(l=l):
-            return len(counts) >= l
-        case EntropyLDiversity(l=l):
-            entropy = -sum(c / n * math.log(c / n) for c in counts.values())
-            return entropy >= math.log(l) - 1e-10
-        case RecursiveLDiversity(c=c, l=l):
-            r = sorted(counts.values(), reverse=True)
-            return len(r) >= l and r[0] < exact(c) * sum(r[l - 1 :])
-        case TCloseness(t=t, distance="equal"):
-            return mass_moved(group, table) <= exact(t)
-        case TCloseness(t=t, distance="ordered"):
-            return work_along_the_line(group, table, sorted(set(table))) <= exact(t)
-        case AlphaKAnonymity(alpha=alpha, k=k, values=values):
-            return n >= k and all(Fraction(counts[v], n) <= exact(alpha) for v in values or counts)
-        case ConfidenceBounding(confidence=confidence, values=values):
-            return all(Fraction(counts[v], n) <= exact(confidence) for v in values or counts)
-        case PSensitiveKAnonymity(p=p, k=k):
-            return n >= k and len(counts) >= p
-    raise AssertionError(requirement)
+    return definition_of(requirement.model).satisfied(requirement, group, table)
 
 
 def figure(requirement: GroupRequirement, group: Group, table: Group) -> float:
     """A group's figure."""
-    counts = Counter(group)
-    n = len(group)
-    match requirement:
-        case KAnonymity():
-            return n
-        case LDiversity() | PSensitiveKAnonymity():
-            return len(counts)
-        case EntropyLDiversity():
-            return math.prod((n / c) ** (c / n) for c in counts.values())
-        case RecursiveLDiversity(l=l):
-            r = sorted(counts.values(), reverse=True)
-            return r[0] / sum(r[l - 1 :]) if len(r) >= l else math.inf
-        case TCloseness(distance="equal"):
-            return float(mass_moved(group, table))
-        case TCloseness(distance="ordered"):
-            return float(work_along_the_line(group, table, sorted(set(table))))
-        case AlphaKAnonymity(values=values) | ConfidenceBounding(values=values):
-            return max(counts[v] / n for v in values or counts)
-    raise AssertionError(requirement)
+    return definition_of(requirement.model).figure(requirement, group, table)
 
 
-QID = ("age", "job")
-SENSITIVE = "disease"
-
-# One way to make each model, with parameters that groups of a few records sometimes satisfy.
-EXAMPLES: list[Callable[[Sequence[str]], GroupRequirement]] = [
-    lambda qid: KAnonymity(qid, 2),
-    lambda qid: LDiversity(qid, 2, SENSITIVE),
-    lambda qid: EntropyLDiversity(qid, 2, SENSITIVE),
-    lambda qid: EntropyLDiversity(qid, 1.7, SENSITIVE),
-    lambda qid: RecursiveLDiversity(qid, 2, 2, SENSITIVE),
-    lambda qid: RecursiveLDiversity(qid, 3, 3, SENSITIVE),
-    lambda qid: RecursiveLDiversity(qid, 0.6, 1, SENSITIVE),
-    lambda qid: TCloseness(qid, 0.3, SENSITIVE),
-    lambda qid: TCloseness(qid, 0.2, SENSITIVE, "ordered"),
-    lambda qid: AlphaKAnonymity(qid, 0.6, 2, SENSITIVE),
-    lambda qid: AlphaKAnonymity(qid, 0.3, 2, SENSITIVE, ["a", "c"]),
-    lambda qid: ConfidenceBounding(qid, 0.5, SENSITIVE),
-    lambda qid: ConfidenceBounding(qid, 0.3, SENSITIVE, ["b"]),
-    lambda qid: PSensitiveKAnonymity(qid, 2, 3, SENSITIVE),
-]
+# Ways to make the models that look at groups as they are.
+EXAMPLES = [make for model in REQUIREMENTS.plain for make in definition_of(model).examples]

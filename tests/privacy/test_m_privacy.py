@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import combinations, product
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,26 +20,10 @@ from masquerade.privacy.m_privacy.group_check import GroupCheck
 from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.privacy.m_privacy.strategies import STRATEGIES
 from masquerade.privacy.requirement import GroupRequirement
-from privacy.definitions import EXAMPLES, QID, SENSITIVE, satisfied
+from privacy.definitions import EXAMPLES, QID, SENSITIVE, leftovers, private, satisfied
 
 VALUES = "abcd"
 Records = list[tuple[str, str]]  # provider and sensitive value of each record of a group
-
-
-def leftovers(records: Records, m: int) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Each coalition that counts, and what it can leave: others' records with any of its own."""
-    providers = sorted({who for who, _ in records})
-    for size in range(min(m, len(providers) - 1) + 1):
-        for coalition in combinations(providers, size):
-            others = [value for who, value in records if who not in coalition]
-            own = Counter(value for who, value in records if who in coalition)
-            for kept in product(*(range(times + 1) for times in own.values())):
-                extra = [value for value, times in zip(own, kept, strict=True) for _ in range(times)]
-                yield coalition, others + extra
-
-
-def private(parts: Sequence[GroupRequirement], records: Records, table: list[str], m: int) -> bool:
-    return all(satisfied(part, left, table) for _, left in leftovers(records, m) for part in parts)
 
 
 def counted(records: Records) -> np.ndarray:

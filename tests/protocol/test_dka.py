@@ -144,15 +144,6 @@ def test_with_k_of_one_everybody_passes_at_once() -> None:
     assert not any(each.kind == "dka-chi" for each in wire.heard)
 
 
-def test_every_cell_generalises_its_original() -> None:
-    table = people(70, 4)
-    sides = plainly(table, 5)[1]
-    for me, side in enumerate(sides):
-        for original, column in zip(columns_of(table, me), side.released(), strict=True):
-            ranks = original.ranks[side.passed]
-            assert ((column.lo[column.codes] <= ranks) & (ranks < column.hi[column.codes])).all()
-
-
 def test_fewer_common_records_than_k() -> None:
     with pytest.raises(RequirementUnreachable, match="k = 9 needs at least 9 common records; there are 8"):
         run_together(scripts(people(8, 1), 9))

@@ -185,18 +185,6 @@ def test_algorithm_2_of_the_papers_example(argmax: str) -> None:
     assert sorted(release.group_sizes.tolist()) == [5, 12, 17]
 
 
-def test_sensitive_attribute_and_its_qid_at_one_party() -> None:
-    table = mq.Table(
-        loan_table().arrow.append_column("Disease", pa.array((["flu", "cough", "HIV"] * 12)[:34])),
-        loan_table().schema,
-    )
-    requirement = REQUIREMENT & mq.LDiversity(["Job", "Salary"], l=2, sensitive="Disease")
-    contract = contract_of(requirement, LOANS, sensitive={"Disease": "bank"})
-    release = run_mashup(table, contract)
-    alone = mq.anonymize(table, requirement, mq.TopDownSpecialization("Class"))
-    assert bag(release.table) == bag(alone.table)
-
-
 def test_a_class_that_one_party_shares() -> None:
     contract = contract_of(REQUIREMENT, LOANS, class_from="loans")
     alone = mq.anonymize(loan_table(), REQUIREMENT, mq.TopDownSpecialization("Class"))

@@ -1,0 +1,218 @@
+"""What the contract suite must know of a method that its declaration does not say: one entry a method.
+
+A new method needs an entry here, and nothing else in the tests of this folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pytest
+
+import masquerade as mq
+from masquerade.anonymize.method import Method
+from masquerade.forms.declared import parameters_of
+from masquerade.protocol.collaborate.method import Collaboration
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.dka.method import DkaDatafly
+from masquerade.protocol.dka.plain import plain_dka_datafly
+from masquerade.protocol.joint_specialization import JointSpecialization
+
+HERE = "tests/contract/methods.py"
+Values = Mapping[str, tuple[Any, ...]]
+Example = TypeVar("Example")
+
+
+def settings_of(method: type[Method], values: Values) -> Iterator[dict[str, Any]]:
+    """The defaults, and then every choice of every parameter, one parameter at a time; numbers as given."""
+    yield {}
+    for each in parameters_of(method):
+        schema = each.rule.json_schema
+        kinds = {kind.get("type") for kind in (schema, *schema.get("anyOf", ()))}
+        tried = each.rule.choices or ((True, False) if "boolean" in kinds else values.get(each.name))
+        if tried is None:
+            pytest.fail(
+                f"{HERE} has no values to try for {each.name} of {method.name}; add some to its entry"
+            )
+        yield from ({each.name: value} for value in tried if value != each.default)
+
+
+def entry_of(name: str, entries: Mapping[str, Example]) -> Example:
+    if name not in entries:
+        pytest.fail(f"{name} has no entry in {HERE}, by which it would be tested; add one")
+    return entries[name]
+
+
+# --- on one table ---
+
+
+def nobody(method: Any, requirement: mq.Requirement, n: int) -> int:
+    return 0
+
+
+@dataclass(frozen=True)
+class TableExample:
+    """A method on one table: what it says when it refuses, and how many of n records it may leave out."""
+
+    refuses: tuple[str, ...] = ()  # patterns
+    may_suppress: Callable[[Any, mq.Requirement, int], int] = nobody
+    values: Values = field(default_factory=dict)  # to try, of parameters that are numbers or texts
+
+
+def share_of_records(method: mq.TopDownSpecialization, requirement: mq.Requirement, n: int) -> int:
+    return int(method.suppression * n)
+
+
+def fewer_than_k(method: mq.Datafly, requirement: mq.Requirement, n: int) -> int:
+    """Where more than k matters, all that lack something else may be left out."""
+    return requirement.k - 1 if isinstance(requirement, mq.KAnonymity) else n - 1
+
+
+TABLE_METHODS = {
+    "tds": TableExample(
+        refuses=(
+            r'score: "[\w-]+" needs a class attribute; without one, use "discernibility" or "certainty"',
+            r"suppression: not possible with [\w-]+, because a part of a violating group may satisfy it",
+            r"suppression: all requirements must be over the same QID; [\w-]+ is over ",
+        ),
+        may_suppress=share_of_records,
+        values={"suppression": (0.2,)},
+    ),
+    "mondrian": TableExample(
+        refuses=(
+            r'choose: must be "certainty" or "widest"; got "fitness"',
+            r'The choose parameter of ProviderAwareMondrian must be "certainty" or "fitness"',
+            r"provider_aware: not possible with m-privacy of [\w-]+, which a union of groups may violate",
+        ),
+    ),
+    "datafly": TableExample(
+        refuses=(
+            r"attributes.age: datafly generalises step by step; give a taxonomy, ",
+            r"datafly: not possible with [\w-]+, which compares with the whole release, ",
+            r"datafly: all requirements must be over the same QID; [\w-]+ is over ",
+        ),
+        may_suppress=fewer_than_k,
+    ),
+}
+
+
+# --- between parties ---
+
+Alone = Callable[[Any, mq.Table, Contract, mq.Requirement], pa.Table | None]
+
+
+@dataclass(frozen=True)
+class SessionExample:
+    """A method between parties: the release that everybody's records in one table give, and what may travel.
+
+    `alone` gets the method, that table, the contract, and the requirement as it is on that table; it answers None
+    where no table gives the same. The kinds of messages are all that may ever be sent, whatever the settings.
+    """
+
+    alone: Alone
+    between_parties: frozenset[str]
+    to_assembler: frozenset[str]
+    refuses: tuple[str, ...] = ()  # patterns
+    values: Values = field(default_factory=dict)
+    settings: tuple[dict[str, Any], ...] = ()  # to try as well: several parameters that go together
+
+
+def specialised_alone(
+    method: JointSpecialization, table: mq.Table, contract: Contract, requirement: mq.Requirement
+) -> pa.Table | None:
+    """Parties that weigh what they give for what they get may end elsewhere."""
+    if method.adversary == "malicious":
+        return None
+    return mq.anonymize(table, requirement, mq.TopDownSpecialization(contract.class_name, method.score)).table
+
+
+def cut_alone(
+    method: Collaboration, table: mq.Table, contract: Contract, requirement: mq.Requirement
+) -> pa.Table | None:
+    """Cuts at public places are not those that a look at all counts would make."""
+    if method.choose == "public":
+        return None
+    cutter = method.on_one_table(contract.class_name, requirement.parts)
+    return mq.anonymize(table, requirement, cutter).table
+
+
+def generalised_alone(
+    method: DkaDatafly, table: mq.Table, contract: Contract, requirement: mq.Requirement
+) -> pa.Table:
+    """The rounds that two parties play, where one sees all."""
+    (part,) = requirement.parts
+    assert isinstance(part, mq.KAnonymity)
+    own = [
+        table.columns([each.name for each in contract.qid_columns if each.holder == name])
+        for name in contract.parties
+    ]
+    sides = plain_dka_datafly(own[0], own[1], len(table), part.k)
+    cells = {column.name: column.to_arrow() for side in sides for column in side.released()}
+    return pa.table({**cells, "row": table.arrow["row"].take(pa.array(sides[0].passed))})
+
+
+ALIGNMENT = {"blinded", "positions"}
+TWO_PARTIES = {
+    "pair-base",
+    "circuit-garbled",
+    "circuit-input",
+    "circuit-output",
+    "histogram-ask",
+    "histogram-trees",
+}
+MANY_PARTIES = {"session-nonce", "base-transfers", "shared-masked", "shared-result"}
+
+SESSION_METHODS = {
+    "tds": SessionExample(
+        specialised_alone,
+        between_parties=frozenset(
+            {"class-digest", "instruct", "finished", "offer"}
+            | {"argmax-order", "argmax-delivery", "argmax-garbled", "argmax-bid", "argmax-verdict"}
+            | {"sensitive-values", "settled", *ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
+        ),
+        to_assembler=frozenset({"columns"}),
+        refuses=(
+            r'score: "certainty" cannot be recomputed by the other parties; use another score in a mashup',
+            r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs a secure check",
+            r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs groups of at least",
+        ),
+        values={"epsilon": (0.5,)},
+        settings=({"adversary": "malicious", "argmax": "plain", "epsilon": 0.5},),
+    ),
+    "dka-datafly": SessionExample(
+        generalised_alone,
+        between_parties=frozenset(
+            {"dka-chi", "dka-remembered", "look-up-ask", "look-up-tables", "session-nonce"}
+            | {*ALIGNMENT, *TWO_PARTIES}
+        ),
+        to_assembler=frozenset({"columns"}),
+        refuses=(
+            r"name: dka-datafly: takes exactly two parties; got 3",
+            r"name: dka-datafly: takes one k-anonymity requirement over one QID; got [\w-]+",
+            r"name: dka-datafly: each party holds at least one attribute of the QID; berta has none",
+            r"attributes.age: dka-datafly generalises step by step; give a taxonomy, ",
+        ),
+    ),
+    "mondrian": SessionExample(
+        cut_alone,
+        between_parties=frozenset(
+            {"collaborate-alone", "collaborate-axes", "collaborate-size"}
+            | {"shared-seed", "shared-order", "shared-delivery", *MANY_PARTIES}
+        ),
+        to_assembler=frozenset({"collaborate-values", "collaborate-rows", "collaborate-records"}),
+        refuses=(
+            r'choose: looks at counts that third_party = "secure" hides; ',
+            r"privacy\[\d\]: [\w-]+ cannot be tested where nobody sees all counts; use one of ",
+            r"privacy\[\d\]: [\w-]+ cannot be tested by the cuts at public places ",
+            r"provider_aware: not possible with m-privacy of [\w-]+, which a union of groups may violate",
+            r'attributes.job.taxonomy: "flat" is made of all providers\' values, ',
+        ),
+        settings=tuple(
+            {"third_party": "trusted", "choose": choose, "provider_aware": aware}
+            for choose, aware in (("public", True), ("widest", False), ("certainty", True), ("fitness", True))
+        ),
+    ),
+}

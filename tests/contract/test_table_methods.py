@@ -1,0 +1,146 @@
+"""What every method on one table keeps, for every requirement: one suite over both registries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from contract.methods import TABLE_METHODS, entry_of, settings_of
+from contract.people import (
+    QID,
+    SCHEMA,
+    SCHEMAS,
+    STEPWISE,
+    Record,
+    assert_kept_promises,
+    assert_refusals,
+    looked_at,
+    people,
+    requirements,
+)
+from examples import examples
+from masquerade.anonymize.method import TableMethod
+from masquerade.errors import ParameterError
+from masquerade.methods import table_methods
+from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.privacy.requirement import GroupRequirement, without_redundant
+from masquerade.utility import queries
+from privacy.definitions import SENSITIVE, definition_of, satisfied
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_queries() -> Iterator[None]:
+    """Random queries take fifty times as long as the rest, and are tested elsewhere."""
+    asked = queries.random_queries
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queries, "random_queries", lambda sizes, n, seed: asked(sizes, 3, seed))
+        yield
+
+
+METHODS = [
+    (method, {"target": target, **chosen})
+    for name, method in table_methods().items()
+    for target in (None, "class")
+    for chosen in settings_of(method, entry_of(name, TABLE_METHODS).values)
+]
+
+
+def named(value: object) -> str:
+    return value.name if isinstance(value, type) else str(value)
+
+
+@pytest.mark.parametrize("requirement", requirements(), ids=str)
+@pytest.mark.parametrize(("method", "chosen"), METHODS, ids=named)
+def test_contract(method: type[TableMethod], chosen: dict[str, Any], requirement: mq.Requirement) -> None:
+    for n in (36, 12):
+        keeps_its_contract(method, chosen, requirement, people(n, seed=n))
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.sampled_from(METHODS), st.sampled_from(requirements()), st.integers(4, 60), st.integers(0, 2**32))
+def test_contract_with_other_people(
+    method: tuple[type[TableMethod], dict[str, Any]], requirement: mq.Requirement, n: int, seed: int
+) -> None:
+    keeps_its_contract(*method, requirement, people(n, seed))
+
+
+def keeps_its_contract(
+    method: type[TableMethod], chosen: dict[str, Any], requirement: mq.Requirement, records: list[Record]
+) -> None:
+    n, parts = len(records), without_redundant(requirement.parts)
+    frame = pa.Table.from_pylist(records)
+
+    def released(schema: mq.Schema, order: Any = "input") -> mq.Release:
+        made = method(**chosen).fitted(parts)
+        return mq.anonymize(mq.Table(frame, schema), requirement, made, sensitive=[SENSITIVE], order=order)
+
+    for schema in (SCHEMA, STEPWISE):  # a method that needs steps refuses the first
+        if refused := refusals(method, chosen, parts, schema):
+            with pytest.raises(ParameterError) as caught:
+                released(schema)
+            assert caught.value.problems == refused
+        else:
+            break
+    else:
+        return
+    if not all(holds_of_everybody(part, records) for part in parts):
+        with pytest.raises(mq.RequirementUnreachable, match=parts[0].model):
+            released(schema)
+        return
+    release = released(schema)
+
+    assert_kept_promises(release.table, records, parts, release.verdicts)
+    assert frame.to_pylist() == records, "the input is untouched"
+    target = [chosen["target"]] if chosen["target"] else []
+    assert release.table.column_names == [*SCHEMA.names, *target, SENSITIVE]
+    assert release.summary["rows"] == n
+    assert release.summary["released"] == release.table.num_rows > 0
+    assert release.table.num_rows + release.suppressed == n, "nobody is lost"
+    most = entry_of(method.name, TABLE_METHODS).may_suppress(method(**chosen), requirement, n)
+    assert release.suppressed <= most, "no more are left out than may be"
+    assert release.table["row"].to_pylist() == sorted(release.table["row"].to_pylist()), "input order"
+    assert release.settings["algorithm"]["name"] == method.name
+    again = released(schema, "shuffle").table.sort_by("row")
+    assert again.equals(release.table.combine_chunks()), "the same answer again, in another order"
+
+
+def refusals(
+    method: type[TableMethod], chosen: dict[str, Any], parts: tuple[GroupRequirement, ...], schema: mq.Schema
+) -> tuple[Any, ...]:
+    """What is wrong with these settings, or with these requirements for them."""
+    try:
+        return tuple(dict.fromkeys(method(**chosen).fitted(parts).refusals(parts, schema)))
+    except ParameterError as error:
+        return error.problems
+
+
+def holds_of_everybody(part: GroupRequirement, records: list[Record]) -> bool:
+    """Whether the requirement holds for all records in one group; otherwise no cut can make it hold."""
+    everybody = [looked_at(part, record) for record in records]
+    return satisfied(part, everybody, everybody)
+
+
+@pytest.mark.parametrize("name", table_methods())
+def test_every_refusal_has_its_words(name: str) -> None:
+    said = {
+        str(problem)
+        for method, chosen in METHODS
+        if method.name == name
+        for requirement in requirements()
+        for schema in SCHEMAS
+        for problem in refusals(method, chosen, without_redundant(requirement.parts), schema)
+    }
+    assert_refusals(said, entry_of(name, TABLE_METHODS).refuses)
+
+
+@pytest.mark.parametrize("model", REQUIREMENTS)
+def test_some_method_takes_every_model(model: str) -> None:
+    for make in definition_of(model).examples:
+        parts = make(QID).parts
+        assert any(not refusals(method, {}, parts, STEPWISE) for method in table_methods().values())
