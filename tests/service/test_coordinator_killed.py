@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-import service_killed
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 from service_house import House
+from service_killed import POINTS, Doomed
 
 pytestmark = pytest.mark.system
 
@@ -32,22 +30,26 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield house
 
 
-def killed_at(point: str, house: House, **wish: Any) -> SessionRecord:
+@pytest.fixture(scope="module")
+def doomed() -> Iterator[Doomed]:
+    with Doomed() as process:
+        yield process
+
+
+def killed_at(point: str, house: House, doomed: Doomed, **wish: Any) -> SessionRecord:
     """A request to a coordinator that kills itself at a point; the session as it was asked for."""
     state = f"state-{point.replace(' ', '-')}-{len(wish)}"
     shutil.copytree(house.folder / "coordinator-state", house.folder / state)
     conf = house.write_coordinator(state=state)
     with Coordinator(house.settings()) as coordinator:  # nothing happens in the background here
         asked = coordinator.ask(house.user("ana"), house.request(**wish))
-    words = [sys.executable, service_killed.__file__, str(conf), point]
-    killed = subprocess.run(words, timeout=300, capture_output=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
+    assert doomed.killed_at(conf, point) == -signal.SIGKILL
     return asked
 
 
-@pytest.mark.parametrize("point", list(service_killed.POINTS))
-def test_a_killed_coordinator_goes_on_where_it_was(served: House, point: str) -> None:
-    asked = killed_at(point, served, **({"most_error": "0"} if point == "held" else {}))
+@pytest.mark.parametrize("point", list(POINTS))
+def test_a_killed_coordinator_goes_on_where_it_was(served: House, doomed: Doomed, point: str) -> None:
+    asked = killed_at(point, served, doomed, **({"most_error": "0"} if point == "held" else {}))
     ana = served.user("ana")
     with served.coordinator() as coordinator:
         done = served.finished(coordinator, asked.id)
@@ -73,8 +75,8 @@ def test_a_killed_coordinator_goes_on_where_it_was(served: House, point: str) ->
         assert len(charged) == 2  # once a party, however often it was tried
 
 
-def test_a_session_whose_attempts_are_used_up_fails_at_the_restart(served: House) -> None:
-    asked, ana = killed_at("written", served, attempts=1), served.user("ana")
+def test_a_session_whose_attempts_are_used_up_fails_at_the_restart(served: House, doomed: Doomed) -> None:
+    asked, ana = killed_at("written", served, doomed, attempts=1), served.user("ana")
     with served.coordinator() as coordinator:
         done = coordinator.session(ana, asked.id)
         assert (done.status, done.cause) == (Status.FAILED, "the coordinator was restarted")

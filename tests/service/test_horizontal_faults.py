@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Any
 
 import pytest
 
-import service_killed
 from masquerade.errors import ParameterError
 from masquerade.service.card import SchemaCard
 from masquerade.service.coordinator.coordinator import Coordinator
@@ -24,6 +21,7 @@ from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 from service_hospitals import DISEASES, WARDS, Hospitals
 from service_house import wait_until, write
+from service_killed import Doomed
 
 PATIENT = (
     "[timings]\nretry = 0.2\ncomeback = 90\nrefresh = 1\nsilence = 20\n"  # with a hospital that starts slowly
@@ -192,13 +190,8 @@ def test_what_was_handed_in_before_the_coordinator_was_killed_is_handed_in_again
     try:
         with Coordinator(processes.settings()) as resting:
             asked = resting.ask(ana, processes.short_request())
-        killed = subprocess.run(
-            [sys.executable, service_killed.__file__, str(conf), "half written"],
-            timeout=300,
-            capture_output=True,
-            check=False,
-        )
-        assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
+        with Doomed() as doomed:
+            assert doomed.killed_at(conf, "half written") == -signal.SIGKILL
         with processes.coordinator() as coordinator:
             assert ended(processes, coordinator, asked) == (Status.PUBLISHED, None)
             assert coordinator.session(ana, asked.id).attempts == 2
