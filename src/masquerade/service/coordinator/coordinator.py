@@ -116,7 +116,7 @@ class Coordinator:
         return self.directory.provided(user.name)
 
     def provider(self, user: User, party: str) -> Provider:
-        """One of them; NotFound for all others."""
+        """A party that a user may ask; NotFound for all others."""
         for each in self.providers(user):
             if each.party == party:
                 return each
@@ -161,7 +161,7 @@ class Coordinator:
         return reasons_of(session, self.store.events.last(session.id, "status"))
 
     def summaries(self, user: User, sessions: Iterable[SessionRecord]) -> list[resources.Session]:
-        """All that is told of sessions that a user may see, in their order; cheap for many."""
+        """Sessions that a user may see, as the API shows them, in the given order; cheap for many."""
         return summaries(self.store, user.name, sessions)
 
     def offers(self, user: User, session_id: str) -> list[PartyOffer]:

@@ -1,4 +1,4 @@
-"""What the parties have published, kept in the store: taken in, and looked up for a user."""
+"""What the parties have published: taken in from them, kept in the store, looked up for a user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Directory:
         self._register(only_new=True)
 
     def register(self) -> None:
-        """Let the store know every party by its address and its fingerprint, as the configuration says them now."""
+        """Enter every party into the store with the address and fingerprint of the configuration."""
         self._register(only_new=False)
 
     def _register(self, *, only_new: bool) -> None:
@@ -51,13 +51,14 @@ class Directory:
     # --- from the parties ---
 
     def taken(self, party: str) -> int:
-        """How often something was taken in of a party: what it is asked from now on is as new as that."""
+        """How often something of a party was taken in, for `take_in`."""
         return self._taken[party]
 
     def take_in(self, published: Published, sender: str, as_new_as: int | None = None) -> None:
-        """What a party publishes, known by its certificate. Snapshots that were replaced leave the cache.
+        """Take in what a party, known by its certificate, publishes; replaced snapshots leave the cache.
 
-        It may have told us something newer while we asked it: then what it answered (`as_new_as`) is dropped.
+        An answer to our own question is dropped when the party has pushed something newer meanwhile: `as_new_as` is
+        what `taken` said before it was asked.
         """
         for name in {published.party, *(each.card.party for each in published.datasets)} - {sender}:
             raise PeerRefused(sender, f"publishes in the name of {name}")
@@ -96,7 +97,7 @@ class Directory:
         )
 
     def answered(self, party: str, did: bool) -> None:
-        """Whether a party answered when it was last asked something."""
+        """Record whether a party answered."""
         if self._answered.get(party) is not did:
             log.info("party reachable" if did else "party unreachable", party=party)
         self._answered[party] = did
@@ -115,7 +116,7 @@ class Directory:
         return _read(self._store.providers.get(party))
 
     def silent(self, user: str) -> list[str]:
-        """The parties that have not published anything, as far as we know; empty: one that a user may not know of."""
+        """The parties that have not published anything yet; "" stands for those that a user may not know of."""
         missing = [known for known in self._known().values() if _read(known) is None]
         return sorted(
             {known.party if known.public or user in known.allowed else "" for known in missing}, reverse=True
@@ -144,7 +145,7 @@ class Directory:
         ]
 
     def admit(self, user: str, parties: Mapping[str, str]) -> None:
-        """Let the store know that a user may ask these parties: an account may be younger than the cards."""
+        """Let a user, whose account may be younger than the cards, ask these parties in the store's eyes, too."""
         with self._taking:
             known = self._known()
             for party in parties:

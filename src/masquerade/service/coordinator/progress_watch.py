@@ -17,7 +17,7 @@ _SETTLED = ("done", "failed", "cancelled")
 
 
 class ProgressWatch:
-    """The parties of one attempt, as they told last. One look at a time: two would tell the same step twice."""
+    """The last progress of the parties of one attempt. One look at a time: two would tell the same step twice."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ def _has_failed(told: Progress | PeerError) -> bool:
 
 
 def _moving(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """Without the clock, which always moves."""
+    """The figures that show progress; seconds pass in any case."""
     return {
         party: tuple(each[key] for key in ("doing", "round", "messages")) for party, each in shown.items()
     }

@@ -39,7 +39,7 @@ log = structlog.get_logger("masquerade.coordinator")
 
 @dataclass(frozen=True)
 class Assembled:
-    """What an attempt came to: the release, and what each party told at the end."""
+    """The result of an attempt: the release, and each party's last progress."""
 
     session: SessionRecord  # assembling
     contract: SignedContract

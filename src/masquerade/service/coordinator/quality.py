@@ -37,12 +37,12 @@ def classification_error(release: pa.Table, class_name: str) -> float | None:
 
 
 def good_enough(error: float | None, wished: float | str | None) -> bool:
-    """Whether an error is within what was wished; one that could not be measured meets no wish."""
+    """Return whether an error is within the wish; one that could not be measured meets no wish."""
     return wished is None or (error is not None and error <= float(wished))
 
 
 def _in_one_order(release: pa.Table) -> pa.Table:
-    """Columns and rows mixed in a way that depends on nothing but what the release holds; at most so many rows."""
+    """At most MOST_ROWS rows, in an order that depends on nothing but the release's content."""
     names = sorted(release.column_names)
     order = np.lexsort([_by_text(release.column(name)) for name in names])
     mixed = order[np.random.default_rng(SPLITS).permutation(len(order))[:MOST_ROWS]]

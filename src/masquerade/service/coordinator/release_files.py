@@ -80,7 +80,7 @@ class ReleaseFiles:
         return self.whole(str(Path(path).with_name(CSV if format == "csv" else PARQUET)))
 
     def summary(self, path: str) -> dict[str, Any]:
-        """What is told of a release, given the path of its table."""
+        """The summary of a release, given the path of its table."""
         content: dict[str, Any] = json.loads(self.whole(str(Path(path).with_name(SUMMARY))).read_bytes())
         return content
 
@@ -92,7 +92,7 @@ class ReleaseFiles:
         return file
 
     def remove(self, path: str) -> None:
-        """Delete the folder of a stored path, whole."""
+        """Delete the folder of a stored path."""
         folder = (self.folder / path).resolve().parent
         if folder.parent == self.folder.resolve():
             shutil.rmtree(folder, ignore_errors=True)

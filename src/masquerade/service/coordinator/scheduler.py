@@ -93,7 +93,7 @@ class Scheduler:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _called_off(self, names: list[str]) -> list[str]:
-        """Those that ended, but not because their own work is done: that ends by itself, and tells how it went."""
+        """Those that somebody else ended. A task whose own work ended its session finishes by itself."""
         done = (Status.PUBLISHED, Status.REFUSED, Status.FAILED)
         return [name for name in names if self.store.sessions.get(name).status not in done]
 

@@ -1,4 +1,4 @@
-"""How sessions stand beyond their own rows: why they ended and through whom, what they wait for, what they published.
+"""Sessions as the API shows them: beyond their rows, why they ended, what they wait for, what they published.
 
 Told for any number of sessions in three looks at the store, so that a list costs no more than one of its lines.
 """

@@ -52,27 +52,25 @@ class Https(BaseModel):
     key: PathText = key("", description="a file in PEM")
 
 
+def _seconds(default: float) -> Any:
+    return key(default, description="a number of seconds above 0")
+
+
 class TimingsSection(BaseModel):
     """`[timings]`, in seconds."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    connect: Duration = key(
-        30.0, description="a number of seconds above 0"
-    )  # until all parties of a session are there
-    silence: Duration = key(60.0, description="a number of seconds above 0")  # without a sign of life
-    patience: Duration = key(3600.0, description="a number of seconds above 0")  # for one message
-    answer: Duration = key(30.0, description="a number of seconds above 0")  # for an answer to a control call
-    prepare: Duration = key(600.0, description="a number of seconds above 0")  # for a party to read its table
-    retry: Duration = key(
-        2.0, description="a number of seconds above 0"
-    )  # before a party that failed is asked again
-    comeback: Duration = key(
-        120.0, description="a number of seconds above 0"
-    )  # for a party that failed to answer again, before the next attempt is made all the same
-    refresh: Duration = key(
-        30.0, description="a number of seconds above 0"
-    )  # between two looks at the parties
+    connect: Duration = _seconds(30.0)  # until all parties of a session are there
+    silence: Duration = _seconds(60.0)  # without a sign of life
+    patience: Duration = _seconds(3600.0)  # for one message
+    answer: Duration = _seconds(30.0)  # for an answer to a control call
+    prepare: Duration = _seconds(600.0)  # for a party to read its table
+    retry: Duration = _seconds(2.0)  # before a party that failed is asked again
+    comeback: Duration = _seconds(
+        120.0
+    )  # for a party that failed to answer, before the next attempt all the same
+    refresh: Duration = _seconds(30.0)  # between two looks at the parties
 
 
 class PartySection(Form):

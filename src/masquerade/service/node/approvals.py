@@ -42,22 +42,22 @@ class Waiting:
 
 
 def deal_id(deal: Deal) -> str:
-    """The deal's digest, by which people know it."""
+    """The deal's digest, by which people refer to it."""
     return hashlib.sha256(deal.canonical()).hexdigest()
 
 
 class Approvals:
-    """The three folders."""
+    """The folders of contracts that wait, and of deals that were approved or refused."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     def approved(self, deal: str) -> bool:
-        """Whether a person has approved it."""
+        """Return whether a person has approved a deal."""
         return (self._state.approved / deal).exists()
 
     def refused(self, deal: str) -> str | None:
-        """Why a person has refused it, if one has."""
+        """The reason with which a person has refused a deal, if one has."""
         path = self._state.refused / deal
         try:
             return msgspec.json.decode(path.read_bytes(), type=Word).reason
@@ -67,13 +67,13 @@ class Approvals:
             raise ParameterError(f"{path}: cannot be read") from None
 
     def decided(self, deal: str) -> Decision | None:
-        """What a person said last, if one has."""
+        """A person's last decision on a deal, if there is one."""
         if self.approved(deal):
             return "approved"
         return "refused" if self.refused(deal) is not None else None
 
     def ask(self, contract: SignedContract) -> bool:
-        """Let a contract wait; the latest one of a deal is kept. Whether its deal has not waited before."""
+        """Let a contract wait, in place of an older one of its deal; return whether the deal has not waited before."""
         path, written = self._state.pending / f"{deal_id(contract.deal)}.json", contract.canonical()
         try:
             before = path.read_bytes()
@@ -86,7 +86,7 @@ class Approvals:
         return before is None
 
     def waiting(self) -> tuple[Waiting, ...]:
-        """All that waits, by the deals' names."""
+        """All contracts that wait, by the names of their deals."""
         found = []
         for path in sorted(self._state.pending.glob("[0-9a-f]*.json")):
             try:
@@ -98,27 +98,27 @@ class Approvals:
         return tuple(found)
 
     def find(self, prefix: str) -> Waiting:
-        """What waits under this name, or under the only one that begins so."""
+        """The contract that waits whose deal has this name, or is the only one that begins with it."""
         waiting = {each.deal: each for each in self.waiting()}
         return waiting[_the_one(prefix, waiting, "waits for approval")]
 
     def known(self, prefix: str) -> str:
-        """The deal of this name that waits, or that was decided before: a person may think again."""
+        """The whole name of a deal that waits or was decided before: a person may think again."""
         decided = [
             path.name for folder in (self._state.approved, self._state.refused) for path in folder.glob("*")
         ]
         return _the_one(prefix, [*(each.deal for each in self.waiting()), *decided], "is known here")
 
     def approve(self, deal: str, now: int) -> None:
-        """A person says yes."""
+        """Record that a person approves a deal."""
         self._decide(self._state.approved, self._state.refused, deal, Word(now))
 
     def refuse(self, deal: str, now: int, reason: str) -> None:
-        """A person says no."""
+        """Record that a person refuses a deal, and why."""
         self._decide(self._state.refused, self._state.approved, deal, Word(now, reason))
 
     def tidy(self, now: int) -> None:
-        """Forget what nobody asks for any more."""
+        """Forget contracts that expired long ago."""
         for each in self.waiting():
             if each.contract.expiry + _KEPT < now:
                 (self._state.pending / f"{each.deal}.json").unlink(missing_ok=True)
@@ -130,7 +130,7 @@ class Approvals:
 
 
 def _the_one(prefix: str, deals: Iterable[str], there: str) -> str:
-    """The only name that begins so."""
+    """The only name that begins with `prefix`; `there` says what the deals do, for the error."""
     known = sorted(set(deals))
     if len(prefix) < LEAST_PREFIX:
         raise ParameterError(f'"{prefix}": give at least {LEAST_PREFIX} signs of the deal\'s name')

@@ -1,4 +1,4 @@
-"""The tables that are spoken of: what was offered, or agreed on, is what a session runs on.
+"""Readings of databases that are kept: a session runs on the table that was offered, or agreed on.
 
 A table in a database may change at every moment; then the one that a session finds is never the one that the contract
 names by its commitment. So the reading behind an offer is kept for a while, and the one behind a contract that was
@@ -35,7 +35,7 @@ class _Kept:
 
 
 class KeptReadings:
-    """All readings that are kept. May be asked by several threads."""
+    """All readings that are kept. Several threads may ask."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str], _Kept] = {}  # by dataset and commitment, the oldest first
@@ -45,14 +45,14 @@ class KeptReadings:
         return len(self._kept)
 
     def offered(self, dataset: Dataset, reading: Reading, now: int) -> None:
-        """An offer names this reading."""
+        """Keep a reading that an offer names."""
         with self._lock:
             if (kept := self._entry(dataset, reading)) is not None:
                 kept.offered_until = now + OFFER_STANDS
                 self._bound(dataset.name, now)
 
     def agreed(self, dataset: Dataset, reading: Reading, deal: str, until: int, now: int) -> None:
-        """A contract of this deal names it, which was signed or waits for a person, and expires then."""
+        """Keep a reading that a contract names, which is signed or waits for a person, until the contract expires."""
         with self._lock:
             if (kept := self._entry(dataset, reading)) is not None:
                 kept.deals[deal] = min(until, now + LONGEST)
@@ -70,14 +70,14 @@ class KeptReadings:
             return kept.reading if as_it_was else None
 
     def done(self, deal: str, now: int) -> None:
-        """A deal is carried out."""
+        """Let go of the readings of a deal that is carried out."""
         with self._lock:
             for kept in self._kept.values():
                 kept.deals.pop(deal, None)
         self.tidy(now)
 
     def tidy(self, now: int) -> None:
-        """Forget what nobody speaks of any more."""
+        """Forget the readings that no open offer or contract names."""
         with self._lock:
             self._kept = {key: kept for key, kept in self._kept.items() if kept.is_spoken_of(now)}
 

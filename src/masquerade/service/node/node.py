@@ -225,7 +225,7 @@ class PartyNode:
         return progress
 
     def tidy(self) -> None:
-        """Forget what nobody will ask for."""
+        """Forget old sessions, readings, contracts and approvals."""
         self.sessions.tidy()
         self.readings.tidy(self._now())
         self.state.tidy(self._now(), _KEEP_RUN)

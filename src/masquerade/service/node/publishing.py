@@ -27,7 +27,7 @@ Look = tuple[tuple[int, int], ...]
 
 
 class Publisher:
-    """Watches and publishes, until it is cancelled."""
+    """Watches the files, and publishes what has changed."""
 
     def __init__(self, node: PartyNode, look: Look) -> None:
         self._node = node
@@ -38,7 +38,7 @@ class Publisher:
         self._files, self._look = watched(node.settings), look
 
     async def run(self) -> None:
-        """Publish what is new; look again; and so on."""
+        """Publish what is new, again and again, until cancelled."""
         coordinator = self._node.settings.coordinator
         settings = self._node.settings
         clock = self._node.clock

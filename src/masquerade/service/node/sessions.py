@@ -16,7 +16,7 @@ _KEPT = 3600.0  # seconds for which an ended session can be asked about
 
 
 class Ending(Conflict):
-    """No more sessions here: somebody stops the node. Whoever asks may come again later."""
+    """The node is being stopped and takes no more sessions; the coordinator may ask again later."""
 
 
 class Sessions:
@@ -35,7 +35,7 @@ class Sessions:
         return sessions + sum(each == dataset for each in self._coming.values())
 
     async def expect(self, contract: str, dataset: str, most: int) -> bool:
-        """Keep a place for a contract's session; False when there is none. One that was prepared before is dropped."""
+        """Keep a place for a contract's session; False when none is free. An earlier one of the contract is dropped."""
         earlier = self._sessions.get(contract)
         if earlier is not None and earlier.state == "ready":
             await earlier.cancel()
@@ -51,24 +51,24 @@ class Sessions:
         return True
 
     def insist_on(self, contract: str) -> None:
-        """The table was read, which may have taken long: Conflict when nobody waits for the session any more."""
+        """Raise Conflict when a session was cancelled while its table was read."""
         if self._is_ending:
             raise Ending("the node is about to end")
         if contract in self._called_off:
             raise Conflict("the session was cancelled while it was prepared")
 
     def forget(self, contract: str) -> None:
-        """Give the place back."""
+        """Give the place of a contract back."""
         self._coming.pop(contract, None)
         self._called_off.discard(contract)
 
     def add(self, session: Session) -> None:
-        """The session takes its place."""
+        """Put a session into the place that was kept for it."""
         self.forget(session.name)
         self._sessions[session.name] = session
 
     def start(self, contract: str, addresses: Mapping[str, str], now: int) -> Progress:
-        """Begin; once only."""
+        """Begin a session. A contract runs once."""
         session = self._find(contract)
         if session.state != "ready":
             raise Conflict(f"the session is {session.state}; only one that is ready can start")
@@ -82,11 +82,11 @@ class Sessions:
         return session.progress()
 
     def progress(self, contract: str) -> Progress:
-        """How far a session is."""
+        """The progress of a session."""
         return self._find(contract).progress()
 
     async def cancel(self, contract: str) -> Progress:
-        """End a session, wherever it is."""
+        """End a session in whatever state it is."""
         if contract in self._coming:  # it ends as soon as its table is read
             self._called_off.add(contract)
             return Progress("cancelled")
@@ -95,12 +95,12 @@ class Sessions:
         return session.progress()
 
     async def end(self) -> None:
-        """End all of them, and take no more."""
+        """End all sessions, and take no more."""
         self._is_ending = True
         await asyncio.gather(*(session.cancel(_FAREWELL) for session in self._sessions.values()))
 
     def tidy(self) -> None:
-        """Forget those that ended long ago."""
+        """Forget sessions that ended long ago."""
         until = self._clock.monotonic() - _KEPT
         kept = {
             name: each for name, each in self._sessions.items() if each.ended is None or each.ended > until

@@ -1,4 +1,4 @@
-"""Handing an auditor the key to what a contract commits this party to."""
+"""Hand an auditor the key to the table that a contract commits this party to."""
 
 from __future__ import annotations
 
