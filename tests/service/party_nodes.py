@@ -22,6 +22,7 @@ from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.method import Assembly
+from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.control import (
     AskOffer,
     AskSignature,
@@ -87,6 +88,7 @@ class Folder:
     path: Path
     coordinator: str = "127.0.0.1:1"  # nobody is there
     network: Network = field(default_factory=lambda: MemoryNetwork().network)
+    clock: Clock = SYSTEM_CLOCK
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -319,7 +321,7 @@ async def world(folder: Folder, *parties: str) -> AsyncIterator[World]:
         nodes, https = {}, {}
         for name in parties or tuple(DATASETS):
             settings, network = read_settings(folder.conf(name)), folder.network
-            node = await stack.enter_async_context(running(settings, network=network))
+            node = await stack.enter_async_context(running(settings, folder.clock, network))
             nodes[name] = node
             link = http("coordinator", name, node.address, network=network)
             https[name] = await stack.enter_async_context(link)

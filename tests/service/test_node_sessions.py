@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import msgspec
 import pytest
 
 import masquerade as mq
+from fake_clock import FakeClock
 from masquerade.audit.verify import verify
 from masquerade.errors import Conflict, NotFound, ParameterError, PeerError, Problem
 from masquerade.net.channel import Channel
@@ -274,13 +276,15 @@ def test_so_many_sessions_at_once(folder: Folder) -> None:
 
 
 def test_a_session_that_nobody_starts_is_dropped(folder: Folder) -> None:
-    conf = folder.conf("bank")
-    conf.write_text(conf.read_text().replace("start = 180", "start = 0.2"))
+    clock = folder.clock = FakeClock(datetime.now(UTC))
 
     async def part() -> None:
         async with world(folder) as here:
             contract = await here.coordinator.signed()
             assert isinstance(await here.coordinator.prepare("bank", contract), Ready)
+            clock.tick(seconds=179)
+            assert (await here.coordinator.progress("bank", contract)).state == "ready"
+            clock.tick(seconds=1)
             end = await here.coordinator.ended("bank", contract)
             assert end.state == "cancelled"
             assert "nobody started the session" in end.problems[0].text
