@@ -149,9 +149,14 @@ MISTAKES = {
         'algorithm.choose: must be "certainty" or "fitness"',
     ),
     "k, found out by the third party": (
-        JOB.replace("k = 6", "k = 200") + 'third_party = "trusted"\n',
+        JOB.replace("k = 6", "k = 200") + 'third_party = "trusted"\nchoose = "public"\n',
         1,
         "k = 200 cannot be reached",
+    ),
+    "k, found out from all counts": (
+        JOB.replace("k = 6", "k = 200") + 'third_party = "trusted"\n',
+        1,
+        "the group of all records does not satisfy k-anonymity (k = 200)",
     ),
 }
 

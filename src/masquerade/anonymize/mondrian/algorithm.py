@@ -90,7 +90,11 @@ class Mondrian(TableMethod):
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
-        insist(self.refusals(without_redundant(requirement.parts), table.schema))
+        parts = without_redundant(requirement.parts)
+        variant = self.fitted(parts) if self.provider_aware else self
+        if variant is not self:
+            return variant.run(table, requirement, on_step)
+        insist(self.refusals(parts, table.schema))
         judge = judge_of(table, requirement, self.target)
         names = in_schema_order(table, requirement.qid_attributes)
         axes = axes_of(table.columns(names))

@@ -74,7 +74,12 @@ class Collaboration(SessionMethod):
             yield from self._untestable(proposal)
         elif self.third_party == "trusted":
             parts = without_redundant(_private(proposal.parts, proposal.m))
-            yield from fitted.on_one_table(None, parts).refusals(parts, proposal.schema or Schema(()))
+            try:
+                made = fitted.on_one_table(None, parts)
+            except ParameterError as error:  # a choice that this variant does not have
+                yield from error.within("").problems
+            else:
+                yield from made.refusals(parts, proposal.schema or Schema(()))
         if self.third_party == "secure" and proposal.schema is not None:
             yield from _flat(proposal)
 
