@@ -21,7 +21,7 @@ import pyarrow as pa
 import _adult
 from _figures import Figure, Say, duration, save_chart, tell
 from masquerade.anonymize.datafly import Datafly
-from masquerade.anonymize.release import publish
+from masquerade.anonymize.publish import publish
 from masquerade.data.column import Column
 from masquerade.data.table import Table
 from masquerade.library.mashup import Mashup, mashup_job

@@ -98,7 +98,7 @@ def test_gives_what_the_plain_one_gives(whole_columns: bool, rows: Rows, k: int)
 
 def test_a_number_needs_a_tree() -> None:
     table = mq.Table(pa.table({"age": [20, 30]}), mq.Schema([mq.Attribute("age", "continuous")]))
-    with pytest.raises(mq.ParameterError, match=r"attribute age: .* needs a taxonomy"):
+    with pytest.raises(mq.ParameterError, match=r"age: .* give a taxonomy"):
         mq.anonymize(table, mq.KAnonymity(["age"], 2), mq.Datafly())
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from argon2 import PasswordHasher
 
-from masquerade.anonymize.release import publish
+from masquerade.anonymize.publish import publish
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.audit.log import AuditLog
 from masquerade.net.trial import make_trial

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from masquerade.anonymize.outcome import Step
-from masquerade.anonymize.release import Release, publish
+from masquerade.anonymize.publish import publish
+from masquerade.anonymize.release import Release
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.column import Generalised
 from masquerade.data.table import Origin, Table

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from masquerade.anonymize.outcome import Step
-from masquerade.anonymize.release import publish
+from masquerade.anonymize.publish import publish
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.continuum import Continuum
 from masquerade.data.schema import Attribute, Schema

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from masquerade.anonymize.outcome import Step
-from masquerade.anonymize.release import publish
+from masquerade.anonymize.publish import publish
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table

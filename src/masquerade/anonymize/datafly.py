@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.anonymize.bottom_up import BottomUpColumns
-from masquerade.anonymize.method import TableMethod, insist
+from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.tds import different_qids, in_schema_order, refuse_misplaced, refuse_unreachable
+from masquerade.anonymize.preparation import different_qids, prepare
 from masquerade.data.column import Coded
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
@@ -28,7 +28,6 @@ from masquerade.forms.rules import switch
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
-    without_redundant,
 )
 
 
@@ -63,16 +62,9 @@ class Datafly(TableMethod):
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Generalise until every group satisfies, or is left out."""
-        parts = without_redundant(requirement.parts)
-        refuse_misplaced(parts, self.target)
-        insist(self.refusals(parts, table.schema))
-        names = in_schema_order(table, requirement.qid_attributes)
-        sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
-        for part in parts:
-            part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
-        refuse_unreachable(table, parts)
-        judge = _Judge(parts, sensitive, len(table))
-        generalised = BottomUpColumns(table.columns(names))
+        task = prepare(table, requirement, self)
+        judge = _Judge(task.parts, task.sensitive, len(table))
+        generalised = BottomUpColumns(task.columns)
         run = _by_columns if self.whole_columns else _by_records
         rows = run(generalised, judge, len(table))
         return Outcome(generalised.released(rows), (), None if rows.size == len(table) else rows)

@@ -1,31 +1,24 @@
-"""From a table to a verified release: run the algorithm, assemble the cells, check them independently, measure them."""
+"""A release: the table that leaves, and the evidence that it may."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.outcome import OnStep, Outcome, Step
-from masquerade.data.column import Generalised
-from masquerade.data.encode import without_unused
-from masquerade.data.table import Missing, Table
+from masquerade.anonymize.outcome import Step
+from masquerade.data.column import Coded, Generalised
 from masquerade.engine.counts import Counts
 from masquerade.engine.numbering import occurring
-from masquerade.errors import Bug
-from masquerade.privacy.check import Verdict, verify
-from masquerade.privacy.requirement import Requirement
+from masquerade.privacy.check import Verdict
 from masquerade.utility.comparison import Comparison
+from masquerade.utility.losses import AttributeLoss, losses_of, mean_losses
 from masquerade.utility.metrics import measure
-from masquerade.utility.queries import QueryError, query_error
-
-Order = Literal["shuffle", "input"]
+from masquerade.utility.queries import QueryError
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +36,53 @@ class Release:
     metrics: Mapping[str, float | None]
     attribute_losses: Mapping[str, float]  # what each generalised attribute lost: 0 nothing, 1 everything
     settings: Mapping[str, Any]  # what it takes to repeat the run
-    seconds: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # whoever writes it adds what that took
     # How many providers feed each group, where the requirement names them; groups are those of `group_sizes`.
     group_providers: Counts | None = None
     query_error: QueryError | None = None  # where groups are cut for the sake of queries
     suppressed: int = 0  # kept rows that are not in the release
+
+    @classmethod
+    def measured(
+        cls,
+        cells: pa.Table,
+        verdicts: tuple[Verdict, ...],
+        comparison: Comparison,
+        losses: Mapping[str, AttributeLoss] | None = None,
+        *,
+        steps: tuple[Step, ...],
+        rows: int,
+        dropped_rows: int | None,
+        dropped: tuple[str, ...],
+        settings: Mapping[str, Any],
+        seconds: dict[str, float],
+        providers: Coded | None = None,
+        query_error: QueryError | None = None,
+    ) -> Self:
+        """A release of verified cells, with the figures that follow from their comparison with the original.
+
+        `losses` are what the holders of the attributes counted, where no one has all originals. `providers` has that
+        of every kept input row.
+        """
+        if losses is None:
+            losses = losses_of(comparison)
+        return cls(
+            table=cells,
+            verdicts=verdicts,
+            columns=comparison.released,
+            steps=steps,
+            group_sizes=comparison.group_sizes,
+            rows=rows,
+            dropped_rows=dropped_rows,
+            dropped=dropped,
+            metrics=measure(comparison, losses),
+            attribute_losses=mean_losses(losses, comparison.rows),
+            settings=settings,
+            seconds=seconds,
+            group_providers=comparison.providers_of_groups(providers) if providers is not None else None,
+            query_error=query_error,
+            suppressed=comparison.suppressed,
+        )
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -75,97 +110,15 @@ class Release:
         return {"groups_by_providers": dict(zip(map(str, found.tolist()), groups.tolist(), strict=True))}
 
 
-def publish(
-    table: Table,
-    requirement: Requirement,
-    algorithm: TableMethod,
-    *,
-    sensitive: Sequence[str] = (),
-    missing: Missing = "drop",
-    order: Order = "shuffle",
-    seed: int = 7,
-    on_step: OnStep | None = None,
-) -> Release:
-    """Anonymise a table, and let nothing out that the independent check does not pass.
+@dataclass(frozen=True)
+class Provenance:
+    """What those who read the tables know of a release, and the rooms that make it do not."""
 
-    The release holds the attributes of the schema, the class and the sensitive columns, in that order. Who provided
-    a record is checked with them, and released only where `sensitive` or the schema names that column. `seed` draws
-    the random queries of the query error, and nothing else.
-    """
-    started = time.perf_counter()
-    special = [algorithm.target] if algorithm.target is not None else []
-    special += [*sensitive, *requirement.special_columns]
-    published = tuple(dict.fromkeys([*table.schema.names, *special]))
-    asked = {algorithm.target, *sensitive, *table.schema.names}
-    withheld = [name for name in requirement.provider_columns if name not in asked]
-    ranked = [name for name in table.schema.names if name in requirement.qid_attributes]
-    complete = table.complete(published, missing, ranked=ranked)
-    complete.columns(ranked)
-    for name in dict.fromkeys(special):
-        complete.coded(name)
-    encoded = time.perf_counter()
-
-    outcome = algorithm.run(complete, requirement, on_step)
-    cells = _assemble(complete, outcome, published)
-    # The algorithm has bound the requirement to the whole table; a release may lack some of its values.
-    verdicts = verify(Table(cells, origin=table.origin), requirement, bind=False)
-    if not all(verdict.holds for verdict in verdicts):
-        raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")
-    cells = cells.drop_columns(withheld)
-    anonymised = time.perf_counter()
-
-    comparison = _comparison(complete, outcome, algorithm.target)
-    metrics = measure(comparison)
-    losses = comparison.attribute_losses()
-    asks = algorithm.answers_queries and outcome.columns
-    provider = next(iter(requirement.provider_columns), None)
-    queries = query_error(comparison, seed=seed) if asks else None
-    measured = time.perf_counter()
-    return Release(
-        table=shuffled(cells) if order == "shuffle" else cells,
-        verdicts=verdicts,
-        columns=outcome.columns,
-        steps=outcome.steps,
-        group_sizes=comparison.group_sizes,
-        rows=table.rows_read,
-        dropped_rows=complete.dropped_rows,
-        dropped=tuple(name for name in table.arrow.column_names if name not in cells.column_names),
-        metrics=metrics,
-        attribute_losses=losses,
-        settings={"source": table.origin.name, "algorithm": algorithm.settings(), "class": algorithm.target},
-        seconds={
-            "read": encoded - started,
-            "anonymize": anonymised - encoded,
-            "metrics": measured - anonymised,
-        },
-        group_providers=comparison.providers_of_groups(complete.coded(provider)) if provider else None,
-        query_error=queries,
-        suppressed=comparison.suppressed,
-    )
-
-
-def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Table:
-    generalised = {column.name: column for column in outcome.columns}
-    rows = None if outcome.kept is None else pa.array(outcome.kept)
-    cells = {}
-    for name in published:
-        if name in generalised:
-            cells[name] = generalised[name].to_arrow()
-        else:
-            raw = table.cells(name) if rows is None else table.cells(name).take(rows)
-            cells[name] = without_unused(raw) if rows is not None or table.dropped_rows else raw
-    return pa.table(cells)
-
-
-def _comparison(table: Table, outcome: Outcome, target: str | None) -> Comparison:
-    names = [column.name for column in outcome.columns]
-    return Comparison(
-        originals=table.columns(names),
-        released=outcome.columns,
-        classes=table.coded(target) if target is not None else None,
-        kept=outcome.kept,
-        weights={name: table.schema[name].weight for name in names},
-    )
+    dropped: tuple[str, ...] | None = None  # columns that are left out; None for those of the given table
+    dropped_rows: int | None = None  # for missing cells, where the table is made of others that had them
+    settings: Mapping[str, Any] = field(default_factory=dict)  # beside those of the method
+    read_seconds: float = 0.0
+    kind: type[Release] = Release  # what is made
 
 
 def shuffled(cells: pa.Table) -> pa.Table:

@@ -10,27 +10,25 @@ columns, `PublicState` is what all know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
 from masquerade.anonymize.local_view import Candidate, LocalView
-from masquerade.anonymize.method import TableMethod, insist
+from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep, Outcome, Step
+from masquerade.anonymize.preparation import different_qids, prepare
 from masquerade.anonymize.public_state import PublicState
-from masquerade.data.column import Coded, Column
+from masquerade.data.column import Column
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.errors import ParameterError, Problem, RequirementUnreachable
+from masquerade.errors import ParameterError, Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, number, optional
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
-    without_redundant,
 )
 from masquerade.utility.scores import FIXED_ONE, SCORES, score_named
 
@@ -82,20 +80,13 @@ class TopDownSpecialization(TableMethod):
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Specialise until nothing is valid."""
-        parts = without_redundant(requirement.parts)
-        refuse_misplaced(parts, self.target)
-        insist(self.refusals(parts, table.schema))
-        names = in_schema_order(table, requirement.qid_attributes)
-        columns = table.columns(names)
+        task = prepare(table, requirement, self)
         classes = table.coded(self.target) if self.target is not None else None
-        sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
-        for part in parts:
-            part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
-
-        state = PublicState(names, parts, sensitive, len(table), self.may_suppress(len(table)))
-        refuse_unreachable(table, parts)
-        view = LocalView(dict(enumerate(columns)), classes, score_named(self.score, self.target is not None))
-        by_name = {column.name: column for column in columns}
+        by_name = {column.name: column for column in task.columns}
+        may_suppress = self.may_suppress(len(table))
+        state = PublicState(tuple(by_name), task.parts, task.sensitive, len(table), may_suppress)
+        score = score_named(self.score, self.target is not None)
+        view = LocalView(dict(enumerate(task.columns)), classes, score)
         steps: list[Step] = []
         while (found := view.best(state)) is not None:
             winner, instruction = found
@@ -103,7 +94,7 @@ class TopDownSpecialization(TableMethod):
             steps.append(step_of(winner, by_name[winner.attribute]))
             if on_step is not None:
                 on_step(steps[-1])
-        released = tuple(view.released(name) for name in names)
+        released = tuple(view.released(name) for name in by_name)
         if (kept := state.kept) is not None:
             released = tuple(column.of_rows(kept) for column in released)
         return Outcome(released, tuple(steps), kept)
@@ -114,28 +105,6 @@ def step_of(winner: Candidate, column: Column) -> Step:
     label = column.domain.label
     children = tuple(label(lo, hi) for lo, hi in zip(winner.cuts[:-1], winner.cuts[1:], strict=True))
     return Step(winner.attribute, label(winner.lo, winner.hi), children, winner.score / FIXED_ONE)
-
-
-def in_schema_order(table: Table, names: Sequence[str]) -> tuple[str, ...]:
-    """The QID attributes in the order of the joint schema."""
-    for name in names:
-        table.schema[name]  # an unknown name is an error that lists the known ones
-    return tuple(name for name in table.schema.names if name in names)
-
-
-def refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> None:
-    """A class, or a sensitive attribute, is published as it is: it cannot be generalised as part of a QID."""
-    sensitive = {part.sensitive for part in parts}
-    for part in parts:
-        for name in part.qid:
-            if name == target:
-                raise ParameterError(
-                    f"class attribute {name}: it is inside the QID of {part}; take it out of the QID"
-                )
-            if name in sensitive:
-                raise ParameterError(
-                    f"sensitive attribute {name}: it is inside the QID of {part}; take it out of the QID"
-                )
 
 
 def refuse_suppression(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
@@ -151,44 +120,3 @@ def refuse_suppression(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
             yield Problem(text, key=("suppression",))
     for text in different_qids(parts):
         yield Problem(text, key=("suppression",))
-
-
-def different_qids(parts: Sequence[GroupRequirement]) -> Iterator[str]:
-    """Which requirements are over another QID than the first."""
-    for other in parts[1:]:
-        if set(other.qid) != set(parts[0].qid):
-            yield (
-                f"all requirements must be over the same QID; {parts[0].model} is over {', '.join(parts[0].qid)}, "
-                f"and {other.model} over {', '.join(other.qid)}"
-            )
-
-
-def refuse_unreachable(
-    table: Table, parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded] | None = None
-) -> None:
-    """When all records in one group violate the requirement, every release does; or where it is not monotone, whatever
-    comes of cutting them.
-
-    `sensitive` has columns that are known without being in the table.
-    """
-    n, known = len(table), sensitive or {}
-    if n == 0:
-        raise RequirementUnreachable(f"{table.origin.name}: no records are left to release")
-    problems = []
-    violated = []
-    for part in parts:
-        name = part.sensitive
-        coded = None if name is None else known[name] if name in known else table.coded(name)
-        histogram = coded.histogram() if coded is not None else np.array([[n]], np.int64)
-        names = coded.labels if coded is not None else ()
-        if not part.holds(histogram, histogram, names)[0]:
-            figure = float(part.figures(histogram, histogram, names)[0])
-            whole = f"the group of all records {part.complaint(figure, n)}"
-            violated.append(str(part))
-            problems.append(
-                f"{table.origin.name}: {part} cannot be reached: even {whole}"
-                if part.monotone
-                else f"{table.origin.name}: {part} cannot be reached by cutting: {whole}"
-            )
-    if problems:
-        raise RequirementUnreachable(*problems, violated=tuple(violated))

@@ -14,6 +14,7 @@ from masquerade.library.python_api import checked_requirement
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.requirement import Requirement
 from masquerade.utility.comparison import compare
+from masquerade.utility.losses import losses_of, mean_losses
 from masquerade.utility.metrics import measure
 
 
@@ -54,13 +55,14 @@ def evaluate(
     _refuse_other_order(complete, published, (name for name in used if name not in qid))
 
     on_stage(Stage("measuring"))
+    losses = losses_of(comparison)
     summary: dict[str, Any] = {
         "rows": complete.rows_read,
         "dropped_rows": complete.dropped_rows,
         "released": len(published),
         "groups": int(comparison.group_sizes.size),
-        "metrics": measure(comparison),
-        "attribute_losses": comparison.attribute_losses(),
+        "metrics": measure(comparison, losses),
+        "attribute_losses": mean_losses(losses, comparison.rows),
     }
     if queries:
         from masquerade.utility.queries import query_error

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from masquerade.anonymize.outcome import OnStep
+from masquerade.anonymize.publish import publish
+from masquerade.anonymize.release import Provenance
 from masquerade.data.source import Source, database_scheme, read_source
 from masquerade.data.table import Table
 from masquerade.errors import DataError
@@ -20,7 +22,7 @@ from masquerade.job.plan import Plan, bare_source
 from masquerade.job.tables import read_section
 from masquerade.library.deliver import deliver
 from masquerade.library.evaluation import evaluate
-from masquerade.library.python_api import Release, Verification, anonymize, verify
+from masquerade.library.python_api import Release, Verification, verify
 from masquerade.net.progress import OnStage, Stage, silent
 
 
@@ -61,7 +63,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     read = time.perf_counter() - started
 
     on_stage(Stage("anonymising"))
-    release = anonymize(
+    release = publish(
         table,
         plan.requirement,
         algorithm,
@@ -70,13 +72,14 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
         order=plan.job.output.order,
         seed=plan.common.seed,
         on_step=on_step,
+        provenance=Provenance(
+            dropped=tuple(name for name in source.all_columns if name not in used),
+            settings={"job": plan.settings()},
+            read_seconds=read,
+            kind=Release,
+        ),
     )
-    release = replace(
-        release,
-        dropped=tuple(name for name in source.all_columns if name not in used),
-        settings={**release.settings, "job": plan.settings()},
-        seconds={**release.seconds, "read": release.seconds["read"] + read},
-    )
+    assert isinstance(release, Release)
     deliver(release, outputs, on_stage)
     return Written(release, outputs.table, outputs.report)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from masquerade.anonymize.release import Release as Assembled
 from masquerade.errors import JobError, MasqueradeError, ParameterError
 from masquerade.job.contributions import check_parties, contract_of
 from masquerade.job.outputs import Outputs
@@ -19,7 +18,7 @@ from masquerade.job.tables import read_section
 from masquerade.library.deliver import deliver
 from masquerade.library.mashup_run import MashupRun, OnParty
 from masquerade.library.party_process import Records
-from masquerade.library.python_api import Release, as_public
+from masquerade.library.python_api import Release
 from masquerade.methods import method_of
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.running import run_async
@@ -80,12 +79,12 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
         on_stage(Stage("starting the parties"))
         run = MashupRun(plan, contract, Path(folder), on_stage, on_party or _nobody)
         try:
-            assembled = run_async(run.run())
+            release = run_async(run.run())
         except ParameterError as error:  # of a trusted third party
             tell_values(plan.job, plan.problems, error)
             plan.settle()
             raise
-        return _written(run, assembled, outputs, transcripts)
+        return _written(run, release, outputs, transcripts)
 
 
 def _nobody(_party: str, _stage: Stage) -> None:
@@ -105,16 +104,8 @@ def _headers(plan: Plan) -> dict[str, tuple[str, ...]]:
     return headers
 
 
-def _written(run: MashupRun, assembled: Assembled, outputs: Outputs, transcripts: Path) -> Mashup:
+def _written(run: MashupRun, release: Release, outputs: Outputs, transcripts: Path) -> Mashup:
     contract, folder = run.contract, run.folder
-    dropped = sum(run.dropped_rows.values())
-    release = replace(
-        as_public(assembled),
-        # Providers' tables are read as if they were one; of parties of a join, common records are what counts.
-        rows=assembled.rows + (dropped if contract.provider is not None else 0),
-        dropped_rows=dropped,
-        settings={**assembled.settings, "job": run.plan.settings()},
-    )
     sent = {
         name: [
             entry for entry in read_transcript(Records(folder, name).transcript) if entry.direction == "sent"

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from masquerade.anonymize.release import Release as Assembled
+from masquerade.anonymize.release import Provenance
 from masquerade.errors import MasqueradeError, PeerUnreachable
 from masquerade.job.plan import Plan
 from masquerade.library.party_process import STOPPED, Book, Doing, Failed, Listening, Said, Setup
+from masquerade.library.python_api import Release
 from masquerade.library.supervisor import Child, Supervisor
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
@@ -49,7 +50,7 @@ class MashupRun:
         """The method of the contract."""
         return method_of(self.contract)
 
-    async def run(self) -> Assembled:
+    async def run(self) -> Release:
         """The joined and verified release; when it fails, the first cause, and no process is left."""
         # What a party computes is lost with the session: it is killed, not asked to end.
         async with Supervisor(self.folder, grace=0.0) as parties:
@@ -72,9 +73,7 @@ class MashupRun:
                 for task in hearing:
                     task.cancel()
 
-    async def _assembled(
-        self, parties: Supervisor, listening: Mapping[str, asyncio.Future[str]]
-    ) -> Assembled:
+    async def _assembled(self, parties: Supervisor, listening: Mapping[str, asyncio.Future[str]]) -> Release:
         names = self.contract.parties
         _, identities = trial_identities((*names, ASSEMBLER))
         certificates = {name: identity.certificate for name, identity in identities.items()}
@@ -93,11 +92,21 @@ class MashupRun:
             agreement = Agreement(self.contract.hash, self.contract.version)
             weights = {name: section.weight for name, section in self.plan.job.attributes.items()}
             async with listener.connect(nodes, agreement) as channels:
-                script = self.method.assembler(
-                    Assembly(self.contract, self.plan.schema(), weights, self.plan.common.seed)
+                provenance = Provenance(
+                    dropped_rows=sum(self.dropped_rows.values()),
+                    settings={"job": self.plan.settings()},
+                    kind=Release,
                 )
-                assembled: Assembled = await run_script(script, channels)
-        return assembled
+                assembly = Assembly(
+                    self.contract,
+                    self.plan.schema(),
+                    weights,
+                    self.plan.common.seed,
+                    provenance=provenance,
+                )
+                release = await run_script(self.method.assembler(assembly), channels)
+        assert isinstance(release, Release)
+        return release
 
     def _setup(self, name: str, identity: Identity, certificates: Mapping[str, bytes]) -> Setup:
         return Setup(

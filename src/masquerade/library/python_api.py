@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from masquerade.anonymize import release as releases
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep
-from masquerade.anonymize.release import Order, publish
+from masquerade.anonymize.publish import Order, publish
+from masquerade.anonymize.release import Provenance
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.continuum import DATE, NUMBER
 from masquerade.data.encode import SPACE, distinct, is_text
@@ -166,7 +167,7 @@ def anonymize(
         )
     _check_word("missing", missing, get_args(Missing))
     _check_word("order", order, get_args(Order))
-    made = publish(
+    release = publish(
         table,
         requirement,
         algorithm,
@@ -175,13 +176,10 @@ def anonymize(
         order=order,
         seed=seed,
         on_step=on_step,
+        provenance=Provenance(kind=Release),
     )
-    return as_public(made)
-
-
-def as_public(made: releases.Release) -> Release:
-    """A release as users get it."""
-    return Release(**{each.name: getattr(made, each.name) for each in fields(made)})
+    assert isinstance(release, Release)
+    return release
 
 
 def verify(frame: Any, requirement: Requirement) -> Verification:

@@ -8,26 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pyarrow as pa
 
 from masquerade.anonymize.outcome import Step
-from masquerade.anonymize.release import Release, shuffled
-from masquerade.data.column import Coded, Generalised
-from masquerade.data.continuum import Continuum
-from masquerade.data.encode import distinct, texts
-from masquerade.data.table import Origin, Table
+from masquerade.anonymize.release import Release
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Receive, Script, Send
-from masquerade.privacy.check import insist, verify
 from masquerade.protocol.columns import Columns, Received, read_columns
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.joined_release import check_losses, joined_release
 from masquerade.protocol.method import Assembly
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import AttributeLoss
-from masquerade.utility.metrics import measure
-
-_UNKNOWN = Continuum(np.empty(0, np.int64))  # the assembler knows no taxonomy: trees are drawn from the steps
 
 
 def assemble(assembly: Assembly, settings: Mapping[str, str] | None = None) -> Script[Release]:
@@ -37,42 +27,27 @@ def assemble(assembly: Assembly, settings: Mapping[str, str] | None = None) -> S
     for name in contract.parties:
         handed[name] = yield Receive(name, Columns)
     cells = _joined(contract, handed)
-    verdicts = verify(Table(cells, origin=Origin("the joined release")), contract.requirement, bind=False)
-    insist(verdicts)
-    yield Send(contract.parties, Received())
-
-    released = tuple(_generalised(column.name, cells) for column in contract.qid_columns)
-    classes = _classes(contract, cells)
-    losses = {name: loss for columns in handed.values() for name, loss in columns.losses.items()}
-    _check_losses(contract, handed)
-    suppressed = _suppressed(handed)
-    comparison = Comparison((), released, classes, None, assembly.weights, suppressed)
-    rows = cells.num_rows + suppressed
-    return Release(
-        table=shuffled(cells),
-        verdicts=verdicts,
-        columns=released,
-        steps=_steps(handed),
-        group_sizes=comparison.group_sizes,
-        rows=rows,
-        dropped_rows=None,
+    for party, columns in handed.items():
+        own = {column.name for column in contract.qid_columns if column.holder == party}
+        check_losses(party, own, columns.losses)
+    ways = _histograms_by(handed)
+    release = joined_release(
+        assembly,
+        contract.requirement,
+        cells,
+        {name: loss for columns in handed.values() for name, loss in columns.losses.items()},
         dropped=tuple(dict.fromkeys(name for columns in handed.values() for name in columns.left_out)),
-        metrics=measure(comparison, losses),
-        attribute_losses={name: loss.certainty / max(rows, 1) for name, loss in losses.items()},
-        settings={
-            "source": " and ".join(contract.parties),
-            "parties": list(contract.parties),
-            "contract": contract.hash.hex(),
-            **(settings or {}),
-            **({"joint_histogram": " and ".join(ways)} if (ways := _histograms_by(handed)) else {}),
-        },
+        settings={**(settings or {}), **({"joint_histogram": " and ".join(ways)} if ways else {})},
         seconds={
             part: max(columns.seconds.get(part, 0.0) for columns in handed.values())
             for part in ("align", "prepare", "protocol")
             if part != "prepare" or any(part in columns.seconds for columns in handed.values())
         },
-        suppressed=suppressed,
+        steps=_steps(handed),
+        suppressed=_suppressed(handed),
     )
+    yield Send(contract.parties, Received())
+    return release
 
 
 def _joined(contract: Contract, handed: dict[str, Columns]) -> pa.Table:
@@ -95,16 +70,6 @@ def _joined(contract: Contract, handed: dict[str, Columns]) -> pa.Table:
     return pa.table({name: parts[name] for name in dict.fromkeys(order)})
 
 
-def _generalised(name: str, cells: pa.Table) -> Generalised:
-    codes, values = distinct(cells.column(name))
-    nowhere = np.zeros(len(values), np.int64)
-    return Generalised(name, codes, tuple(texts(values).to_pylist()), nowhere, nowhere, _UNKNOWN)
-
-
-def _classes(contract: Contract, cells: pa.Table) -> Coded | None:
-    return Table(cells).coded(contract.class_name) if contract.class_name is not None else None
-
-
 def _suppressed(handed: dict[str, Columns]) -> int:
     """How many common records are not released: both parties of DkA know it."""
     told = {party: columns.suppressed for party, columns in handed.items()}
@@ -120,17 +85,6 @@ def _suppressed(handed: dict[str, Columns]) -> int:
 def _histograms_by(handed: dict[str, Columns]) -> list[str]:
     """How parties counted together what none of them may know; transfers first."""
     return sorted({way for columns in handed.values() for way in columns.histograms_by}, reverse=True)
-
-
-def _check_losses(contract: Contract, handed: dict[str, Columns]) -> None:
-    for party, columns in handed.items():
-        own = {column.name for column in contract.qid_columns if column.holder == party}
-        if set(columns.losses) != own or not all(map(_finite, columns.losses.values())):
-            raise PeerBrokeProtocol(party, "told figures of other attributes than it handed in")
-
-
-def _finite(loss: AttributeLoss) -> bool:
-    return bool(np.isfinite([loss.leaves, loss.certainty, loss.height]).all())
 
 
 def _steps(handed: dict[str, Columns]) -> tuple[Step, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeVar
 
 from masquerade.anonymize.method import Method
-from masquerade.anonymize.release import Release
+from masquerade.anonymize.release import Provenance, Release
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, Problem
@@ -85,6 +85,7 @@ class Assembly:
     weights: Mapping[str, float] = field(default_factory=dict)
     seed: int = 7
     on_stage: OnStage = silent
+    provenance: Provenance = field(default_factory=Provenance)
 
 
 @dataclass(frozen=True)

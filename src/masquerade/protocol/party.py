@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from masquerade.anonymize.local_view import LocalView
+from masquerade.anonymize.preparation import refuse_unreachable
 from masquerade.anonymize.public_state import PublicState
-from masquerade.anonymize.tds import refuse_unreachable, step_of
+from masquerade.anonymize.tds import step_of
 from masquerade.data.column import Coded, Generalised
 from masquerade.data.table import Origin, Table
 from masquerade.errors import Bug, NoCommonRecords

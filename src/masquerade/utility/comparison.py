@@ -21,7 +21,7 @@ from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, value_counts
 from masquerade.engine.numbering import distinct_codes, group_rows
 from masquerade.errors import DataError
-from masquerade.utility.penalties import Penalties, certainty_penalties
+from masquerade.utility.penalties import Penalties
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +97,6 @@ class Comparison:
             column.name: float(counts @ penalties(column)) + self.suppressed
             for column, counts in zip(self.released, self.code_counts, strict=True)
         }
-
-    def attribute_losses(self) -> dict[str, float]:
-        """What each attribute lost: its mean normalised certainty penalty (0 nothing, 1 everything)."""
-        return {name: total / max(self.rows, 1) for name, total in self.totals(certainty_penalties).items()}
 
 
 def compare(

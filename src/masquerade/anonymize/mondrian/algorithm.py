@@ -17,13 +17,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from masquerade.anonymize.method import TableMethod, insist
+from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares, TaxonomyAxis
 from masquerade.anonymize.mondrian.candidates import Candidates
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.tds import in_schema_order, refuse_misplaced, refuse_unreachable
+from masquerade.anonymize.preparation import prepare
 from masquerade.data.column import Column
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
@@ -31,11 +31,7 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
-from masquerade.privacy.requirement import (
-    GroupRequirement,
-    Requirement,
-    without_redundant,
-)
+from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
 from masquerade.utility.scores import FIXED_ONE
 
 
@@ -90,14 +86,12 @@ class Mondrian(TableMethod):
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
-        parts = without_redundant(requirement.parts)
-        variant = self.fitted(parts) if self.provider_aware else self
+        variant = self.fitted(without_redundant(requirement.parts)) if self.provider_aware else self
         if variant is not self:
             return variant.run(table, requirement, on_step)
-        insist(self.refusals(parts, table.schema))
-        judge = judge_of(table, requirement, self.target)
-        names = in_schema_order(table, requirement.qid_attributes)
-        axes = axes_of(table.columns(names))
+        task = prepare(table, requirement, self)
+        judge = Judge(task.parts, task.sensitive, len(table))
+        axes = axes_of(task.columns)
         groups = partition(axes, judge, CHOICES[self.choose], len(table), self.strict)
         return Outcome(groups.released(axes))
 
@@ -108,18 +102,6 @@ def axes_of(columns: Sequence[Column]) -> list[Axis]:
         TaxonomyAxis(column) if isinstance(column.domain, Taxonomy) else ContinuousAxis(column)
         for column in columns
     ]
-
-
-def judge_of(table: Table, requirement: Requirement, target: str | None) -> Judge:
-    """The judge of a requirement that this table can satisfy."""
-    parts = without_redundant(requirement.parts)
-    refuse_misplaced(parts, target)
-    insist(refuse_not_monotone(parts))
-    sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
-    for part in parts:
-        part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
-    refuse_unreachable(table, parts)
-    return Judge(parts, sensitive, len(table))
 
 
 def refuse_not_monotone(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:

@@ -18,12 +18,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.method import TableMethod, insist
+from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.algorithm import (
     Mondrian,
     axes_of,
     by_certainty,
-    judge_of,
     refuse_not_monotone,
 )
 from masquerade.anonymize.mondrian.axes import ContinuousAxis, Shares
@@ -31,7 +30,7 @@ from masquerade.anonymize.mondrian.candidates import Candidates
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.tds import in_schema_order
+from masquerade.anonymize.preparation import prepare
 from masquerade.data.column import Coded, Column
 from masquerade.data.continuum import Continuum
 from masquerade.data.schema import Schema
@@ -40,7 +39,7 @@ from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import Rule, choice, number, switch
 from masquerade.privacy.m_privacy.fitness import ANONYMIZATION_WEIGHT
-from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
+from masquerade.privacy.requirement import GroupRequirement, Requirement
 from masquerade.utility.scores import FIXED_ONE
 
 _AT_ONCE, _AT_LAST = np.inf, -1.0  # scores before and after those of all attributes
@@ -89,11 +88,10 @@ class ProviderAwareMondrian(TableMethod):
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
-        insist(self.refusals(without_redundant(requirement.parts), table.schema))
-        judge = judge_of(table, requirement, self.target)
-        names = in_schema_order(table, requirement.qid_attributes)
+        task = prepare(table, requirement, self)
+        judge = Judge(task.parts, task.sensitive, len(table))
         providers = [ProviderAxis(table.coded(name)) for name in requirement.provider_columns]
-        axes = [*axes_of(table.columns(names)), *providers]
+        axes = [*axes_of(task.columns), *providers]
         choice = _by_fitness(judge, self.alpha) if self.choose == "fitness" else _by_certainty(judge)
         groups = partition(axes, judge, choice, len(table), self.strict)
         return Outcome(groups.released(axes))

@@ -8,22 +8,17 @@ the groups, and nothing is published that does not hold.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.release import Release, publish, shuffled
-from masquerade.data.column import Generalised
-from masquerade.data.continuum import Continuum
-from masquerade.data.encode import distinct, texts
-from masquerade.data.table import Origin, Table
+from masquerade.anonymize.publish import anonymised
+from masquerade.anonymize.release import Release, shuffled
+from masquerade.data.table import Table
 from masquerade.engine.counts import value_counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.progress import Stage
 from masquerade.net.script import Receive, Script, Send
-from masquerade.privacy.check import Verdict, insist, verify
 from masquerade.protocol.collaborate.counting import CountingJudge
 from masquerade.protocol.collaborate.domains import (
     all_values,
@@ -54,16 +49,14 @@ from masquerade.protocol.collaborate.terms import (
 from masquerade.protocol.collaborate.tree import Settings, partition, providers_apart
 from masquerade.protocol.columns import Received
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.joined_release import check_losses, joined_release, parties_of, rows_read
 from masquerade.protocol.listed_values import refuse_unknown_values
 from masquerade.protocol.method import Assembly
-from masquerade.utility.comparison import Comparison, compare
+from masquerade.utility.comparison import compare
 from masquerade.utility.losses import AttributeLoss
-from masquerade.utility.metrics import measure
 from masquerade.utility.queries import query_error
 
 Losses = dict[str, AttributeLoss]
-
-_UNKNOWN = Continuum(np.empty(0, np.int64))
 
 
 def third_party(assembly: Assembly) -> Script[Release]:
@@ -72,7 +65,7 @@ def third_party(assembly: Assembly) -> Script[Release]:
     Providers must all generalise alike, also where the third party has a schema of its own. What `assembly.on_stage`
     raises ends the computation.
     """
-    contract, schema, weights = assembly.contract, assembly.schema, assembly.weights
+    contract, schema = assembly.contract, assembly.schema
     refuse_impossible(contract)
     if collaboration_of(contract).third_party == "trusted":
         if schema is not None:
@@ -81,30 +74,29 @@ def third_party(assembly: Assembly) -> Script[Release]:
             ]  # what it lacks is told before records are handed in
         release = yield from _trusted(assembly)
     else:
-        release = yield from _assembled(contract, weights)
+        release = yield from _assembled(assembly)
     yield Send(contract.parties, Received())
     return release
 
 
 def _trusted(assembly: Assembly) -> Script[Release]:
-    contract, schema, weights = assembly.contract, assembly.schema, assembly.weights
-    seed, on_stage = assembly.seed, assembly.on_stage
+    contract, schema = assembly.contract, assembly.schema
     terms = collaboration_of(contract)
     handed: dict[str, Records] = {}
     for name in contract.parties:
         handed[name] = yield Receive(name, Records)
     started = time.perf_counter()
-    told = told_schema(contract, handed, weights)
+    told = told_schema(contract, handed, assembly.weights)
     table = joined(contract, handed, schema if schema is not None else told)
     left_out = tuple(dict.fromkeys(name for message in handed.values() for name in message.left_out))
     del handed
     if terms.choose != "public":
-        return _by_algorithm(contract, table, left_out, seed, started)
+        return _by_algorithm(assembly, table, left_out, started)
     raw = table.arrow
     settings, judge = public_settings(contract, table)
 
     def on_round(tried: int, groups: int) -> None:
-        on_stage(Stage("cutting", tried=tried, detail=f"{groups} groups at work"))
+        assembly.on_stage(Stage("cutting", tried=tried, detail=f"{groups} groups at work"))
 
     groups = yield from partition(settings, judge, judge, None, on_round, on_round)
     of_row = groups_of_rows(settings, groups)
@@ -113,11 +105,17 @@ def _trusted(assembly: Assembly) -> Script[Release]:
         labels = pa.array([axis.label(group.cells[at]) for group in groups], pa.string())
         cells[axis.name] = pa.chunked_array([labels.take(pa.array(of_row))])
     seconds = {"protocol": time.perf_counter() - started}
-    release = _release(
-        contract, pa.table(cells), losses_of_groups(settings, groups), left_out, seconds, weights
-    )
     beside = compare(table, Table(pa.table(cells)), qid_names(contract))
-    return replace(release, query_error=query_error(beside, seed=seed))
+    return joined_release(
+        assembly,
+        requirement_of(contract),
+        pa.table(cells),
+        losses_of_groups(settings, groups),
+        dropped=left_out,
+        settings=_settings(contract),
+        seconds=seconds,
+        query_error=query_error(beside, seed=assembly.seed),
+    )
 
 
 def public_settings(contract: Contract, table: Table) -> tuple[Settings, CountingJudge]:
@@ -148,33 +146,38 @@ def public_settings(contract: Contract, table: Table) -> tuple[Settings, Countin
     return settings, CountingJudge(criterion, providers, sensitive)
 
 
-def _by_algorithm(
-    contract: Contract, table: Table, left_out: tuple[str, ...], seed: int, started: float
-) -> Release:
+def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], started: float) -> Release:
     """The algorithms that look at all counts: for a trusted third party only."""
+    contract, provenance, algorithm = assembly.contract, assembly.provenance, algorithm_of(assembly.contract)
     refuse_unknown_values(contract.requirement.parts, table)
     others = {*qid_names(contract), contract.class_name}
     names = [name for name in column_names(contract) if name not in others]
     kept = [provider_column(contract)] if contract.keep_provider else []
-    made = publish(
-        table,
-        requirement_of(contract),
-        algorithm_of(contract),
-        sensitive=[*names, *kept],
-        missing="error",
-        order="shuffle",
-        seed=seed,
-    )
-    return replace(
-        made,
-        dropped_rows=None,
+    made = anonymised(table, requirement_of(contract), algorithm, sensitive=[*names, *kept], missing="error")
+    seconds = {"protocol": time.perf_counter() - started}
+    return provenance.kind.measured(
+        shuffled(made.cells),
+        made.verdicts,
+        made.comparison,
+        steps=made.outcome.steps,
+        rows=rows_read(assembly, made.comparison),
+        dropped_rows=provenance.dropped_rows,
         dropped=left_out,
-        settings={**made.settings, **_settings(contract)},
-        seconds={"protocol": time.perf_counter() - started - made.seconds["metrics"]},
+        settings={
+            **parties_of(contract),
+            "algorithm": algorithm.settings(),
+            "class": algorithm.target,
+            **_settings(contract),
+            **provenance.settings,
+        },
+        seconds=seconds,
+        providers=made.providers,
+        query_error=made.queries(algorithm, assembly.seed),
     )
 
 
-def _assembled(contract: Contract, weights: Mapping[str, float]) -> Script[Release]:
+def _assembled(assembly: Assembly) -> Script[Release]:
+    contract = assembly.contract
     criterion = criterion_of(contract)
     if criterion.diversities:
         yield from _gather_values(contract, [name for name, _ in criterion.diversities])
@@ -187,7 +190,9 @@ def _assembled(contract: Contract, weights: Mapping[str, float]) -> Script[Relea
     )
     losses: Losses = {}
     for name, message in handed.items():
-        _check_figures(contract, name, message)
+        check_losses(name, set(qid_names(contract)), message.losses)
+        if not all(np.isfinite(seconds) and seconds >= 0 for seconds in message.seconds.values()):
+            raise PeerBrokeProtocol(name, "told that something took no time that there is")
         for attribute, loss in message.losses.items():
             losses[attribute] = _added(losses.get(attribute), loss)
     left_out = tuple(dict.fromkeys(name for message in handed.values() for name in message.left_out))
@@ -195,7 +200,15 @@ def _assembled(contract: Contract, weights: Mapping[str, float]) -> Script[Relea
         part: max(message.seconds.get(part, 0.0) for message in handed.values())
         for part in ("prepare", "protocol")
     }
-    return _release(contract, cells, losses, left_out, seconds, weights)
+    return joined_release(
+        assembly,
+        requirement_of(contract),
+        cells,
+        losses,
+        dropped=left_out,
+        settings=_settings(contract),
+        seconds=seconds,
+    )
 
 
 def _gather_values(contract: Contract, names: list[str]) -> Script[None]:
@@ -211,61 +224,9 @@ def _gather_values(contract: Contract, names: list[str]) -> Script[None]:
     yield Send(contract.parties, Values(tuple(all_values([values]) for values in lists)))
 
 
-def _release(
-    contract: Contract,
-    cells: pa.Table,
-    losses: Losses,
-    left_out: tuple[str, ...],
-    seconds: dict[str, float],
-    weights: Mapping[str, float],
-) -> Release:
-    """What was put together, once it is verified with its providers; then they are dropped, unless agreed otherwise."""
-    verdicts: tuple[Verdict, ...] = verify(
-        Table(cells, origin=Origin("the joined release")), requirement_of(contract), bind=False
-    )
-    insist(verdicts)
-    released = tuple(_generalised(name, cells) for name in qid_names(contract))
-    classes = Table(cells).coded(contract.class_name) if contract.class_name is not None else None
-    comparison = Comparison((), released, classes, None, dict(weights))
-    rows = cells.num_rows
-    providers = Table(cells).coded(provider_column(contract))
-    published = cells if contract.keep_provider else cells.drop_columns([provider_column(contract)])
-    return Release(
-        table=shuffled(published),
-        verdicts=verdicts,
-        columns=released,
-        steps=(),
-        group_sizes=comparison.group_sizes,
-        rows=rows,
-        dropped_rows=None,
-        dropped=left_out,
-        metrics=measure(comparison, losses),
-        attribute_losses={name: loss.certainty / max(rows, 1) for name, loss in losses.items()},
-        settings=_settings(contract),
-        seconds=seconds,
-        group_providers=comparison.providers_of_groups(providers),
-    )
-
-
 def _settings(contract: Contract) -> dict[str, object]:
     terms = collaboration_of(contract)
-    return {
-        "source": " and ".join(contract.parties),
-        "parties": list(contract.parties),
-        "contract": contract.hash.hex(),
-        "third_party": terms.third_party,
-        "choose": terms.choose,
-    }
-
-
-def _check_figures(contract: Contract, name: str, handed: Rows) -> None:
-    losses = handed.losses
-    if set(losses) != set(qid_names(contract)) or not all(
-        np.isfinite([loss.leaves, loss.certainty, loss.height]).all() for loss in losses.values()
-    ):
-        raise PeerBrokeProtocol(name, "told figures of other attributes than it handed in")
-    if not all(np.isfinite(seconds) and seconds >= 0 for seconds in handed.seconds.values()):
-        raise PeerBrokeProtocol(name, "told that something took no time that there is")
+    return {"third_party": terms.third_party, "choose": terms.choose}
 
 
 def _added(total: AttributeLoss | None, more: AttributeLoss) -> AttributeLoss:
@@ -278,9 +239,3 @@ def _added(total: AttributeLoss | None, more: AttributeLoss) -> AttributeLoss:
         total.climbed + more.climbed,
         total.path + more.path,
     )
-
-
-def _generalised(name: str, cells: pa.Table) -> Generalised:
-    codes, values = distinct(cells.column(name))
-    nowhere = np.zeros(len(values), np.int64)
-    return Generalised(name, codes, tuple(texts(values).to_pylist()), nowhere, nowhere, _UNKNOWN)

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from masquerade.anonymize.outcome import Outcome
+from masquerade.anonymize.preparation import prepare
 from masquerade.anonymize.public_state import PublicState
-from masquerade.anonymize.tds import in_schema_order, refuse_misplaced, refuse_unreachable, step_of
+from masquerade.anonymize.tds import TopDownSpecialization, step_of
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, hint
 from masquerade.net.memory import Wire, run_together
-from masquerade.privacy.requirement import Requirement, without_redundant
+from masquerade.privacy.requirement import Requirement
 from masquerade.protocol.games.strategies import Strategy, honest
 from masquerade.protocol.mashup import JointSchema, Round, mashup
 from masquerade.utility.scores import FIXED_ONE, score_named
@@ -56,16 +57,11 @@ def play(
 
     Sensitive attributes count as known to all. A party that is caught ends the game with `PeerBrokeProtocol`.
     """
-    parts = without_redundant(requirement.parts)
-    refuse_misplaced(parts, target)
-    refuse_unreachable(table, parts)
-    names = in_schema_order(table, requirement.qid_attributes)
+    task = prepare(table, requirement, TopDownSpecialization(target, score))
+    columns = dict(enumerate(task.columns))
+    names = tuple(column.name for column in task.columns)
     schema = _joint(names, deal)
-    columns = dict(enumerate(table.columns(names)))
     classes = table.coded(target) if target is not None else None
-    sensitive = {name: table.coded(name) for name in requirement.sensitive_attributes}
-    for part in parts:
-        part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
     rating = score_named(score, target is not None)
     if not rating.recomputable:
         raise ParameterError(f'score: "{rating.name}" cannot be recomputed by the other parties of a mashup')
@@ -81,7 +77,7 @@ def play(
             parties,
             schema,
             views[party],
-            PublicState(names, parts, sensitive, len(table)),
+            PublicState(names, task.parts, task.sensitive, len(table)),
             classes,
             participation=chosen[party].participation(parties),
         )

@@ -1,0 +1,153 @@
+"""From a table to a verified release: run the algorithm, assemble the cells, check them independently, measure them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.outcome import OnStep, Outcome
+from masquerade.anonymize.release import Provenance, Release, shuffled
+from masquerade.data.column import Coded
+from masquerade.data.encode import without_unused
+from masquerade.data.table import Missing, Table
+from masquerade.errors import Bug
+from masquerade.privacy.check import Verdict, verify
+from masquerade.privacy.requirement import Requirement
+from masquerade.utility.comparison import Comparison
+from masquerade.utility.queries import QueryError, query_error
+
+Order = Literal["shuffle", "input"]
+
+
+@dataclass(frozen=True, eq=False)
+class Anonymised:
+    """The complete rows of a table, and what an algorithm made of them, verified."""
+
+    table: Table
+    outcome: Outcome
+    cells: pa.Table  # in the order of the rows, with all that is published
+    verdicts: tuple[Verdict, ...]
+    comparison: Comparison
+    providers: Coded | None  # of the table's rows, where the requirement names them
+    seconds: dict[str, float]  # to encode the table, and to anonymise it
+
+    def queries(self, algorithm: TableMethod, seed: int) -> QueryError | None:
+        """The error of random queries, where the algorithm is judged by it."""
+        asks = algorithm.answers_queries and self.outcome.columns
+        return query_error(self.comparison, seed=seed) if asks else None
+
+
+def publish(
+    table: Table,
+    requirement: Requirement,
+    algorithm: TableMethod,
+    *,
+    sensitive: Sequence[str] = (),
+    missing: Missing = "drop",
+    order: Order = "shuffle",
+    seed: int = 7,
+    on_step: OnStep | None = None,
+    provenance: Provenance | None = None,
+) -> Release:
+    """Anonymise a table, and let nothing out that the independent check does not pass.
+
+    The release holds the attributes of the schema, the class and the sensitive columns, in that order. Who provided
+    a record is checked with them, and released only where `sensitive` or the schema names that column. `seed` draws
+    the random queries of the query error, and nothing else.
+    """
+    known = provenance or Provenance()
+    made = anonymised(table, requirement, algorithm, sensitive=sensitive, missing=missing, on_step=on_step)
+    started = time.perf_counter()
+    dropped = known.dropped
+    if dropped is None:
+        dropped = tuple(name for name in table.arrow.column_names if name not in made.cells.column_names)
+    release = known.kind.measured(
+        shuffled(made.cells) if order == "shuffle" else made.cells,
+        made.verdicts,
+        made.comparison,
+        providers=made.providers,
+        query_error=made.queries(algorithm, seed),
+        steps=made.outcome.steps,
+        rows=table.rows_read,
+        dropped_rows=made.table.dropped_rows,
+        dropped=dropped,
+        settings={
+            "source": table.origin.name,
+            "algorithm": algorithm.settings(),
+            "class": algorithm.target,
+            **known.settings,
+        },
+        seconds={**made.seconds, "read": known.read_seconds + made.seconds["read"]},
+    )
+    release.seconds["metrics"] = time.perf_counter() - started
+    return release
+
+
+def anonymised(
+    table: Table,
+    requirement: Requirement,
+    algorithm: TableMethod,
+    *,
+    sensitive: Sequence[str] = (),
+    missing: Missing = "drop",
+    on_step: OnStep | None = None,
+) -> Anonymised:
+    """Run the algorithm on the complete rows, and verify what it makes."""
+    started = time.perf_counter()
+    special = [algorithm.target] if algorithm.target is not None else []
+    special += [*sensitive, *requirement.special_columns]
+    published = tuple(dict.fromkeys([*table.schema.names, *special]))
+    asked = {algorithm.target, *sensitive, *table.schema.names}
+    withheld = [name for name in requirement.provider_columns if name not in asked]
+    ranked = [name for name in table.schema.names if name in requirement.qid_attributes]
+    complete = table.complete(published, missing, ranked=ranked)
+    complete.columns(ranked)
+    for name in dict.fromkeys(special):
+        complete.coded(name)
+    encoded = time.perf_counter()
+
+    outcome = algorithm.run(complete, requirement, on_step)
+    cells = _assemble(complete, outcome, published)
+    # The algorithm has bound the requirement to the whole table; a release may lack some of its values.
+    verdicts = verify(Table(cells, origin=table.origin), requirement, bind=False)
+    if not all(verdict.holds for verdict in verdicts):
+        raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")
+    provider = next(iter(requirement.provider_columns), None)
+    return Anonymised(
+        complete,
+        outcome,
+        cells.drop_columns(withheld),
+        verdicts,
+        _comparison(complete, outcome, algorithm.target),
+        complete.coded(provider) if provider is not None else None,
+        {"read": encoded - started, "anonymize": time.perf_counter() - encoded},
+    )
+
+
+def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Table:
+    generalised = {column.name: column for column in outcome.columns}
+    rows = None if outcome.kept is None else pa.array(outcome.kept)
+    cells = {}
+    for name in published:
+        if name in generalised:
+            cells[name] = generalised[name].to_arrow()
+        else:
+            raw = table.cells(name) if rows is None else table.cells(name).take(rows)
+            cells[name] = without_unused(raw) if rows is not None or table.dropped_rows else raw
+    return pa.table(cells)
+
+
+def _comparison(table: Table, outcome: Outcome, target: str | None) -> Comparison:
+    names = [column.name for column in outcome.columns]
+    return Comparison(
+        originals=table.columns(names),
+        released=outcome.columns,
+        classes=table.coded(target) if target is not None else None,
+        kept=outcome.kept,
+        weights={name: table.schema[name].weight for name in names},
+    )

@@ -1,0 +1,95 @@
+"""The release that is put together of what several parties hand in: verified first, then measured and shuffled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from masquerade.anonymize.outcome import Step
+from masquerade.anonymize.release import Release, shuffled
+from masquerade.data.column import Generalised
+from masquerade.data.continuum import Continuum
+from masquerade.data.encode import distinct, texts
+from masquerade.data.table import Origin, Table
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.privacy.check import insist, verify
+from masquerade.privacy.requirement import Requirement
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.method import Assembly
+from masquerade.utility.comparison import Comparison
+from masquerade.utility.losses import AttributeLoss
+from masquerade.utility.queries import QueryError
+
+_UNKNOWN = Continuum(np.empty(0, np.int64))  # the assembler knows no taxonomy: trees are drawn from the steps
+
+
+def joined_release(
+    assembly: Assembly,
+    requirement: Requirement,
+    cells: pa.Table,
+    losses: Mapping[str, AttributeLoss],
+    *,
+    dropped: tuple[str, ...],
+    settings: Mapping[str, Any],
+    seconds: dict[str, float],
+    steps: tuple[Step, ...] = (),
+    suppressed: int = 0,
+    query_error: QueryError | None = None,
+) -> Release:
+    """The release of cells that satisfy the requirement; others raise `RequirementViolated`.
+
+    A column that names each record's provider is verified with them, and then dropped unless the contract keeps it.
+    """
+    contract, provenance = assembly.contract, assembly.provenance
+    table = Table(cells, origin=Origin("the joined release"))
+    verdicts = verify(table, requirement, bind=False)
+    insist(verdicts)
+    released = tuple(_generalised(column.name, cells) for column in contract.qid_columns)
+    classes = table.coded(contract.class_name) if contract.class_name is not None else None
+    comparison = Comparison((), released, classes, None, assembly.weights, suppressed)
+    withheld = [] if contract.provider is None or contract.keep_provider else [contract.provider]
+    return provenance.kind.measured(
+        shuffled(cells.drop_columns(withheld)),
+        verdicts,
+        comparison,
+        losses,
+        steps=steps,
+        rows=rows_read(assembly, comparison),
+        dropped_rows=provenance.dropped_rows,
+        dropped=dropped,
+        settings={**parties_of(contract), **settings, **provenance.settings},
+        seconds=seconds,
+        providers=table.coded(contract.provider) if contract.provider is not None else None,
+        query_error=query_error,
+    )
+
+
+def rows_read(assembly: Assembly, comparison: Comparison) -> int:
+    """The records of all providers, whose tables count as one; of parties of a join, the common records."""
+    joined = assembly.contract.provider is None
+    return comparison.rows if joined else comparison.rows + (assembly.provenance.dropped_rows or 0)
+
+
+def parties_of(contract: Contract) -> dict[str, Any]:
+    """Who made the release by which contract, for its settings."""
+    return {
+        "source": " and ".join(contract.parties),
+        "parties": list(contract.parties),
+        "contract": contract.hash.hex(),
+    }
+
+
+def check_losses(party: str, attributes: set[str], losses: Mapping[str, AttributeLoss]) -> None:
+    """Refuse a party's figures that are not of just these attributes, or that are no numbers."""
+    finite = (np.isfinite([loss.leaves, loss.certainty, loss.height]).all() for loss in losses.values())
+    if set(losses) != attributes or not all(finite):
+        raise PeerBrokeProtocol(party, "told figures of other attributes than it handed in")
+
+
+def _generalised(name: str, cells: pa.Table) -> Generalised:
+    codes, values = distinct(cells.column(name))
+    nowhere = np.zeros(len(values), np.int64)
+    return Generalised(name, codes, tuple(texts(values).to_pylist()), nowhere, nowhere, _UNKNOWN)
