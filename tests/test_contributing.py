@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -17,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
+from installed_package import ROOT, install, python
 from masquerade.methods import methods
 from masquerade.net.memory import Wire, run_together
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.method import ASSEMBLER, Assembly, Proposal, Seat
 
-ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 PACKAGE = "masquerade_extras"
 PEOPLE = {
@@ -44,26 +42,19 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
 
 
-@pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """A folder with the package of the examples, as an installer would leave it."""
-    folder = tmp_path / "installed"
-    (folder / PACKAGE).mkdir(parents=True)
-    (folder / PACKAGE / "__init__.py").touch()
+def install_examples(folder: Path) -> Path:
+    """Install the package that the examples make up."""
+    modules = {}
     for block in blocks("python"):
         [name] = re.findall(rf"\A# {PACKAGE}/(\w+\.py)\n", block)
-        (folder / PACKAGE / name).write_text(block)
-    declared = tomllib.loads(blocks("toml")[0])["project"]["entry-points"]
-    described = folder / f"{PACKAGE}-1.0.dist-info"
-    described.mkdir()
-    (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1.0\n")
-    (described / "entry_points.txt").write_text(
-        "".join(
-            f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in points.items())
-            for group, points in declared.items()
-        )
-    )
-    return folder
+        modules[name] = block
+    return install(folder, PACKAGE, modules, tomllib.loads(blocks("toml")[0])["project"]["entry-points"])
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A folder with the package of the examples."""
+    return install_examples(tmp_path / "installed")
 
 
 @pytest.fixture
@@ -138,19 +129,6 @@ def test_the_protocol_joins_two_parties_and_tells_nothing_else(extras: ModuleTyp
     sensitive = mq.LDiversity(["job"], l=2, sensitive="disease")
     [problem] = method.refusals(Proposal((sensitive,)))
     assert str(problem) == "privacy[1]: most-general checks sizes alone, not l-diversity"
-
-
-def python(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in a folder, with the package installed."""
-    path = os.pathsep.join([str(installed), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
 
 
 USED = """

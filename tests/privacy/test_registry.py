@@ -13,7 +13,7 @@ import pytest
 
 import masquerade as mq
 from masquerade import plugins
-from masquerade.errors import ParameterError
+from masquerade.errors import BadInput, ParameterError
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import whole
 from masquerade.privacy.m_privacy.constraint import can_wrap
@@ -149,7 +149,7 @@ def test_a_model_of_another_package_is_found(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("name", "value", "line"),
     [
-        ("k-anonymity", f"{__name__}:Pairs", "the name is taken; rename it"),
+        ("k-anonymity", f"{__name__}:Pairs", "the name is taken; give it another, or remove the package"),
         ("odd-groups", f"{__name__}:EvenGroups", 'declares another name than its entry point: "even-groups"'),
         ("odd-groups", "no_such_package:Odd", "cannot be loaded (ModuleNotFoundError: No module named"),
         ("odd-groups", "pathlib:Path", "must be a class derived from masquerade.privacy.requirement.Group"),
@@ -159,7 +159,7 @@ def test_one_that_cannot_be_used_is_named(
     name: str, value: str, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other_packages(monkeypatch, (name, value))
-    with pytest.raises(ParameterError) as caught:
+    with pytest.raises(BadInput) as caught:
         len(Registry())
     (text,) = caught.value.lines
     assert text.startswith(f'masquerade.requirements "{name}" of an unknown package: {line}')
