@@ -9,6 +9,7 @@ from typing import Any
 
 from masquerade.forms.declared import Parameter, parameters_of, words_of
 from masquerade.methods import session_methods
+from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import SessionMethod
@@ -56,7 +57,7 @@ def needs_sensitive(model: str) -> bool:
 class Wish:
     """One wished requirement."""
 
-    model: str = "k-anonymity"
+    model: str = KAnonymity.model
     qid: list[str] = field(default_factory=list)
     numbers: dict[str, str] = field(default_factory=dict)
     sensitive: str = ""

@@ -14,11 +14,12 @@ from masquerade.job.model import Job, PrivacyEntry
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
 from masquerade.privacy.registry import REQUIREMENTS, requirement_named
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
+from masquerade.protocol.collaborate.method import Collaboration
 
 M_PRIVACY = MPrivateGroups.model
 FOR_PROVIDERS = (
     f"{M_PRIVACY} is for providers of the same columns, not for parties that hold different ones; "
-    'they publish together with name = "mondrian"'
+    f'they publish together with name = "{Collaboration.name}"'
 )
 
 

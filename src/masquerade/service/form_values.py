@@ -11,7 +11,7 @@ from masquerade.forms.declared import words_of
 from masquerade.forms.form import fill
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job
-from masquerade.job.requirements import requirement_of
+from masquerade.job.requirements import M_PRIVACY, requirement_of
 from masquerade.net.channel import is_host
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
@@ -53,10 +53,11 @@ def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ..
 
 def _tell_m(entry: Any, position: int, problems: Problems) -> bool:
     """m-privacy wraps all entries of a job; here it is a key of its own."""
-    if not isinstance(entry, Mapping) or entry.get("model") != "m-privacy":
+    if not isinstance(entry, Mapping) or entry.get("model") != M_PRIVACY:
         return False
     problems.add(
-        ("privacy", position), "m-privacy is no entry here; a horizontal request has m, and a policy least_m"
+        ("privacy", position),
+        f"{M_PRIVACY} is no entry here; a horizontal request has m, and a policy least_m",
     )
     return True
 
