@@ -1,15 +1,23 @@
-"""How the servers of `control.py` answer: JSON, and problem documents (RFC 9457) whatever went wrong."""
+"""What both servers of `control.py` share: answers in JSON, problem documents (RFC 9457), and their audit."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from importlib.metadata import version
 from typing import Any
 
 import msgspec
+from cryptography import x509
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from masquerade.errors import Problem
+from masquerade.errors import ParameterError, Problem
+from masquerade.net.identity import Identity
+from masquerade.service.clock import Clock
+from masquerade.service.control import Health
+from masquerade.service.control_audit import ControlNotes
+from masquerade.service.mutual_tls import MOST_BYTES
 from masquerade.service.problem_document import MEDIA_TYPE, rendered
 
 
@@ -21,6 +29,38 @@ def said(content: Any) -> Response:
 def problem(status: int, *problems: Problem | str) -> Response:
     """A problem document instead of an answer."""
     return Response(rendered(status, problems), status, media_type=MEDIA_TYPE)
+
+
+def health_of(identity: Identity, clock: Clock) -> Health:
+    """Who answers, and what its clock says."""
+    until = x509.load_pem_x509_certificate(identity.certificate).not_valid_after_utc
+    return Health(identity.name, version("masquerade"), clock.now().timestamp(), int(until.timestamp()))
+
+
+async def audited(
+    notes: ControlNotes | None,
+    sender: str,
+    request: Request,
+    answer: Callable[[bytes], Awaitable[Response]],
+) -> Response:
+    """Read a message and answer it; NotNoted when one of both cannot be entered in the audit log."""
+    method, path = request.method, request.scope["path"]
+    body = await _body(request)
+    if notes is not None:
+        await notes.note("received", sender, method, path, body)
+    response = await answer(body)
+    if notes is not None:
+        await notes.note("sent", sender, method, path, bytes(response.body), response.status_code)
+    return response
+
+
+async def _body(request: Request) -> bytes:
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > MOST_BYTES:
+            raise ParameterError(f"a message has at most {MOST_BYTES:,} bytes")
+    return bytes(data)
 
 
 async def no_route(request: Request, error: Exception) -> Response:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
+from collections.abc import AsyncIterator
 from typing import Any
 
 import uvicorn
@@ -33,7 +35,26 @@ def listening_at(address: str, *, key: str = "") -> socket.socket:
     return listening
 
 
-class Server(uvicorn.Server):
+@contextlib.asynccontextmanager
+async def served(config: uvicorn.Config, listening: socket.socket) -> AsyncIterator[None]:
+    """Serve at a socket while the block runs; afterwards as long as the configuration's graceful shutdown takes."""
+    server = _Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    try:
+        while not server.started:
+            if task.done():
+                task.result()
+                raise ParameterError("the server did not start")
+            await asyncio.sleep(0.01)
+        yield
+    finally:
+        server.should_exit = True
+        await asyncio.gather(task, return_exceptions=True)
+        for left in list(server.server_state.connections):
+            left.transport.abort()  # uvicorn gives up on it, and leaves it open
+
+
+class _Server(uvicorn.Server):
     """Leaves signals to whoever runs the process."""
 
     @contextlib.contextmanager

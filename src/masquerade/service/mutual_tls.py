@@ -26,7 +26,7 @@ from masquerade.errors import ParameterError
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity
 from masquerade.net.trust import TrustStore
-from masquerade.service.listening import Server, listening_at
+from masquerade.service.listening import listening_at, served
 
 MOST_BYTES = 4 << 20  # of a request or an answer; tables do not travel this way
 _CALLER = "masquerade.caller"
@@ -61,22 +61,14 @@ async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -
     )
     config.load()
     config.ssl = tls_context(ssl.PROTOCOL_TLS_SERVER, identity, trust, *trust.names)
-    server = Server(config)
-    task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
-        while not server.started:
-            if task.done():
-                task.result()
-                raise ParameterError.about(address, "cannot listen here")
-            await asyncio.sleep(0.01)
-        yield f"{host}:{listening.getsockname()[1]}"
+        async with served(config, listening):
+            try:
+                yield f"{host}:{listening.getsockname()[1]}"
+            finally:
+                protocol.is_ending = True
     finally:
-        protocol.is_ending = True
-        server.should_exit = True
-        await asyncio.gather(task, return_exceptions=True)
         listening.close()
-        for left in list(server.server_state.connections):
-            left.transport.abort()  # uvicorn gives up on it, and leaves it open
 
 
 class _Knowing(H11Protocol):

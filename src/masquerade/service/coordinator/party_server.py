@@ -8,26 +8,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from importlib.metadata import version
 
 import structlog
-from cryptography import x509
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from masquerade.errors import MasqueradeError, NotAllowed, ParameterError, PeerRefused
-from masquerade.net.identity import Identity
+from masquerade.errors import MasqueradeError, NotAllowed, PeerRefused
 from masquerade.service.clock import Clock
-from masquerade.service.control import Health, Parties, Published, read_said
-from masquerade.service.control_answers import no_route, problem, said
+from masquerade.service.control import Parties, Published, read_said
+from masquerade.service.control_answers import audited, health_of, no_route, problem, said
 from masquerade.service.control_audit import ControlNotes, NotNoted
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
-from masquerade.service.mutual_tls import MOST_BYTES, caller
+from masquerade.service.mutual_tls import caller
 from masquerade.service.store import is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -46,23 +43,18 @@ def party_app(
     """The application behind the party server."""
 
     async def answered(answer: Answer, request: Request) -> Response:
-        sender, method, path = caller(request.scope), request.method, request.scope["path"]
+        sender = caller(request.scope)
         try:
             if sender not in settings.parties:
                 raise NotAllowed(f"{sender} is not among the parties of this coordinator")
-            body = await _body(request)
-            if notes is not None:
-                await notes.note("received", sender, method, path, body)
-            response = await answer(sender, body)
-            if notes is not None:
-                await notes.note("sent", sender, method, path, bytes(response.body), response.status_code)
+            return await audited(notes, sender, request, partial(answer, sender))
         except NotNoted as error:
             log.error("not answered", party=sender, problem=str(error))
             return problem(500, "the coordinator failed; its log says more")
         except MasqueradeError as error:
-            log.warning("refused", party=sender, asked=f"{method} {path}", problem=str(error))
+            asked = f"{request.method} {request.scope['path']}"
+            log.warning("refused", party=sender, asked=asked, problem=str(error))
             return _problem(error)
-        return response
 
     async def health(_request: Request) -> Response:
         return said(health_of(settings.identity, clock))
@@ -92,21 +84,6 @@ def party_app(
         Route("/v1/parties", partial(answered, parties)),
     ]
     return Starlette(routes=routes, exception_handlers={HTTPException: no_route})
-
-
-def health_of(identity: Identity, clock: Clock) -> Health:
-    """Who answers, and what its clock says."""
-    until = x509.load_pem_x509_certificate(identity.certificate).not_valid_after_utc
-    return Health(identity.name, version("masquerade"), clock.now().timestamp(), int(until.timestamp()))
-
-
-async def _body(request: Request) -> bytes:
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MOST_BYTES:
-            raise ParameterError(f"at most {MOST_BYTES:,} bytes are taken")
-    return bytes(data)
 
 
 def _problem(error: MasqueradeError) -> Response:

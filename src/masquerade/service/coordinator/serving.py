@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -14,7 +13,7 @@ import uvicorn
 from masquerade.errors import ParameterError
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.listening import Server, listening_at
+from masquerade.service.listening import listening_at, served
 
 
 @asynccontextmanager
@@ -52,18 +51,10 @@ async def _public(settings: Settings, app: Any, listening: socket.socket) -> Asy
             f"{settings.path}: https: {settings.certificate} and {settings.key} are no certificate in PEM with its key"
             f" ({type(error).__name__})"
         ) from None
-    server = Server(config)
-    task = asyncio.create_task(server.serve(sockets=[listening]))
-    try:
-        while not server.started:
-            if task.done():
-                task.result()
-                raise ParameterError(f"{settings.address}: the public server did not start")
-            await asyncio.sleep(0.01)
-        yield
-    finally:
-        streams = getattr(app.state, "streams", None)
-        if streams is not None:  # otherwise the server would wait for whoever watches a session
-            streams.close()
-        server.should_exit = True
-        await asyncio.gather(task, return_exceptions=True)
+    async with served(config, listening):
+        try:
+            yield
+        finally:
+            streams = getattr(app.state, "streams", None)
+            if streams is not None:  # otherwise the server would wait for whoever watches a session
+                streams.close()

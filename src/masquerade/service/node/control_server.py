@@ -21,10 +21,10 @@ from starlette.routing import Route
 from masquerade.errors import Conflict, MasqueradeError, NotAllowed, NotFound, ParameterError
 from masquerade.files import FileError
 from masquerade.service.control import AskOffer, AskSignature, Prepare, Start, read_said
-from masquerade.service.control_answers import no_route, problem, said
+from masquerade.service.control_answers import audited, no_route, problem, said
 from masquerade.service.control_audit import NotNoted
 from masquerade.service.logs import log
-from masquerade.service.mutual_tls import MOST_BYTES, caller
+from masquerade.service.mutual_tls import caller
 from masquerade.service.node.node import PartyNode
 from masquerade.service.problem_document import status_of
 
@@ -93,21 +93,22 @@ async def _cancel(node: PartyNode, request: Request, _body: bytes) -> Any:
 async def _answered(node: PartyNode, answer: Answer, everybody: bool, request: Request) -> Response:
     """An answer as JSON, or a problem; both are in the audit log before they leave."""
     try:
-        who, method, path = caller(request.scope), request.method, request.scope["path"]
+        who = caller(request.scope)
         if everybody:
             return said(await answer(node, request, b""))
         if who != node.settings.coordinator.name:
-            raise await asyncio.to_thread(node.refuse_caller, who, f"{method} {path}")
-        body = await _read(request)
-        await node.notes.note("received", who, method, path, body)
-        try:
-            response = said(await answer(node, request, body))
-        except Exception as error:
-            response = _problem(error)
-        await node.notes.note("sent", who, method, path, bytes(response.body), response.status_code)
+            what = f"{request.method} {request.scope['path']}"
+            raise await asyncio.to_thread(node.refuse_caller, who, what)
+        return await audited(node.notes, who, request, partial(_tried, node, answer, request))
     except Exception as error:
         return _problem(error)
-    return response
+
+
+async def _tried(node: PartyNode, answer: Answer, request: Request, body: bytes) -> Response:
+    try:
+        return said(await answer(node, request, body))
+    except Exception as error:
+        return _problem(error)
 
 
 def _problem(error: Exception) -> Response:
@@ -117,12 +118,3 @@ def _problem(error: Exception) -> Response:
     told = {"problems": list(error.lines)} if isinstance(error, NotNoted | FileError) else {}
     log().error("a request failed", kind=kind, **told)
     return problem(500, f"the party failed ({kind}); its log says more")
-
-
-async def _read(request: Request) -> bytes:
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > MOST_BYTES:
-            raise ParameterError(f"a message has at most {MOST_BYTES:,} bytes")
-    return bytes(data)

@@ -13,9 +13,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
-from importlib.metadata import version
-
-from cryptography import x509
 
 from masquerade.audit.log import AuditLog
 from masquerade.errors import (
@@ -27,7 +24,6 @@ from masquerade.errors import (
     PeerRefused,
     one_line,
 )
-from masquerade.net.identity import Identity
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.control import (
@@ -42,6 +38,7 @@ from masquerade.service.control import (
     Signature,
     Start,
 )
+from masquerade.service.control_answers import health_of
 from masquerade.service.control_audit import ControlNotes
 from masquerade.service.ledger import append, record_of
 from masquerade.service.logs import log
@@ -104,12 +101,7 @@ class PartyNode:
 
     def health(self) -> Health:
         """Who answers, and what its clock says."""
-        return Health(
-            name=self.settings.name,
-            version=version("masquerade"),
-            now=self.clock.now().timestamp(),
-            certificate_until=_until(self.settings.identity),
-        )
+        return health_of(self.settings.identity, self.clock)
 
     def published(self, *, asked: bool = True) -> Published:
         """Everything that others may know of the datasets."""
@@ -290,7 +282,3 @@ class PartyNode:
         self.audit.refusal(asker, told, session)
         log().info("refused", asker=asker, reasons=list(told), session=session)
         return Refusal(self.settings.name, told)
-
-
-def _until(identity: Identity) -> int:
-    return int(x509.load_pem_x509_certificate(identity.certificate).not_valid_after_utc.timestamp())
