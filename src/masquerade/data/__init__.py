@@ -1,1 +1,1 @@
-"""What a party holds: tables, their columns as ranks, and the taxonomies that give ranks their meaning."""
+"""A party's data: tables, columns encoded as ranks, and the taxonomies that give the ranks their meaning."""

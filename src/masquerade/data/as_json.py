@@ -1,4 +1,4 @@
-"""Figures of a release as JSON, which knows neither numpy nor infinity."""
+"""Write a release's figures as JSON, which supports neither numpy types nor infinity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def as_json(content: Mapping[str, Any]) -> str:
-    """One JSON object in ASCII; numbers of numpy are numbers, and what JSON cannot say (infinities) is null."""
+    """Return one JSON object in ASCII; numpy numbers become plain numbers, infinities become null."""
     return json.dumps(_plain(content), allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""More rows from a table, for measuring scale: each record gets variations with other values here and there.
+"""Enlarge a table for scalability measurements by adding random variations of its records.
 
 The generator of the data-integration paper's Figure 12.
 """
@@ -19,11 +19,11 @@ _MOST_NAMES = 62
 
 
 def blow_up(table: pa.Table, names: Sequence[str], n_rows: int, seed: int) -> pa.Table:
-    """The table's rows, followed by variations of them in turn until there are `n_rows`.
+    """Return the table's rows followed by variations of each row in turn, `n_rows` rows in all.
 
-    A variation takes a random non-empty subset of the columns `names`, each subset as likely as any other,
-    and in those columns values drawn uniformly from the distinct ones (a missing cell is not one); the rest
-    is its original's. Columns keep their types.
+    A variation takes a random non-empty subset of the columns `names`, all subsets equally likely,
+    and draws those cells uniformly from the column's distinct non-missing values; all other cells are
+    copied from the original. Columns keep their types.
     """
     _check(table, names, n_rows)
     n_more = n_rows - table.num_rows
@@ -31,7 +31,7 @@ def blow_up(table: pa.Table, names: Sequence[str], n_rows: int, seed: int) -> pa
         return table
     random = np.random.default_rng(seed)
     original = np.arange(n_more, dtype=np.int64) % table.num_rows
-    subset = random.integers(1, 1 << len(names), n_more, dtype=np.int64)  # a bit a column
+    subset = random.integers(1, 1 << len(names), n_more, dtype=np.int64)  # one bit per column
     bit = {name: np.int64(1 << at) for at, name in enumerate(names)}
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):
@@ -69,7 +69,7 @@ def _varied(
     chosen: NDArray[np.intp],
     random: np.random.Generator,
 ) -> pa.Array:
-    """The originals' cells, with random ones at the chosen rows."""
+    """Return the originals' cells, with random values in the chosen rows."""
     codes, values = distinct(column)
     holes = missing_rows(column)
     present = np.flatnonzero(which_occur(codes if holes is None else codes[~holes], len(values)))

@@ -1,4 +1,4 @@
-"""Which Arrow types a cell may have, and how the foreign ones of databases and Parquet files become plain."""
+"""The Arrow types a cell may have, and the conversion of database and Parquet types to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DECIMAL = r"^-?[0-9]+([.][0-9]+)?$"
 
 
 def plain_table(table: pa.Table, name: str, coded: Container[str] = (), *, advice: str = "") -> pa.Table:
-    """The table with text, numbers, booleans, dates and times only; columns of anything else are errors."""
+    """Convert every column to text, numbers, booleans, dates or times; reject columns of any other type."""
     problems, arrays = [], []
     for field, column in zip(table.schema, table.columns, strict=True):
         try:
@@ -41,10 +41,10 @@ def plain_table(table: pa.Table, name: str, coded: Container[str] = (), *, advic
 
 
 def plain_column(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """One column in a plain type; TypeError, with the type's name, when it has none."""
+    """Convert one column to a plain type; raise TypeError with the type's name if there is none."""
     kind = column.type
     if (field.metadata or {}).get(b"POSTGRESQL:type") == b"money":
-        raise TypeError("money")  # it comes as a bare number of cents
+        raise TypeError("money")  # arrives as a bare number of cents
     if isinstance(kind, pa.BaseExtensionType):
         return _unwrapped(kind, column)
     base = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -67,7 +67,7 @@ def _unwrapped(kind: pa.BaseExtensionType, column: pa.ChunkedArray) -> pa.Chunke
 
 
 def _numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Decimal numbers that a database wrote as text: whole numbers, else decimals, else (NaN) floats."""
+    """Parse decimals that a database wrote as text: as integers if possible, else decimals, else (NaN) floats."""
     if _all_match(texts, _WHOLE):
         return texts.cast(pa.int64())
     if _all_match(texts, _DECIMAL):
@@ -84,7 +84,7 @@ def _all_match(texts: pa.ChunkedArray, pattern: str) -> bool:
 
 
 def _leaves_the_calendar(column: pa.ChunkedArray) -> bool:
-    """Arrow's dates reach further than Python's, and than anybody's birthday."""
+    """Return whether a date lies outside Python's calendar, whose range is smaller than Arrow's."""
     kind = column.type
     if pa.types.is_date32(kind):
         numbers, per_day = column.cast(pa.int32()), 1

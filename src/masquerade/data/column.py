@@ -1,4 +1,4 @@
-"""One column as an algorithm sees it: an integer array of ranks, and the domain that gives them meaning."""
+"""A column as an algorithm sees it: an integer array of ranks, and the domain that gives them meaning."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Domain = Taxonomy | Continuum
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The ranks of one attribute's values, row by row, in its domain."""
+    """One attribute's value in each row, as a rank in the attribute's domain."""
 
     name: str
     ranks: Ranks
     domain: Domain
 
     def generalise(self, cut: NDArray[np.int64]) -> Generalised:
-        """Each row's value in the cut: sorted range starts, from 0 on; a range ends where the next begins."""
+        """Generalise each row to its range of the cut, given as sorted range starts, the first of them 0."""
         ends = np.append(cut[1:], self.domain.size)
         labels = tuple(self.domain.label(int(lo), int(hi)) for lo, hi in zip(cut, ends, strict=True))
         node_of_rank = np.repeat(np.arange(cut.size, dtype=np.int32), ends - cut)
@@ -45,7 +45,7 @@ class Generalised:
     domain: Domain
 
     def of_rows(self, rows: Rows) -> Generalised:
-        """The column of some rows only. Values that none of them has are forgotten: they tell of the others."""
+        """Return the column for these rows, without values that only other rows have: those would leak."""
         codes = self.codes.take(rows)
         numbers, used = renumber(codes, len(self.labels))
         if used.size == len(self.labels):
@@ -56,11 +56,11 @@ class Generalised:
         )
 
     def counts(self) -> Counts:
-        """How many rows have each code."""
+        """Count the rows with each code."""
         return value_counts(self.codes, len(self.labels))
 
     def to_arrow(self) -> pa.DictionaryArray:
-        """The cells as text, each distinct one stored once."""
+        """Return the cells as text, dictionary-encoded."""
         return pa.DictionaryArray.from_arrays(pa.array(self.codes), pa.array(self.labels, pa.string()))
 
 
@@ -73,10 +73,10 @@ class Coded:
     labels: tuple[str, ...]
 
     def histogram(self) -> Counts:
-        """How many rows of the whole table have each value: one row of a histogram."""
+        """Count the rows of the whole table with each value, as a histogram of one row."""
         return value_counts(self.codes, len(self.labels)).reshape(1, -1)
 
     def histograms(self, groups: Ints, n_groups: int, rows: Rows | None = None) -> Counts:
-        """How many rows of each group have each value; `groups` are those of all rows, or of the given ones."""
+        """Count the rows of each group with each value; `groups` is aligned with `rows`, or with all rows."""
         codes = self.codes if rows is None else self.codes.take(rows)
         return pair_counts(groups, codes, n_groups, len(self.labels))

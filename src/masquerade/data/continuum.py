@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 Kind = Literal["continuous", "date"]
 Number = int | float
 
-# What a person may write for a number and for a date, here and in the cells of a table.
+# Accepted spellings of numbers and dates, here and in the cells of a table.
 NUMBER = r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?"
 DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 _NUMBER, _DATE = re.compile(NUMBER), re.compile(DATE)
 _INTERVAL = re.compile(r"\[\s*([^,\[\]()]+?)\s*,\s*([^,\[\]()]+?)\s*\)")
-_WHOLE_LIMIT = 1 << 63  # columns of whole numbers have 64 bits; what is larger counts as a decimal
+_WHOLE_LIMIT = 1 << 63  # integer columns have 64 bits; larger numbers count as decimals
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def write_number(value: Number, kind: Kind = "continuous") -> str:
-    """Whole numbers without `.0`, decimals as the shortest text that reads back; days as ISO dates."""
+    """Write integers without `.0`, decimals as the shortest text that round-trips, days as ISO dates."""
     if value in (float("-inf"), float("inf")):
         return "-inf" if value < 0 else "inf"
     if kind == "date":
@@ -41,7 +41,7 @@ def write_number(value: Number, kind: Kind = "continuous") -> str:
 
 
 def read_number(text: str, kind: Kind = "continuous") -> Number:
-    """The inverse of `write_number`; ValueError when the text is no number or date that a cell could hold."""
+    """Invert `write_number`; raise ValueError if the text is not a number or date that a cell can hold."""
     if text in ("-inf", "inf"):
         return float(text)
     if not (_DATE if kind == "date" else _NUMBER).fullmatch(text):
@@ -61,17 +61,17 @@ def read_number(text: str, kind: Kind = "continuous") -> Number:
 
 
 def days(date: datetime.date) -> int:
-    """A date as a number: days since 1970-01-01."""
+    """Return the number of days since 1970-01-01."""
     return date.toordinal() - _EPOCH
 
 
 def write_interval(lo: Number, hi: Number, kind: Kind = "continuous") -> str:
-    """`[lo, hi)`."""
+    """Write an interval as `[lo, hi)`."""
     return f"[{write_number(lo, kind)}, {write_number(hi, kind)})"
 
 
 def read_interval(text: str, kind: Kind = "continuous") -> tuple[Number, Number] | None:
-    """The ends of `[lo, hi)`, or None when the text is no interval."""
+    """Parse the ends of `[lo, hi)`; return None if the text is not an interval."""
     match = _INTERVAL.fullmatch(text.strip())
     if match is None:
         return None
@@ -93,17 +93,17 @@ class Continuum:
 
     @property
     def size(self) -> int:
-        """How many distinct values there are."""
+        """The number of distinct values."""
         return int(self.values.size)
 
     def label(self, lo: int, hi: int) -> str:
-        """How the interval that covers the ranks `[lo, hi)` is written in a release."""
+        """Write the interval that covers the ranks `[lo, hi)` as it appears in a release."""
         lower = self.lower if lo <= 0 else self.values[lo].item()
         upper = self.upper if hi >= self.size else self.values[hi].item()
         return write_interval(lower, upper, self.kind)
 
     def range_of(self, label: str) -> tuple[int, int] | None:
-        """The ranks of the values inside a released interval, or None when it is no interval."""
+        """Return the ranks of the values inside a released interval, or None if it is not an interval."""
         ends = read_interval(label, self.kind)
         if ends is None:
             return None
@@ -111,16 +111,16 @@ class Continuum:
         return lo, hi
 
     def _rank(self, end: Number) -> int:
-        """How many values lie below `end`."""
+        """Count the values below `end`."""
         if isinstance(end, float) and np.isinf(end):
             return 0 if end < 0 else self.size
         if isinstance(end, float) and self.values.dtype.kind == "i":
-            # As many whole numbers lie below the next whole one; and numpy would round large ones to compare.
+            # Rounding up leaves the count of smaller integers unchanged; numpy would round large ones to compare.
             end = math.ceil(end)
             if not -_WHOLE_LIMIT <= end < _WHOLE_LIMIT:
                 return 0 if end < 0 else self.size
         return int(np.searchsorted(self.values, end))
 
     def cuts(self, lo: int, hi: int) -> None:
-        """Nothing is cut in advance: an algorithm chooses where."""
+        """Return None: there are no predefined cuts, the algorithm chooses where to split."""
         return

@@ -1,10 +1,10 @@
-"""The slow and exact way through a CSV text: row by row, each with its line.
+"""A slow but exact CSV scanner that knows the line of every row.
 
-Arrow reads tables fast but does not say where something is wrong. This scan understands a text as Arrow's
+Arrow reads tables fast but does not report where an error is. This scan interprets a text as Arrow's
 parser does (quotes count at the start of a cell only; inside, a doubled quote is one; blank lines are no
-rows). It reads headers, and finds the place when something is wrong. Python's own `csv` is not used because
-its limit on the size of a cell is a setting of the whole process, and because it does not tell an unclosed
-quote from other oddities.
+rows). It reads headers and locates errors. Python's own `csv` is not used because
+its limit on the size of a cell is a process-wide setting, and because it does not distinguish an unclosed
+quote from other irregularities.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 def rows(text: bytes, separator: bytes, start: int = 0) -> Iterator[Row]:
-    """All rows from `start` on, the header too. In UTF-8, any separator may be searched as bytes."""
+    """Yield all rows from `start` on, including the header. UTF-8 allows searching any separator as bytes."""
     inside = rb"[^\r\n%s]*+" % re.escape(separator)
     if len(separator) > 1:
         inside = rb"(?:(?!%s)[^\r\n])*+" % re.escape(separator)
@@ -64,5 +64,5 @@ def _quoted_row(
 
 
 def line_at(text: bytes, offset: int) -> int:
-    """The line (from 1) in which the byte at `offset` stands."""
+    """Return the line number (from 1) of the byte at `offset`."""
     return 1 + sum(1 for _ in _BREAK.finditer(text, 0, offset))

@@ -1,4 +1,4 @@
-"""Database URLs: what they name, and how they are shown without their password."""
+"""Database URLs: parsing them, and showing them without their password."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PostgresUrl:
 
     @classmethod
     def parse(cls, url: str) -> PostgresUrl:
-        """Take a URL apart. What the driver would misread is refused: its message would show the password."""
+        """Parse a URL. Reject what the driver would misread: its error message would show the password."""
         match = _POSTGRESQL.fullmatch(url.partition("://")[2])
         if match is None or _HOSTS.fullmatch(match["hosts"]) is None:
             raise DataError.about(
@@ -44,11 +44,11 @@ class PostgresUrl:
         return cls(**match.groupdict())
 
     def shown(self) -> str:
-        """The URL for a person: `***` for every password."""
+        """Return the URL for display, with `***` for every password."""
         return self._written("***", _SECRET_PARAMETER.sub(r"\g<key>=***", self.parameters or ""))
 
     def for_driver(self) -> str:
-        """The URL for libpq, which otherwise waits for minutes when nobody answers."""
+        """Return the URL for libpq with a connection timeout; without one it waits minutes for a silent host."""
         parameters = self.parameters or ""
         if "connect_timeout=" not in parameters:
             parameters += "&connect_timeout=10" if parameters else "connect_timeout=10"
@@ -62,7 +62,7 @@ class PostgresUrl:
         return f"postgresql://{login}{self.hosts}{path}{'?' if parameters else ''}{parameters}"
 
     def scrub(self, message: str) -> str:
-        """The message without any password of this URL, encoded or not."""
+        """Remove this URL's passwords from the message, percent-encoded or not."""
         for secret in sorted(set(self._secrets()), key=len, reverse=True):
             message = message.replace(secret, "***")
         return message
@@ -76,7 +76,7 @@ class PostgresUrl:
 
 
 def sqlite_path(url: str, base: Path) -> Path:
-    """`sqlite:///relative.db` is relative to `base`, `sqlite:////absolute.db` is not."""
+    """Return the file's path: `sqlite:///relative.db` is relative to `base`, `sqlite:////absolute.db` is not."""
     rest = url.partition("://")[2]
     if not rest.startswith("/") or len(rest) == 1:
         raise DataError.about(

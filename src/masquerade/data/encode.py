@@ -1,4 +1,4 @@
-"""From raw cells to ranks: find the distinct cells, give each its rank, and carry the ranks to the rows.
+"""Encode raw cells as ranks: find the distinct cells, rank each, and map the ranks back to the rows.
 
 Parsing and look-up touch each distinct cell once, never each row.
 """
@@ -21,11 +21,11 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.numbering import distinct_values, renumber
 from masquerade.errors import DataError, Problem, nearest, shown
 
-Wrong = Callable[[str, int, str], Problem]  # what is wrong, in which row of the table and which column
+Wrong = Callable[[str, int, str], Problem]  # the message, the table's row and the column
 Codes = NDArray[np.int32]
 Numbers = NDArray[np.int64] | NDArray[np.float64]
 
-SPACE = " \t\r\n"  # around a cell, it is no part of the value
+SPACE = " \t\r\n"  # stripped from both ends of a cell
 
 _NUMBER, _DATE = f"^{NUMBER}$", f"^{DATE}$"
 _WHOLE = "^-?[0-9]+$"
@@ -33,8 +33,8 @@ _FIRST_DAY, _LAST_DAY = days(datetime.date.min), days(datetime.date.max)
 
 
 def missing_rows(column: pa.ChunkedArray) -> NDArray[np.bool_] | None:
-    """Which rows are null, NaN, empty or "?"; None when no row is."""
-    # A plain column is looked at row by row: to find its distinct cells first would cost more.
+    """Mark the rows that are null, NaN, empty or "?"; return None if no row is."""
+    # A plain column is checked row by row: finding its distinct cells first would cost more.
     codes, values = distinct(column) if pa.types.is_dictionary(column.type) else (slice(None), column)
     empty = pc.is_null(values, nan_is_null=True)
     if is_text(values.type):
@@ -48,7 +48,7 @@ def missing_rows(column: pa.ChunkedArray) -> NDArray[np.bool_] | None:
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
-    """Each row's code, and the distinct values by code (a null is a value here)."""
+    """Return each row's code, and the distinct values by code (null counts as a value)."""
     foreign = pa.types.is_dictionary(column.type)
     if not foreign:
         column = column.dictionary_encode("encode")
@@ -63,20 +63,20 @@ def distinct(column: pa.ChunkedArray) -> tuple[Codes, pa.Array]:
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
         indices = indices.fill_null(len(values) - 1)
     codes: Codes = indices.to_numpy()
-    if foreign and len(values.unique()) < len(values):  # the dictionary names a value twice
+    if foreign and len(values.unique()) < len(values):  # the dictionary lists a value twice
         once = values.dictionary_encode("encode")
         return once.indices.to_numpy().astype(np.int32, copy=False)[codes], once.dictionary
     return codes, values
 
 
 def is_text(arrow_type: pa.DataType) -> bool:
-    """Whether an Arrow type holds text."""
+    """Return whether an Arrow type holds text."""
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(is_kind(arrow_type) for is_kind in kinds)
 
 
 def texts(values: pa.Array) -> pa.Array:
-    """The values as text without surrounding space; numbers without a trailing `.0`; nulls as empty text."""
+    """Write the values as text: stripped, numbers without a trailing `.0`, nulls as empty text."""
     kind = values.type
     if is_text(kind):
         written = pc.utf8_trim(values.cast(pa.string()), SPACE)
@@ -96,13 +96,13 @@ def _each(write: Callable[[Any], str], values: pa.Array) -> pa.Array:
 
 
 def _exact(decimal: Any) -> str:
-    """A decimal without trailing zeros; not by way of floats: its 30th digit may tell values apart."""
+    """Write a decimal without trailing zeros, avoiding floats: values may differ only in the 30th digit."""
     text = f"{decimal:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def encode(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong) -> Column:
-    """The ranks of an attribute's cells. The column has no missing cell."""
+    """Encode an attribute's cells as ranks. The column must have no missing cells."""
     codes, values = distinct(column)
     values, codes = _only_used(values, codes)
     if attribute.kind == "categorical":
@@ -123,7 +123,7 @@ def encode(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong) -> Colum
 
 
 def code(name: str, column: pa.ChunkedArray) -> Coded:
-    """Codes for a column that is not generalised: in numeric order if all are numbers, else as text."""
+    """Encode a column that is not generalised: codes in numeric order if all cells are numbers, else as text."""
     codes, values = distinct(column)
     values, codes = _only_used(values, codes)
     written = texts(values)
@@ -132,14 +132,14 @@ def code(name: str, column: pa.ChunkedArray) -> Coded:
         numbers = dict(zip(labels, pc.cast(written, pa.float64()).to_pylist(), strict=True))
         ordered = sorted(numbers, key=lambda label: (numbers[label], label))
     else:
-        ordered = sorted(set(labels))  # cells that differ only in space are one value
+        ordered = sorted(set(labels))  # cells that differ only in surrounding space are one value
     rank = {label: position for position, label in enumerate(ordered)}
     rank_of_code = np.array([rank[label] for label in labels], np.int32)
     return Coded(name, rank_of_code.take(codes), tuple(ordered))
 
 
 def _only_used(values: pa.Array, codes: Codes) -> tuple[pa.Array, Codes]:
-    """Forget dictionary values that no row has (a filtered table keeps its dictionary)."""
+    """Drop dictionary values that no row has (a filtered table keeps its dictionary)."""
     numbers, used = renumber(codes, len(values))
     if used.size == len(values):
         return values, codes
@@ -147,10 +147,10 @@ def _only_used(values: pa.Array, codes: Codes) -> tuple[pa.Array, Codes]:
 
 
 def without_unused(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column whose dictionary, if it has one, names only values that some row has.
+    """Drop the values that no row has from the column's dictionary, if it has one.
 
-    Arrow keeps the whole dictionary when it takes rows, and Parquet writes it: it would tell of the rows that
-    are gone.
+    Arrow keeps the whole dictionary when it takes rows, and Parquet writes it: it would reveal values of rows that
+    were removed.
     """
     if not pa.types.is_dictionary(column.type):
         return column
@@ -164,7 +164,7 @@ def _kind(attribute: Attribute) -> Kind:
 
 
 def _first(codes: Codes, bad: NDArray[np.bool_]) -> tuple[int, int]:
-    """The first row whose value is bad, and that value's code."""
+    """Return the first row whose value is bad, and that value's code."""
     row = int(np.argmax(bad[codes]))
     return row, int(codes[row])
 
@@ -199,7 +199,7 @@ def _in_order(attribute: Attribute, labels: set[str]) -> list[str]:
 
 
 def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong) -> Numbers:
-    """The distinct cells as numbers: int64 when all are whole, else float64; dates as days."""
+    """Parse the distinct cells as numbers: int64 if all are integers, else float64; dates as days."""
     if attribute.kind == "date":
         return _dates(attribute, codes, values, wrong)
     if pa.types.is_integer(values.type):
@@ -227,7 +227,7 @@ def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong)
 
 
 def _whole(values: pa.Array) -> Numbers:
-    """Whole numbers exactly, unless one is too large for 64 bits."""
+    """Convert integers exactly, unless one is too large for 64 bits."""
     try:
         exact: NDArray[np.int64] = values.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:
@@ -238,7 +238,7 @@ def _whole(values: pa.Array) -> Numbers:
 
 def _dates(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong) -> NDArray[np.int64]:
     if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
-        # A time of day is part of a timestamp, not of a date: it goes, as it does when a date is written.
+        # Drop the time of day of a timestamp, as is done when a date is written.
         since_1970: NDArray[np.int64] = (
             values.cast(pa.date32(), safe=False).cast(pa.int32()).to_numpy().astype(np.int64)
         )
@@ -256,7 +256,7 @@ def _dates(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong) -
         try:
             numbers[position] = read_number(label, "date") if good else 0
             bad[position] = not good
-        except ValueError:  # a day that no calendar has
+        except ValueError:  # not a day of the calendar
             bad[position] = True
     if bad.any():
         row, code_ = _first(codes, bad)
@@ -295,6 +295,6 @@ def _in_intervals(
         covers = f"{write_number(first, kind)} up to {write_number(last, kind)}"
         text = f"{write_number(numbers[code_].item(), kind)} is in no interval of taxonomy {taxonomy.source}"
         raise DataError(wrong(f"{text}, which covers {covers}", row, attribute.name))
-    # The outer ends may be infinite; without them, whole numbers are compared as whole numbers.
+    # The outer ends may be infinite; without them, integers are compared as integers.
     ranks = np.searchsorted(np.array(inner), numbers, side="right").astype(np.int32)
     return Column(attribute.name, ranks.take(codes), taxonomy)

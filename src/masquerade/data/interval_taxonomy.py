@@ -1,7 +1,7 @@
 """Taxonomies over numbers and dates: fixed intervals, or the numbers themselves as leaves.
 
-Leaves that are intervals `[lo, hi)` must follow each other without gap or overlap, and a node covers a run of
-them; the tree is ordered by lower ends, whatever the order of the file. Leaves that are numbers (ARX's file
+Leaves that are intervals `[lo, hi)` must be contiguous, without gap or overlap, and a node covers a run of
+them; the tree is ordered by lower ends, regardless of the order of the file. Leaves that are numbers (ARX's file
 of ages) are values like any other, in the order of the file. Names that are intervals or leaves are written
 as a release writes them, so that `[0,10.0)` and `[0, 10)` are one name.
 """
@@ -21,7 +21,7 @@ Interval = tuple[Number, Number]
 
 
 def interval_taxonomy(tree: Outline, kind: Kind, source: str) -> Taxonomy:
-    """The taxonomy of fixed intervals, or of numbers, that the tree describes."""
+    """Build the taxonomy of fixed intervals, or of numbers, that the tree describes."""
     intervals = {leaf: ends for leaf in tree.leaves if (ends := read_interval(leaf, kind)) is not None}
     numbers = {leaf: number for leaf in tree.leaves if (number := _number(leaf, kind)) is not None}
     refuse(source, _strange_leaves(tree, intervals, numbers, kind))
@@ -92,7 +92,7 @@ def _of_intervals(tree: Outline, leaves: dict[str, Interval], kind: Kind, source
         below = sorted((grow(child) for child in tree.children[name]), key=lambda each: each[1])
         ends = (below[0][1][0], below[-1][1][1])
         for (left, (_, left_end)), (right, (right_start, _)) in pairwise(below):
-            if left_end != right_start and len(problems) == sound:  # else the fault is further down
+            if left_end != right_start and len(problems) == sound:  # else the error is further down
                 both = f"{shown(left.name)} and {shown(right.name)}"
                 text = f"{tree.place(name)} covers {both}, but not what is between them"
                 problems.append(Problem(f"{text}; a node must cover one run of intervals"))
@@ -110,7 +110,7 @@ def _of_intervals(tree: Outline, leaves: dict[str, Interval], kind: Kind, source
 
 
 def _misfits(tree: Outline, leaves: dict[str, Interval], ordered: Iterable[str]) -> list[Problem]:
-    """Neighbours that overlap or leave a gap."""
+    """Report neighbouring intervals that overlap or leave a gap."""
     problems = []
     farthest: tuple[Number, Place] | None = None
     for leaf in ordered:

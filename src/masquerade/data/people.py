@@ -1,8 +1,8 @@
-"""People who do not exist: a seeded generator of tables with taxonomies and a job, for trials and tests.
+"""Synthetic people: a seeded generator of tables with taxonomies and a job, for trials and tests.
 
-Education leads to jobs, both to salaries, all of them to an approved loan, and age to diseases, so that an
-algorithm finds something to keep. Only the raw bits of numpy's PCG64 are used, whose stream never changes,
-and no function whose last digit depends on the machine: a seed gives the same table for ever.
+Education influences the job, both the salary, all three the loan approval, and age the disease, so that an
+algorithm finds structure to keep. Only the raw bits of numpy's PCG64 are used, whose stream never changes,
+and no function whose last digit depends on the machine: a seed always gives the same table.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from masquerade.files import write_whole
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOST_PEOPLE = 10**8  # so many numbers begin with a 9, which no real one does
-_OTHER_STREAM = 0x5EED  # who knows whom is drawn apart from who there is
+MOST_PEOPLE = 10**8  # the count of numbers that begin with a 9, as no real one does
+_OTHER_STREAM = 0x5EED  # who knows whom is drawn independently of the people
 _TODAY = days(datetime.date(2025, 1, 1))
 _RETIRED, _STUDENT = list(JOBS).index("Retired"), list(JOBS).index("Student")
 
@@ -49,7 +49,7 @@ ORGANISATIONS: Mapping[str, Sequence[str]] = {
 
 
 def generate_people(n: int, seed: int = 7, *, missing: float = 0.0) -> pa.Table:
-    """A table of n people.
+    """Generate a table of n people.
 
     Columns: ssn (unique), name, birth_date, sex, town, job, education, hours, salary (thousands a year),
     children, disease (sensitive) and approved (the class). `missing` is the share of cells, of all columns
@@ -68,7 +68,7 @@ def generate_people(n: int, seed: int = 7, *, missing: float = 0.0) -> pa.Table:
             f"The missing parameter of generate_people must be a share from 0 to 1. Got {missing!r} instead."
         )
     dice = _Dice(n, seed)
-    age = 18 + 72 * dice.roll() * (0.5 + 0.5 * dice.roll())  # fewer old than young people
+    age = 18 + 72 * dice.roll() * (0.5 + 0.5 * dice.roll())  # fewer old people than young
     female = dice.roll() < 0.51
     education = dice.choose([share for share, _ in EDUCATIONS.values()])
     level = np.array([level for _, level in EDUCATIONS.values()])[education]
@@ -114,9 +114,9 @@ def split_people(
     seed: int = 7,
     known: float = 0.85,
 ) -> dict[str, pa.Table]:
-    """The tables of organisations of which each knows other columns of the people, each person by the ssn.
+    """Split the people into one table per organisation, each with its own columns and the ssn.
 
-    Each knows a `known` share of the people, not the same ones as the others, and has them in an order of its own.
+    Each organisation knows its own random `known` share of the people, and lists them in its own order.
     """
     if not 0 <= known <= 1:
         raise ParameterError(
@@ -131,24 +131,24 @@ def split_people(
 
 
 def common_people(people: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The people whom every organisation knows: what a trusted party would have after joining the tables."""
+    """Return the people known to every organisation: what a trusted party would get by joining the tables."""
     for table in tables.values():
         people = people.filter(pc.is_in(people["ssn"], table["ssn"].combine_chunks()))
     return people
 
 
 def people_taxonomies() -> dict[str, str]:
-    """The taxonomies over the people's columns: the text of each file by its name."""
+    """Return the text of each taxonomy file, by file name."""
     return dict(TAXONOMIES)
 
 
 def people_job() -> str:
-    """A job file that anonymises `people.csv` with the taxonomies in `taxonomies/`."""
+    """Return a job file that anonymises `people.csv` with the taxonomies in `taxonomies/`."""
     return JOB
 
 
 def write_people(folder: Path, n: int, seed: int = 7, *, missing: float = 0.0) -> Path:
-    """Write people.csv, taxonomies/ and job.toml into a folder; returns the job's path."""
+    """Write people.csv, taxonomies/ and job.toml into a folder; return the job's path."""
     people = generate_people(n, seed, missing=missing)
     try:
         (folder / "taxonomies").mkdir(parents=True, exist_ok=True)
@@ -170,32 +170,32 @@ class _Dice:
         self._bits = np.random.PCG64(seed)
 
     def roll(self) -> Floats:
-        """Uniform in [0, 1)."""
+        """Draw uniformly from [0, 1)."""
         raw = self._bits.random_raw(self.n) if self.n else np.empty(0, np.uint64)
         return (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def bell(self) -> Floats:
-        """About normal: mean 0, deviation 1, never beyond ±3."""
+        """Draw from an approximately normal distribution: mean 0, deviation 1, never beyond ±3."""
         return 2 * (self.roll() + self.roll() + self.roll() - 1.5)
 
     def below(self, n: int) -> Ints:
-        """Whole numbers from 0 to n−1."""
+        """Draw integers from 0 to n−1."""
         return (self.roll() * n).astype(np.int64)
 
     def choose(self, weights: Sequence[int]) -> Ints:
-        """Positions, each as often as its weight says."""
+        """Draw positions in proportion to their weights."""
         ends = np.cumsum(weights)
         return _positions(ends, self.roll())
 
 
 def _positions(ends: Ints, chance: Floats) -> Ints:
-    """Where each chance in [0, 1) falls among the running sums of weights."""
+    """Find where each chance in [0, 1) falls among the running sums of weights."""
     positions: Ints = np.searchsorted(ends, chance * ends[-1], side="right")
     return positions
 
 
 def _jobs(dice: _Dice, level: Ints, age: Floats) -> Ints:
-    """Mostly a job that asks for one's education; students are young, retired people old."""
+    """Draw jobs that mostly match the education; students are young, retired people old."""
     asked = np.array([level for level, _, _ in JOBS.values()])
     chance = dice.roll()
     job = np.zeros(dice.n, np.int64)
@@ -225,8 +225,8 @@ def _words(codes: Ints, words: Sequence[str]) -> pa.Array:
 
 
 def _numbers(n: int, seed: int) -> pa.Array:
-    """Unique numbers like 912-34-5678, in no visible order."""
-    # Multiplying by a number that shares no divisor with 10^8 permutes the numbers below it.
+    """Return unique numbers like 912-34-5678, in no apparent order."""
+    # Multiplying by a number coprime to 10^8 permutes the numbers below 10^8.
     serial = (np.arange(n, dtype=np.int64) * 61_803_399 + seed * 27_182_818 % MOST_PEOPLE) % MOST_PEOPLE
     letters = np.full((n, 11), ord("-"), np.uint8)
     letters[:, 0] = ord("9")

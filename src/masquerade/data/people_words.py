@@ -1,6 +1,6 @@
-"""The words of the generated people: names, towns, jobs and the rest, with their taxonomies and job file.
+"""The vocabulary of the generated people: names, towns, jobs and so on, with their taxonomies and job file.
 
-Nobody in here exists: first and last names are drawn independently from two short lists.
+The people are fictitious: first and last names are drawn independently from two short lists.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EDUCATIONS = {
     "Apprenticeship": (200, 3), "Bachelor": (150, 5), "Master": (95, 6), "Doctorate": (35, 7),
 }  # fmt: skip
 
-# Each job: the level of education it asks for, its salary in thousands a year, and the hours of its week.
+# Each job: the level of education it requires, its salary in thousands a year, and the hours of its week.
 JOBS = {
     "Manager": (5, 72, 46), "Lawyer": (6, 80, 48), "Physician": (7, 88, 52), "Teacher": (5, 44, 38),
     "Engineer": (5, 58, 41), "Accountant": (4, 46, 40), "Clerk": (3, 33, 38), "Salesperson": (3, 32, 39),

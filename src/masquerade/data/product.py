@@ -1,4 +1,4 @@
-"""Several columns read as one: the value of a record is the combination of its values on all of them.
+"""Several columns treated as one: a record's value is the combination of its values on all of them.
 
 m-privacy needs it twice: several sensitive attributes count as one, their Cartesian product, and the records of a
 group are counted by provider and sensitive value at once.
@@ -17,13 +17,13 @@ _SIGN = " × "
 
 
 class Product(str):
-    """The name of such a column; `names` are those of its members. It reads like "disease × job"."""
+    """The name of a product column, such as "disease × job"; `names` are those of its members."""
 
     __slots__ = ("names",)
     names: tuple[str, ...]
 
     def __new__(cls, names: Iterable[str]) -> Product:
-        """The product of the columns of these names."""
+        """Name the product of these columns."""
         listed = tuple(names)
         product = super().__new__(cls, _SIGN.join(listed))
         product.names = listed
@@ -34,14 +34,14 @@ class Product(str):
 
 
 class Combination(str):
-    """A value of such a column: the members' values, and the place of each among its column's values."""
+    """A value of a product column: the members' values, and the index of each among its column's values."""
 
     __slots__ = ("places", "values")
     values: tuple[str, ...]
     places: tuple[int, ...]
 
     def __new__(cls, values: Sequence[str], places: Sequence[int]) -> Combination:
-        """One value of each member, with its place."""
+        """Combine one value of each member, with its index."""
         combination = super().__new__(cls, _SIGN.join(values))
         combination.values = tuple(values)
         combination.places = tuple(places)
@@ -52,12 +52,12 @@ class Combination(str):
 
 
 def columns_of(name: str) -> tuple[str, ...]:
-    """The columns that a name stands for: its members where it is a product, otherwise itself."""
+    """Return the members of a product's name; for any other name, the name itself."""
     return name.names if isinstance(name, Product) else (name,)
 
 
 def coded_product(name: str, members: Sequence[Coded]) -> Coded:
-    """The combinations that occur, in the order of the first member's values, then the second's, …"""
+    """Encode the combinations that occur, ordered by the first member's values, then the second's, …"""
     columns = ((member.codes, len(member.labels)) for member in members)
     keys, n_keys = group_rows(columns, members[0].codes.size)
     first = first_rows(keys, n_keys)

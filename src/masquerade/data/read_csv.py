@@ -1,4 +1,4 @@
-"""CSV files. Every cell comes as the text it is: what it means is for the schema to say."""
+"""Read CSV files. Every cell is kept as text; the schema gives it its meaning."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from masquerade.data.table import Origin
 from masquerade.errors import DataError, ParameterError, Problem
 
 _BOM = codecs.BOM_UTF8
-_BLOCK = 2 << 20  # bytes that Arrow parses at once; a small file has several blocks, too, for several threads
+_BLOCK = 2 << 20  # bytes that Arrow parses at once; small files are also split, for several threads
 _SMALL_BLOCK, _BLOCKS = 1 << 18, 8
 _LARGEST_BLOCK = 2**31 - 1
-_LETS_GO_WITHIN = 10.0  # seconds; it takes microseconds where nobody else needs the processor
+_LETS_GO_WITHIN = 10.0  # seconds; takes microseconds on an idle processor
 
 
 def read_csv(
@@ -34,10 +34,10 @@ def read_csv(
     columns: Sequence[str] | None = None,
     coded: Container[str] = (),
 ) -> Source:
-    """Read a CSV file with a header; only `columns` when they are given.
+    """Read a CSV file with a header; only `columns`, if given.
 
-    Cells keep every byte, without the quotes around them; names lose surrounding space. A blank line is no
-    row. Columns in `coded` come as dictionaries of their distinct cells, which is the fast way to ranks.
+    Cells keep every byte, without the quotes around them; names are stripped. A blank line is not a
+    row. Columns in `coded` are dictionary-encoded, which makes ranking them fast.
     """
     check_separator(separator)
     text = _load(path, encoding)
@@ -64,7 +64,7 @@ def read_csv(
 
 
 def check_separator(separator: str) -> None:
-    """Any single character may separate cells, except those that mean something else."""
+    """Accept any single character as separator, except those with another meaning in CSV."""
     if len(separator) != 1 or separator in '"\r\n\0' or "\ud800" <= separator <= "\udfff":
         raise ParameterError(
             "the separator must be a single character other than a quote, a line break or NUL; "
@@ -73,10 +73,10 @@ def check_separator(separator: str) -> None:
 
 
 def _load(path: Path, encoding: str) -> bytes:
-    """The file as valid UTF-8 without NUL."""
+    """Read the file as valid UTF-8 without NUL."""
     try:
         codec = codecs.lookup(encoding).name
-        "".encode(encoding)  # refuses codecs that are not of text, such as "hex"
+        "".encode(encoding)  # rejects codecs that are not text encodings, such as "hex"
     except (LookupError, ValueError):
         allowed = 'allowed are Python\'s names, such as "utf-8", "utf-16", "latin-1"'
         raise DataError.about(path, f'unknown encoding "{encoding}"; {allowed}') from None
@@ -84,7 +84,7 @@ def _load(path: Path, encoding: str) -> bytes:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
         raise why_unreadable(path, error) from None
-    if codec == "utf-8-sig":  # the mark is cut off later, whatever the encoding is
+    if codec == "utf-8-sig":  # the byte order mark is cut off later, for every encoding
         encoding = codec = "utf-8"
     text = raw if codec == "utf-8" and _is_utf8(raw) else _transcoded(path, raw, encoding)
     nul = text.find(b"\0")
@@ -120,7 +120,7 @@ def _transcoded(path: Path, raw: bytes, encoding: str) -> bytes:
 def _parse(
     text: bytes, start: int, names: list[str], types: dict[str, pa.DataType], separator: str
 ) -> pa.Table | None:
-    """The asked columns by Arrow's parser; None when it finds something wrong, however it words it."""
+    """Parse the requested columns with Arrow; return None on any error that it finds."""
     body = pa.py_buffer(text).slice(start)
     quoted = text.find(b'"', start) >= 0
     if quoted:
@@ -156,7 +156,7 @@ def _parse(
 
 
 class _Guard:
-    """Sees every row with a wrong number of fields; only the row that we put at the end may be one, and is `seen`."""
+    """Called for rows with a wrong number of fields; only our appended last row may be one, and sets `seen`."""
 
     def __init__(self) -> None:
         self.seen: list[bool] = []
@@ -169,10 +169,10 @@ class _Guard:
 
 
 def _let_go(guards: weakref.ref[_Guard]) -> None:
-    """Wait until Arrow has let go of what it was given, its guard the last of it.
+    """Wait until Arrow has released the objects it was given, the guard last.
 
-    It does so in a thread of its own, a moment after it has answered: an interpreter that ends in that moment, as after
-    a mistake in a small file, would be aborted by it.
+    Arrow releases them in its own thread, shortly after returning: an interpreter that exits in between, as after
+    an error in a small file, would be aborted.
     """
     patience = time.monotonic() + _LETS_GO_WITHIN
     while guards() is not None and time.monotonic() < patience:
@@ -182,7 +182,7 @@ def _let_go(guards: weakref.ref[_Guard]) -> None:
 def _parse_slowly(
     text: bytes, start: int, names: list[str], types: dict[str, pa.DataType], separator: bytes, origin: Origin
 ) -> pa.Table:
-    """The asked columns by our own scan; says what is wrong, and where."""
+    """Parse the requested columns with our own scanner, which reports what is wrong and where."""
     found = rows(text, separator, start)
     next(found)
     columns: dict[str, list[bytes]] = {name: [] for name in types}
@@ -208,7 +208,7 @@ def _check_row(row: Row, number: int, width: int, name: str) -> None:
 
 
 def _line_of(path: Path, encoding: str, separator: str, number: int) -> int:
-    """The line on which data row `number` (from 0) starts."""
+    """Return the line on which data row `number` (from 0) starts."""
     text = _load(path, encoding)
     found = rows(text, separator.encode(), len(_BOM) if text.startswith(_BOM) else 0)
     for position, row in enumerate(found):

@@ -1,4 +1,4 @@
-"""Parquet files: only the asked columns are read."""
+"""Read Parquet files, loading only the requested columns."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from masquerade.errors import DataError
 
 
 def read_parquet(path: Path, *, columns: Sequence[str] | None = None, coded: Container[str] = ()) -> Source:
-    """Read a Parquet file; only `columns` when they are given, text in `coded` as dictionaries."""
+    """Read a Parquet file; only `columns`, if given; text columns in `coded` are dictionary-encoded."""
     name = str(path)
     try:
         with path.open("rb") as file:
             schema = pyarrow.parquet.read_schema(file)
             check_names(name, schema.names)
             wanted = chosen(name, schema.names, columns)
-            plain_table(schema.empty_table().select(wanted), name)  # before anything is read
+            plain_table(schema.empty_table().select(wanted), name)  # checked before any data is read
             file.seek(0)
             texts = [column for column in wanted if column in coded and is_text(schema.field(column).type)]
             opened = pyarrow.parquet.ParquetFile(file, read_dictionary=texts)
@@ -31,7 +31,7 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None, coded: Con
     except (pa.ArrowException, UnicodeError) as error:
         raise DataError.about(path, f"not a sound Parquet file ({_first_line(error)})") from None
     except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno is None:  # Arrow's own, about what it read
+        if isinstance(error, OSError) and error.errno is None:  # raised by Arrow, about the content
             raise DataError.about(path, f"not a sound Parquet file ({_first_line(error)})") from None
         raise why_unreadable(path, error) from None
     if table.num_rows == 0:

@@ -1,4 +1,4 @@
-"""The result of a query, from SQLite or PostgreSQL, through ADBC (the extra `sql`).
+"""Read the result of a query from SQLite or PostgreSQL, through ADBC (the extra `sql`).
 
 A query can only read: SQLite files are opened read-only, and PostgreSQL runs it in a read-only transaction.
 No error shows a password.
@@ -34,7 +34,7 @@ def read_sql(
     columns: Sequence[str] | None = None,
     coded: Container[str] = (),
 ) -> Source:
-    """The result of `query` on the database at `url` (an SQLite path is relative to `base`)."""
+    """Run `query` on the database at `url` (an SQLite path is relative to `base`)."""
     scheme = database_scheme(url)
     name = hide_password(url)
     _check_query(name, query)
@@ -50,7 +50,7 @@ def read_sql(
 
 
 def hide_password(url: str) -> str:
-    """The URL for a person: `***` for every password."""
+    """Return the URL for display, with `***` for every password."""
     return url if database_scheme(url) == "sqlite" else PostgresUrl.parse(url).shown()
 
 
@@ -59,7 +59,7 @@ def _check_query(name: str, query: str) -> None:
     rest = query[start.end() :] if start is not None else query
     if not rest or "\0" in query:
         raise DataError.about(name, "the query holds a NUL character" if rest else "the query is empty")
-    if _READS.match(rest) is None:  # such as ATTACH, which makes a file even when a database is read-only
+    if _READS.match(rest) is None:  # such as ATTACH, which creates a file even in a read-only database
         word = rest.split(maxsplit=1)[0]
         raise DataError.about(
             name, f'the query begins with "{word}"; allowed are SELECT, WITH, VALUES and TABLE'
@@ -71,7 +71,7 @@ def _from_sqlite(url: str, query: str, base: Path) -> pa.Table:
     try:
         with path.open(
             "rb"
-        ):  # SQLite would make a missing file, and says little about one that it may not read
+        ):  # SQLite would create a missing file, and explains little about an unreadable one
             pass
     except (OSError, ValueError) as error:
         raise why_unreadable(path, error) from None
@@ -83,7 +83,7 @@ def _from_sqlite(url: str, query: str, base: Path) -> pa.Table:
         except (OSError, driver.Error) as error:
             if "Type mismatch" not in str(error):
                 raise
-            # SQLite types cells, not columns, and the driver goes by its first batch: now all rows are one.
+            # SQLite types cells, not columns, and the driver goes by its first batch: read all rows as one batch.
             return _run(driver, uri, query, {_BATCH_ROWS: str(1 << 30)})
     except (OSError, pa.ArrowException, driver.Error, UnicodeError) as error:
         raise DataError.about(url, _first_line(error)) from None
@@ -123,7 +123,7 @@ def _run(
 
 
 def _first_line(error: Exception) -> str:
-    """What the database said, without the driver's words around it and without the query again."""
+    """Return the database's own message, without the driver's wrapping and the repeated query."""
     line = str(error).strip().partition("\n")[0]
     said = re.split(r"(?:ERROR|FATAL): +|Failed to (?:prepare query|step query|connect): ", line)[-1]
     return re.sub(r"^(?:[A-Z_]+: )?(?:\[\w+\] )?", "", said).strip()

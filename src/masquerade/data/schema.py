@@ -1,4 +1,4 @@
-"""What the columns of a table mean: one `Attribute` a column, in the order of the joint schema."""
+"""The meaning of a table's columns: one `Attribute` per column, in the order of the joint schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table as it lies outside: which reader opens it, and what every reader hands back."""
+"""External tables: choosing the reader for a file or database, and what every reader returns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What a reader found: the asked columns, the names of all columns there are, and how to name a row."""
+    """A reader's result: the requested columns, the names of all columns, and how to refer to a row."""
 
     table: pa.Table
     all_columns: tuple[str, ...]
@@ -38,7 +38,7 @@ def read_source(
 ) -> Source:
     """Read a CSV or Parquet file (relative to the folder `base`), or a query's result from a database URL.
 
-    Only `columns` are read when they are given. Text columns in `coded` come as dictionaries.
+    Only `columns` are read, if given. Text columns in `coded` are dictionary-encoded.
     """
     if database_scheme(source) is not None:
         from masquerade.data.read_sql import hide_password, read_sql
@@ -71,19 +71,19 @@ _URLS = "sqlite:///file.db and postgresql://user:password@host/database"
 
 
 def database_scheme(source: str) -> str | None:
-    """The scheme of a database URL in lower case, or None for a path; an unknown scheme is an error."""
+    """Return a database URL's scheme in lower case, or None for a path; an unknown scheme is an error."""
     match = _URL.match(source)
     if match is None:
         return None
     scheme = match[1].lower()
     if scheme not in ("sqlite", "postgresql", "postgres"):
-        # The rest of the URL may hold a password: it is not repeated.
+        # The rest of the URL may hold a password, so it is not repeated.
         raise DataError(f'a source cannot be a URL that begins with "{match[0]}"; allowed are {_URLS}')
     return scheme
 
 
 def why_unreadable(path: Path, error: OSError | ValueError) -> DataError:
-    """The one line for a file that does not open."""
+    """Explain in one line why a file cannot be opened."""
     if isinstance(error, FileNotFoundError):
         try:
             neighbours = [entry.name for entry in path.parent.iterdir()]
@@ -99,7 +99,7 @@ def why_unreadable(path: Path, error: OSError | ValueError) -> DataError:
 
 
 def check_names(name: str, names: Sequence[str]) -> None:
-    """Every column has a name, and no two the same."""
+    """Check that every column has a name, and that no name occurs twice."""
     for position, column in enumerate(names, start=1):
         if not column:
             raise DataError.about(name, f"column {position} has no name")
@@ -109,7 +109,7 @@ def check_names(name: str, names: Sequence[str]) -> None:
 
 
 def chosen(name: str, names: Sequence[str], asked: Sequence[str] | None) -> list[str]:
-    """The asked columns, each once, or all; those that do not exist are reported together."""
+    """Return the requested columns, each once, or all; report all those that do not exist together."""
     if asked is None:
         return list(names)
     known = set(names)

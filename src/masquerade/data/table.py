@@ -1,4 +1,4 @@
-"""A table: Arrow data with a schema, whose columns become ranks when somebody asks for them."""
+"""A table: Arrow data with a schema, whose columns are encoded as ranks on demand."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Origin:
     line_of: Callable[[int], int] | None = None
 
     def problem(self, text: str, row: int, column: str = "") -> Problem:
-        """What is wrong with row `row` (from 0) of the source, or with a cell of it."""
+        """Describe a problem with row `row` (from 0) of the source, or with one of its cells."""
         line = self.line_of(row) if self.line_of is not None else None
         return Problem(text, source=self.name, row=row + 1, line=line, column=column)
 
 
 class Table:
-    """Rows and columns with their meaning. Immutable: every operation gives another table.
+    """Rows and columns with their schema. Immutable: every operation returns a new table.
 
     `frame` is anything with `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB, another Table). Without a
-    schema, columns of numbers are continuous, of dates dates, and all others categorical.
+    schema, number columns are continuous, date columns are dates, and all others are categorical.
     """
 
     def __init__(self, frame: Any, schema: Schema | None = None, *, origin: Origin | None = None) -> None:
@@ -49,7 +49,7 @@ class Table:
             raise DataError.about(self.origin.name, f"column {doubled[0]} occurs more than once")
         self.schema = schema if schema is not None else infer_schema(self.arrow)
         self.rows_read: int = self.arrow.num_rows
-        self._source_rows: NDArray[np.intp] | None = None  # where kept rows stood; None while all are kept
+        self._source_rows: NDArray[np.intp] | None = None  # of kept rows; None while all are kept
         self._dictionaries: dict[str, pa.ChunkedArray] = {}
         self._columns: dict[str, Column] = {}
         self._coded: dict[str | tuple[str, ...], Coded] = {}
@@ -65,19 +65,19 @@ class Table:
 
     @property
     def dropped_rows(self) -> int:
-        """How many rows were dropped because a used cell was missing."""
+        """The number of rows dropped because a used cell was missing."""
         return self.rows_read - len(self)
 
     def problem(self, text: str, row: int, column: str = "") -> Problem:
-        """What is wrong with a row of this table, or with a cell of it: named by its place in the source."""
+        """Describe a problem with a row or cell of this table, located by its place in the source."""
         return self.origin.problem(text, self.source_row(row), column)
 
     def source_row(self, row: int) -> int:
-        """Where a row of this table stood in the source, from 0."""
+        """Return the position in the source, from 0, of a row of this table."""
         return row if self._source_rows is None else int(self._source_rows[row])
 
     def cells(self, name: str) -> pa.ChunkedArray:
-        """A column as it came."""
+        """Return a column's raw cells."""
         if name not in self.arrow.column_names:
             names = self.arrow.column_names
             text = f'no column "{name}"{hint(name, names)}; the columns are: {", ".join(names)}'
@@ -92,10 +92,10 @@ class Table:
     def complete(
         self, names: Iterable[str], missing: Missing = "drop", *, ranked: Container[str] = ()
     ) -> Table:
-        """The table without the rows in which one of the named columns is empty, null or "?".
+        """Drop the rows in which one of the named columns is empty, null or "?".
 
-        With `missing = "error"`, the first such row is an error instead. Columns in `ranked` are going to be
-        ranks, so their distinct cells are found now: to look at those is faster than to look at all.
+        With `missing = "error"`, the first such row is an error instead. Columns in `ranked` will be encoded as
+        ranks, so their distinct cells are found now: checking those is faster than checking all.
         """
 
         def cells(name: str) -> pa.ChunkedArray:
@@ -113,7 +113,7 @@ class Table:
         return self.take(np.flatnonzero(~bad))
 
     def take(self, rows: NDArray[np.intp]) -> Table:
-        """The table of these rows, in this order."""
+        """Return the table of these rows, in this order."""
         chosen = pa.array(rows)
         table = Table(self.arrow.take(chosen), self.schema, origin=self.origin)
         table._dictionaries = {name: cells.take(chosen) for name, cells in self._dictionaries.items()}
@@ -122,17 +122,17 @@ class Table:
         return table
 
     def column(self, name: str) -> Column:
-        """The ranks of an attribute."""
+        """Encode an attribute as ranks."""
         if name not in self._columns:
             self._columns[name] = encode(self.schema[name], self._dictionary(name), self.problem)
         return self._columns[name]
 
     def columns(self, names: Iterable[str]) -> tuple[Column, ...]:
-        """The ranks of several attributes; the problems of all of them are reported at once."""
+        """Encode several attributes as ranks; the problems of all of them are reported at once."""
         return tuple(self._all(self.column, names))
 
     def coded(self, name: str) -> Coded:
-        """The codes of a column that is not generalised, or of several of them as one (their product)."""
+        """Encode a column that is not generalised, or several as one (their product)."""
         key = name.names if isinstance(name, Product) else name
         if key not in self._coded:
             if isinstance(name, Product):
@@ -142,7 +142,7 @@ class Table:
         return self._coded[key]
 
     def _dictionary(self, name: str) -> pa.ChunkedArray:
-        """A column of text as a dictionary of its distinct cells; any other as it came."""
+        """Dictionary-encode a text column; return any other unchanged."""
         if name not in self._dictionaries:
             column = self.cells(name)
             self._dictionaries[name] = column.dictionary_encode() if is_text(column.type) else column
@@ -150,7 +150,7 @@ class Table:
 
     @staticmethod
     def _all(ask: Callable[[str], Answer], names: Iterable[str]) -> list[Answer]:
-        """One answer a name, or one error with the problems of all of them."""
+        """Return one answer per name, or raise one error with the problems of all of them."""
         answers, errors = list[Answer](), list[BadInput]()
         for name in names:
             try:
@@ -163,7 +163,7 @@ class Table:
 
 
 def infer_schema(arrow: pa.Table) -> Schema:
-    """Numbers are continuous, dates dates, all else categorical without a taxonomy."""
+    """Treat numbers as continuous, dates as dates, and all else as categorical without a taxonomy."""
 
     def attribute(field: pa.Field) -> Attribute:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -187,7 +187,7 @@ def _arrow(frame: Any) -> pa.Table:
     except (pa.ArrowException, ValueError, TypeError) as error:  # a column of mixed objects, a series, …
         reason = ", ".join(str(part) for part in error.args).partition("\n")[0]
         raise DataError(f"the {type(frame).__name__} cannot become an Arrow table ({reason})") from None
-    # The unnamed index of a pandas frame says where a row stood, and is nobody's attribute.
+    # The unnamed index of a pandas frame is a row's position, not an attribute.
     index = [name for name in arrow.column_names if re.fullmatch(r"__index_level_[0-9]+__", name)]
     if index:
         arrow = arrow.drop_columns(index)
@@ -199,7 +199,7 @@ def _arrow(frame: Any) -> pa.Table:
 
 
 def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """String views (polars) lack kernels that we use; they and dictionaries of them become large strings."""
+    """Convert string views (polars), which lack kernels that we use, and dictionaries of them to large strings."""
     if pa.types.is_string_view(column.type):
         return column.cast(pa.large_string())
     if pa.types.is_dictionary(column.type) and pa.types.is_string_view(column.type.value_type):

@@ -2,7 +2,7 @@
 
 Every node is then a range `[lo, hi)` of leaf ranks and its children cut that range, so an ancestor test is
 two comparisons and "which child?" is a search in a short sorted array. `data/taxonomy_files.py` reads
-taxonomies; `data/continuum.py` is the twin for numbers and dates whose tree grows at run time.
+taxonomies; `data/continuum.py` is the counterpart for numbers and dates whose tree grows at run time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from masquerade.errors import TaxonomyError, hint, shown
 
 @dataclass(frozen=True)
 class Branch:
-    """A node and what hangs below it: the form in which a taxonomy is written down."""
+    """A node with its subtree: the form in which a taxonomy is specified."""
 
     name: str
     children: tuple[Branch, ...] = ()
@@ -40,7 +40,7 @@ class Taxonomy:
     """A tree of named values over leaf ranks 0 … size−1.
 
     `edges`, for a taxonomy of fixed intervals, holds the size+1 ends of its leaves in order: leaf i is the
-    interval `[edges[i], edges[i+1])`. Every node has a name of its own: a released value must mean one thing.
+    interval `[edges[i], edges[i+1])`. Node names are unique: a released value must be unambiguous.
     """
 
     root: Branch
@@ -56,7 +56,7 @@ class Taxonomy:
 
     @classmethod
     def flat(cls, values: Sequence[str], top: str = "*") -> Taxonomy:
-        """One root over all values: generalise to `top` or not at all."""
+        """Build one root over all values: generalise to `top` or not at all."""
         if len(values) > 1 and top in values:
             text = f'the value "{top}" would be its own parent; give a taxonomy file'
             raise TaxonomyError.about("flat taxonomy", text)
@@ -64,7 +64,7 @@ class Taxonomy:
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """All nodes in preorder, left to right; the root is first. Chains of single children are one node."""
+        """All nodes in preorder, left to right; the root is first. Chains of single children are merged into one."""
         # Loops, not recursion: a tree may be deeper than Python's stack.
         names, parents, depths, ranks = list[str](), list[int](), list[int](), list[int]()
         children = list[list[int]]()
@@ -72,7 +72,7 @@ class Taxonomy:
         waiting = [(self.root, -1, 0)]
         while waiting:
             branch, parent, depth = waiting.pop()
-            while len(branch.children) == 1:  # shown by its lowest name
+            while len(branch.children) == 1:  # named after its lowest node
                 branch = branch.children[0]
             position = len(names)
             if parent >= 0:
@@ -104,7 +104,7 @@ class Taxonomy:
 
     @property
     def size(self) -> int:
-        """How many leaves there are."""
+        """The number of leaves."""
         return len(self.leaves)
 
     @property
@@ -126,27 +126,27 @@ class Taxonomy:
         return {node.name: node for node in self.nodes}
 
     def node(self, lo: int, hi: int) -> Node:
-        """The node that covers exactly the ranks `[lo, hi)`."""
+        """Return the node that covers exactly the ranks `[lo, hi)`."""
         return self._by_range[lo, hi]
 
     def find(self, name: str) -> Node:
-        """The node of that name."""
+        """Return the node of that name."""
         try:
             return self._by_name[name]
         except KeyError:
             raise TaxonomyError.about(self.source, f'no node "{name}"{hint(name, self._by_name)}') from None
 
     def label(self, lo: int, hi: int) -> str:
-        """How the value that covers the ranks `[lo, hi)` is written in a release."""
+        """Return the name, in a release, of the value that covers the ranks `[lo, hi)`."""
         return self._by_range[lo, hi].name
 
     def range_of(self, label: str) -> tuple[int, int] | None:
-        """The ranks that a released value covers, or None when it is no value of this taxonomy."""
+        """Return the ranks that a released value covers, or None if this taxonomy does not contain it."""
         node = self._by_name.get(label)
         return (node.lo, node.hi) if node is not None else None
 
     def cuts(self, lo: int, hi: int) -> tuple[int, ...]:
-        """Where the children of `[lo, hi)` begin, and `hi`; empty for a leaf."""
+        """Return the starts of the children of `[lo, hi)`, followed by `hi`; empty for a leaf."""
         children = self._by_range[lo, hi].children
         return (*(self.nodes[child].lo for child in children), hi) if children else ()
 

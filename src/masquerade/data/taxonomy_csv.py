@@ -12,7 +12,7 @@ from masquerade.errors import Problem, shown
 
 
 def outline_of_rows(text: str, source: str) -> Outline:
-    """The tree that the rows describe."""
+    """Build the tree that the rows describe."""
     if ";" not in text and "," in text:
         text = 'there is no ";" in it, but ","; rows are leaf;parent;…;root, separated by ";"'
         refuse(source, [Problem(text)])
@@ -32,7 +32,7 @@ def outline_of_rows(text: str, source: str) -> Outline:
 
 
 def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """Each row that is not blank, with the line where it begins."""
+    """Yield each non-blank row with its starting line."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=";", skipinitialspace=True, strict=True)
     while True:
         line = reader.line_num + 1
@@ -40,7 +40,7 @@ def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
             row = next(reader, None)
         except csv.Error as error:
             refuse(source, [Problem(str(error), line=line)])
-            raise  # never: refuse has raised
+            raise  # unreachable: refuse has raised
         if row is None:
             return
         cells = [cell.strip(SPACE) for cell in row]

@@ -19,15 +19,15 @@ _FORMATS: dict[str, Callable[[str, str], Outline]] = {
     ".yaml": outline_of_yaml,
     ".yml": outline_of_yaml,
 }
-_MAX_BYTES = 256 << 20  # a file beyond it is the table, named by mistake
+_MAX_BYTES = 256 << 20  # a larger file is probably the table, named by mistake
 
 
 def read_taxonomy(
     path: str | Path, kind: AttributeKind = "categorical", *, source: str | None = None
 ) -> Taxonomy:
-    """The taxonomy in a file, for an attribute of that kind.
+    """Read the taxonomy in a file, for an attribute of that kind.
 
-    Errors call the file `source`: its name as somebody wrote it, by default the path. They name all problems
+    Errors refer to the file as `source`, by default its path. They report all problems
     of the file at once where one does not hide the others.
     """
     path, source = Path(path), source if source is not None else str(path)
@@ -42,7 +42,7 @@ def read_taxonomy(
 
 
 def find_taxonomies(folder: Path) -> dict[str, Path]:
-    """The taxonomy files of a folder by the attribute they are for: the file's name without its ending."""
+    """Map each attribute to its taxonomy file in a folder: the one named after it, plus an extension."""
     try:
         files = sorted(
             path for path in folder.iterdir() if path.suffix.lower() in _FORMATS and path.is_file()
@@ -66,7 +66,7 @@ def _text(path: Path, source: str) -> str:
         if size > _MAX_BYTES:
             raise TaxonomyError.about(source, f"{size} bytes; a taxonomy has at most {_MAX_BYTES}")
         raw = path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a path that no file can have
+    except (OSError, ValueError) as error:  # ValueError: an impossible path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise TaxonomyError.about(source, f"cannot be read: {reason}") from None
     try:

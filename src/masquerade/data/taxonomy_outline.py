@@ -1,6 +1,6 @@
-"""The outline of a taxonomy file: which name stands under which, and in which line somebody wrote so.
+"""The outline of a taxonomy file: which name is under which, and on which line.
 
-Every format is read as paths from a leaf to the root; here paths become one tree, or a list of what is wrong.
+Every format is read as paths from a leaf to the root; here the paths become one tree, or a list of problems.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from itertools import pairwise
 from masquerade.data.taxonomy import Branch
 from masquerade.errors import Problem, TaxonomyError, shown
 
-MAX_LEVELS = 100  # deeper than any taxonomy of values; a file beyond it is a mistake
+MAX_LEVELS = 100  # deeper than any real taxonomy; a file beyond it is a mistake
 _MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True)
 class Place:
-    """A name in a file, and the line where it stands."""
+    """A name in a file, and its line."""
 
     name: str
     line: int
@@ -32,11 +32,11 @@ Path = Sequence[Place]  # from a leaf to the root
 
 @dataclass(frozen=True)
 class Outline:
-    """A tree of names without faults: each but the root has one parent."""
+    """A valid tree of names: each but the root has exactly one parent."""
 
     root: str
     children: Mapping[str, Sequence[str]]  # of inner nodes, in the order of the file
-    lines: Mapping[str, int]  # where each name stands first
+    lines: Mapping[str, int]  # the first line of each name
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -44,11 +44,11 @@ class Outline:
         return tuple(name for name in self.lines if name not in self.children)
 
     def place(self, name: str) -> Place:
-        """Where a name stands."""
+        """Return a name with its line."""
         return Place(name, self.lines[name])
 
     def branch(self) -> Branch:
-        """The tree itself."""
+        """Convert the outline into nested branches."""
 
         def grow(name: str) -> Branch:  # at most MAX_LEVELS deep
             return Branch(name, tuple(grow(child) for child in self.children.get(name, ())))
@@ -67,9 +67,9 @@ def refuse(source: str, problems: Sequence[Problem]) -> None:
 
 
 def outline(paths: Iterable[Path], source: str, known_problems: Sequence[Problem] = ()) -> Outline:
-    """The tree that the paths describe; a path that stands twice is harmless.
+    """Build the tree that the paths describe; repeated paths are harmless.
 
-    Raises all that is wrong with it, after the problems that the reader of the file found already.
+    Raise one error with all problems, those that the file's reader already found first.
     """
     parents: dict[str, Place] = {}
     roots: dict[str, Place] = {}
@@ -113,7 +113,7 @@ def outline(paths: Iterable[Path], source: str, known_problems: Sequence[Problem
 
 
 def _without_padding(path: Path) -> Path:
-    """Short branches are padded by repeating a name (`Other;Other;*`): that is one node."""
+    """Merge repeated names, with which short branches are padded (`Other;Other;*`), into one node."""
     return [place for at, place in enumerate(path) if at == 0 or place.name != path[at - 1].name]
 
 
@@ -128,7 +128,7 @@ def _repetition(path: Path) -> Problem | None:
 
 
 def _cycles(parents: Mapping[str, Place]) -> list[list[str]]:
-    """Each circle of names, where every name stands under the next."""
+    """Find each cycle of names, in which every name is a child of the next."""
     cycles: list[list[str]] = []
     settled: set[str] = set()
     for start in parents:

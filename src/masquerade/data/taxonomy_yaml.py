@@ -6,7 +6,7 @@
         - Baker
         - Technical: [Welder, Electrician]
 
-Names stay the text that somebody wrote (`no`, `007` and `1.0` are names like any other), so the file is read
+Names are kept exactly as written (`no`, `007` and `1.0` are names like any other), so the file is read
 as a stream of events, and nothing in it is resolved: no types, no tags, no anchors.
 """
 
@@ -22,11 +22,11 @@ from masquerade.data.encode import SPACE
 from masquerade.data.taxonomy_outline import MAX_LEVELS, Outline, Path, Place, outline, refuse
 from masquerade.errors import Problem, TaxonomyError, shown
 
-_NOTHING = ("", "~", "null")  # as the children of a key: it has none
+_NOTHING = ("", "~", "null")  # given as a key's children: it has none
 
 
 def outline_of_yaml(text: str, source: str) -> Outline:
-    """The tree that the document describes."""
+    """Build the tree that the document describes."""
     reader = _Reader(source)
     paths = [path for event in _events(text, source) for path in reader.read(event)]
     if reader.documents == 0:
@@ -35,7 +35,7 @@ def outline_of_yaml(text: str, source: str) -> Outline:
 
 
 def _events(text: str, source: str) -> Iterator[Any]:
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # the first needs a C library
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # CBaseLoader needs a C library
     try:
         yield from yaml.parse(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
@@ -63,7 +63,7 @@ class _Level:
 
 
 class _Reader:
-    """Turns events into paths: the open keys are the ancestors of what comes next."""
+    """Turns events into paths: the open keys are the ancestors of the next node."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -73,7 +73,7 @@ class _Reader:
         self._ancestors: list[Place] = []
 
     def read(self, event: Any) -> Iterator[Path]:
-        """The paths that this event completes."""
+        """Yield the paths that this event completes."""
         line = event.start_mark.line + 1
         if isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
@@ -148,5 +148,5 @@ class _Reader:
         return place
 
     def _stop(self, line: int, problem: str) -> None:
-        """Give up with the problems so far: what follows could not be understood."""
+        """Raise the problems found so far, because the rest of the file cannot be interpreted."""
         refuse(self.source, [*self.problems, Problem(problem, line=line)])

@@ -1,4 +1,4 @@
-"""Writing tables as CSV or Parquet: the whole file or nothing (files.py)."""
+"""Write tables as CSV or Parquet, atomically (files.py)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _TEXT = pa.large_string()
 
 
 def write_table(table: pa.Table, path: Path, separator: str = ",") -> None:
-    """Write CSV or Parquet, by the ending of the name, in one step."""
+    """Write CSV or Parquet atomically, chosen by the file extension."""
     check_target(path)
     with replacing(path) as file:
         encode_table(table, file, path.suffix, separator)
 
 
 def encode_table(table: pa.Table, file: BinaryIO, suffix: str, separator: str = ",") -> None:
-    """Write CSV or Parquet into an open file, by the ending of the file's name.
+    """Write CSV or Parquet, chosen by `suffix`, into an open file.
 
-    In CSV only cells that need quotes have them: those with a separator, a quote or a line break, and an
+    CSV cells are quoted only where needed: those with a separator, a quote or a line break, and an
     empty cell that would be a whole line. A null is an empty cell.
     """
     check_separator(separator)
@@ -43,7 +43,7 @@ def encode_table(table: pa.Table, file: BinaryIO, suffix: str, separator: str = 
 
 
 def check_target(path: Path) -> None:
-    """Check that a table could be written under this name, so far as one can tell beforehand."""
+    """Check, as far as possible beforehand, that a table can be written to this path."""
     if path.suffix.lower() not in (*CSV_SUFFIXES, *PARQUET_SUFFIXES):
         allowed = ", ".join((*CSV_SUFFIXES, *PARQUET_SUFFIXES))
         raise ParameterError(f'{path}: a table cannot be written as "{path.suffix}"; allowed are {allowed}')
@@ -51,11 +51,11 @@ def check_target(path: Path) -> None:
 
 
 def csv_lines(table: pa.Table, separator: str = ",") -> Iterator[memoryview]:
-    """The table as CSV, header first, some thousand rows at a time."""
+    """Yield the table as CSV, header first, in batches of rows."""
     if not table.num_columns:
         raise ParameterError("a table without columns cannot be written as CSV")
     # Arrow's own writer quotes every text. Here each distinct cell of a dictionary is quoted once, where
-    # it is needed, and one kernel joins the columns into lines: the bytes of the file lie in its result.
+    # needed, and one kernel joins the columns into lines, whose buffer holds the bytes of the file.
     columns = [_Cells(separator, alone=table.num_columns == 1) for _ in table.column_names]
     yield memoryview(
         separator.join(_header_cell(name, separator) for name in table.column_names).encode() + b"\n"
@@ -69,7 +69,7 @@ def csv_lines(table: pa.Table, separator: str = ",") -> Iterator[memoryview]:
 
 
 def _header_cell(name: str, separator: str) -> str:
-    # A reader would take a leading U+FEFF for the file's byte order mark, and an empty line for none.
+    # A reader would take a leading U+FEFF for a byte order mark, and would skip an empty line.
     needed = (
         not name or name.startswith("\ufeff") or any(sign in name for sign in (separator, '"', "\r", "\n"))
     )
@@ -88,7 +88,7 @@ class _Cells:
         self._written: pa.Array | None = None
 
     def of(self, array: pa.Array) -> pa.Array:
-        """The cells as they stand in the file."""
+        """Write the cells as text, quoted where needed."""
         if not pa.types.is_dictionary(array.type):
             return self._write(array)
         dictionary = array.dictionary

@@ -1,1 +1,1 @@
-"""What people and other programs write (job files, requests, policies, settings), read with every problem at once."""
+"""Read external input (job files, requests, policies, settings), reporting every problem at once."""

@@ -4,9 +4,9 @@
     class Sampling(Declared):
         share: float = parameter(number(0, 1, open_low=True), 0.1, help="the share of the records that is drawn")
 
-A requirement or a method is such an object. It is checked when it is made in Python (`Sampling(share=2)` is a
-ParameterError); and from the same declarations follow its keys in a job file, in a contract and over HTTP, the
-console's form and the reference pages.
+A requirement or a method is such an object. It is checked when it is created in Python (`Sampling(share=2)` is
+a ParameterError); the same declarations define its keys in a job file, in a contract and over HTTP, the console's
+form and the reference pages.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Parameter:
 
     name: str
     rule: Rule
-    default: Any  # dataclasses.MISSING where it must be given
+    default: Any  # dataclasses.MISSING if required
     help: str
-    aliases: tuple[str, ...] = ()  # other names that people write for it
-    granted: tuple[str, ...] = ()  # what a party's policy allows of it unless it says more; (): everything
-    shapes_release: bool = True  # whether another value can make another release
+    aliases: tuple[str, ...] = ()  # other accepted names
+    granted: tuple[str, ...] = ()  # values a party's policy allows by default; (): all
+    shapes_release: bool = True  # whether its value can affect the release
 
     @property
     def required(self) -> bool:
-        """Whether it must be given."""
+        """Whether it has no default."""
         return self.default is dataclasses.MISSING
 
 
@@ -58,9 +58,9 @@ def parameter(
 
 
 class Declared:
-    """Base of frozen dataclasses whose fields are parameters, checked when they are made."""
+    """Base of frozen dataclasses whose fields are parameters, checked on creation."""
 
-    title: ClassVar[str] = ""  # a name for people, where it is not the class's
+    title: ClassVar[str] = ""  # a display name, if not the class's
 
     def __post_init__(self) -> None:
         for each in parameters_of(type(self)):
@@ -68,7 +68,7 @@ class Declared:
             object.__setattr__(self, each.name, value)
 
     def parameters(self) -> dict[str, object]:
-        """The parameters with their values, as a job file names them; those that say nothing are left out."""
+        """Return the parameters' values under their names in a job file; those that are None are left out."""
         values = {each.name: getattr(self, each.name) for each in parameters_of(type(self))}
         return {
             name: list(value) if isinstance(value, tuple) else value
@@ -78,12 +78,12 @@ class Declared:
 
 
 def parameters_of(declared: type) -> tuple[Parameter, ...]:
-    """The parameters that a class declares, in order."""
+    """Return the parameters that a class declares, in order."""
     return tuple(_parameters(declared))
 
 
 def words_of(declared: type) -> dict[str, Parameter]:
-    """The words that people write for the parameters of a class: their names and aliases."""
+    """Return the parameters of a class by each accepted name, aliases included."""
     return {word: each for each in parameters_of(declared) for word in (each.name, *each.aliases)}
 
 
@@ -96,9 +96,9 @@ def _parameters(declared: type) -> Iterator[Parameter]:
 def read_declared(
     declared: type[Made], table: Mapping[str, Any], **given: Any
 ) -> tuple[Made | None, list[Problem]]:
-    """Make an object from a table of its parameters, and what is wrong with the table; None where something is.
+    """Create an object from a table of its parameters; return it, or None, and the problems of the table.
 
-    `given` are arguments that the table cannot say. Decimals may be texts, as in canonical JSON.
+    `given` are arguments that the table cannot contain. Decimals may be strings, as in canonical JSON.
     """
     problems: list[Problem] = []
     known = words_of(declared)
@@ -135,7 +135,7 @@ def read_declared(
         return None, problems
     try:
         return declared(**values, **given), []
-    except ParameterError as error:  # parameters that do not go together
+    except ParameterError as error:  # incompatible parameters
         return None, [problem.within("") for problem in error.problems]
 
 
@@ -149,7 +149,7 @@ def _number(value: Any) -> Any:
 
 
 def checked(owner: object, name: str, rule: Rule, value: object) -> Any:
-    """A parameter of an object, or of a function, in the rule's form; ParameterError where it breaks the rule."""
+    """Return an object's or function's parameter in the rule's form; raise ParameterError if it breaks the rule."""
     try:
         return rule.check(value)
     except ValueError as error:
@@ -157,7 +157,7 @@ def checked(owner: object, name: str, rule: Rule, value: object) -> Any:
 
 
 def parameter_error(owner: object, name: str, allowed: str, found: object) -> ParameterError:
-    """A wrong parameter of an object, or of a function."""
+    """Return the error for a wrong parameter of an object or a function."""
     whose = getattr(owner, "__name__", type(owner).__name__)
     plain = found.item() if isinstance(found, np.generic) else found
     endless = isinstance(plain, int) and abs(plain) > 1 << 256  # Python does not write numbers of any length
@@ -166,7 +166,7 @@ def parameter_error(owner: object, name: str, allowed: str, found: object) -> Pa
 
 
 def shown_value(value: object) -> str:
-    """A value of a form for a person, in short. The rest of a URL may hold a password."""
+    """Abbreviate a form's value for display. Hide the rest of a URL, which may hold a password."""
     if isinstance(value, str):
         scheme, separator, _ = value.partition("://")
         text = f'"{scheme}://…"' if separator else f'"{value}"'

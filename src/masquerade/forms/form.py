@@ -1,7 +1,7 @@
-"""Forms: tables of keys (of a TOML file, or JSON objects), each key with what it must be.
+"""Forms: tables of keys (from TOML files or JSON objects), with the allowed values of each key.
 
-The `description` of a key completes the sentence "… must be …". A key that cannot be read is taken out and the rest is
-read without it, so that one slip does not hide what else is wrong.
+The `description` of a key completes the sentence "… must be …". An invalid key is removed and the rest is
+read without it, so that one mistake does not hide the others.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from masquerade.forms.problems import Problems
 
 Read = TypeVar("Read", bound="Form")
 
-_ATTEMPTS = 8  # a list that has lost all its items is wrong in a new way
+_ATTEMPTS = 8  # a list that has lost all its items is invalid in a new way
 
 
 def key(default: Any, *, description: str, alias: str | None = None, only: str | None = None) -> Any:
-    """A key with its default; the description completes "… must be …". `only` names the kind of form that has it."""
+    """Declare a key with its default; the description completes "… must be …". `only`: the one kind of form with it."""
     return Field(
         default, alias=alias, description=description, json_schema_extra={"only": only} if only else None
     )
 
 
 def kinds_of_keys(form: type[BaseModel]) -> dict[str, str]:
-    """The fields that only forms of one kind have, each with that kind."""
+    """Return the fields that only one kind of form has, each with that kind."""
     return {
         name: str(field.json_schema_extra["only"])
         for name, field in form.model_fields.items()
@@ -39,17 +39,17 @@ def kinds_of_keys(form: type[BaseModel]) -> dict[str, str]:
 
 
 class Form(BaseModel):
-    """A table that is checked as a whole once it is read. Unknown keys are errors; nothing is converted silently."""
+    """A table that is checked as a whole after reading. Unknown keys are errors; nothing is converted silently."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
 
     @classmethod
     def convert(cls, content: dict[str, Any], problems: Problems) -> dict[str, Any]:
-        """The content with what the form cannot read by itself turned into objects."""
+        """Convert the parts of the content that pydantic cannot read itself into objects."""
         return content
 
     def contradictions(self) -> Iterator[tuple[Key, Problem | str]]:
-        """What is missing, and what does not go together."""
+        """Yield missing keys and incompatible values."""
         yield from ()
 
     @model_validator(mode="after")
@@ -66,7 +66,7 @@ class Form(BaseModel):
 
 
 def read_form(form: type[Read], content: Mapping[str, Any], source: str) -> Read:
-    """A form from its content; ParameterError with every problem, each naming the source and the key."""
+    """Read a form; raise ParameterError with every problem, each naming the source and the key."""
     problems = Problems(source)
     read = fill(form, content, problems)
     problems.settle(ParameterError)
@@ -74,7 +74,7 @@ def read_form(form: type[Read], content: Mapping[str, Any], source: str) -> Read
 
 
 def fill(form: type[Read], content: Mapping[str, Any], problems: Problems) -> Read:
-    """The form that is left when everything unreadable is taken out of the content; what was wrong is in `problems`."""
+    """Read a form from the valid part of the content; everything invalid is removed and added to `problems`."""
     try:
         rest = form.convert(copy.deepcopy(dict(content)), problems)
     except RecursionError:
@@ -90,33 +90,33 @@ def fill(form: type[Read], content: Mapping[str, Any], problems: Problems) -> Re
             for where, problem in found:
                 problems.add(where, problem)
             return read
-        if () in faults:  # pydantic names no key that is no text
+        if () in faults:  # pydantic does not name keys that are not strings
             problems.broken((), "a key holds half a character")
             rest = {}
             continue
-        if attempt == 0:  # what is wrong later is a list that has lost its items
+        if attempt == 0:  # later errors are lists that have lost their items
             for where, fault in faults.items():
                 _explain(form, where, fault["type"], fault["input"], problems)
-        # Later places of a list first: the earlier ones keep their numbers.
+        # Later list items first, so that earlier ones keep their indices.
         for where in sorted(faults, key=lambda key: [str(part).zfill(9) for part in key], reverse=True):
             _take_out(form, rest, where)
     raise Bug(f"{problems.source}: cannot be read even without its unreadable keys")
 
 
 def known_keys(model: type[BaseModel]) -> list[str]:
-    """The keys of a form, as they are written."""
+    """Return the keys of a form, as written in a file."""
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _key_of(fault: ErrorDetails) -> Key:
     location = fault["loc"]
-    # Of a table without a name pydantic says attributes → "" → [key].
+    # pydantic locates a table without a name as attributes → "" → [key].
     nameless = len(location) == 3 and location[2] == "[key]" and fault["type"] != "extra_forbidden"
     return location[:2] if nameless else location
 
 
 def _explain(form: type[BaseModel], where: Key, kind: str, value: Any, problems: Problems) -> None:
-    """Turn one of pydantic's errors into a problem: the key as it is written, what it must be, what it is."""
+    """Turn a pydantic error into a problem: the key as written, what it must be, and what it is."""
     model, field, rest = _field(form, where)
     if kind == "extra_forbidden" or field is None:
         known = known_keys(model)
@@ -146,7 +146,7 @@ def _explain(form: type[BaseModel], where: Key, kind: str, value: Any, problems:
 
 
 def _field(form: type[BaseModel], where: Key) -> tuple[type[BaseModel], str | None, Key]:
-    """The table and its field that a key leads to, and what is left of the key below that field."""
+    """Return the table and the field that a key leads to, and the rest of the key below that field."""
     model, position = form, 0
     while True:
         field = next(
@@ -165,7 +165,7 @@ def _field(form: type[BaseModel], where: Key) -> tuple[type[BaseModel], str | No
 
 
 def _section(annotation: Any) -> tuple[type[BaseModel], bool] | None:
-    """The table inside an annotation, and whether there may be many of them."""
+    """Return the table type inside an annotation, and whether it may occur many times."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, False
     for argument in get_args(annotation):
@@ -175,7 +175,7 @@ def _section(annotation: Any) -> tuple[type[BaseModel], bool] | None:
 
 
 def _words(annotation: Any) -> list[str]:
-    """The words that a key may have, if it is one of a few."""
+    """Return the allowed words of a key that is a choice."""
     found: list[str] = []
     for argument in get_args(annotation):
         found += [argument] if isinstance(argument, str) else _words(argument)
@@ -183,13 +183,13 @@ def _words(annotation: Any) -> list[str]:
 
 
 def _take_out(form: type[BaseModel], content: Any, where: Key) -> None:
-    """Remove what cannot be read: a key with its whole value, or one of several tables, whose place is kept."""
+    """Remove an invalid part: a key with its whole value, or one of several tables, whose place is kept."""
     model, field, rest = _field(form, where)
     is_table = field is not None and _section(model.model_fields[field].annotation) is not None
     *path, last = where if field is None or is_table else where[: len(where) - len(rest)]
     for part in path:
         content = content[part]
     if isinstance(last, int):
-        content[last] = {}  # entries are known by their number
+        content[last] = {}  # entries are identified by their index
     else:
-        content.pop(last, None)  # several of its parts may be wrong
+        content.pop(last, None)  # may be removed already, for another part

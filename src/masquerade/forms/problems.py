@@ -1,6 +1,6 @@
 """The problems of one file or form, gathered while it is read and raised together.
 
-A key that cannot be read is **broken**; what follows from that alone is left out.
+A key that cannot be read is **broken**; problems that only follow from it are left out.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class Problems:
         self._broken: set[Key] = set()
 
     def add(self, key: Key, problem: Problem | str) -> None:
-        """Remember a problem, unless it only follows from a broken key."""
+        """Record a problem, unless it only follows from a broken key."""
         if not self.about(key):
             self._remember(key, problem)
 
     def broken(self, key: Key, problem: Problem | str, *, meant: Key | None = None) -> None:
-        """Remember a key that cannot be read; for an unknown key, `meant` is what it was probably meant to be."""
+        """Record a key that cannot be read; for an unknown key, `meant` is the key that was probably meant."""
         self._remember(key, problem)
         self._broken.add(meant or key)
 
@@ -42,14 +42,14 @@ class Problems:
             self.collect(error, key)
 
     def collect(self, error: MasqueradeError, key: Key = ()) -> None:
-        """Remember the problems of an error below a key."""
+        """Record the problems of an error below a key."""
         for problem in error.problems:
             below = problem.within(self.source, key).key
             if not self.about(below):
                 self.found.append(problem.within(self.source, (*self.prefix, *key)))
 
     def settle(self, kind: type[BadInput] = JobError) -> None:
-        """Raise what has been found wrong, each line once."""
+        """Raise one error with all problems, without duplicates, if there are any."""
         if self.found:
             once = {one_line(str(problem)): problem for problem in self.found}
             raise kind(*once.values())

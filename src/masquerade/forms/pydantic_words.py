@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a value, in the words of the rest of the project: "must be …"."""
+"""Translate pydantic's errors into this project's wording: "must be …"."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _MUST_BE: Mapping[str, str] = {
 
 
 def must_be(fault: Mapping[str, Any]) -> str:
-    """What is allowed instead, for one of pydantic's errors. Never the value itself: it may be a password."""
+    """Describe what is allowed, for a pydantic error. Never include the value: it may be a password."""
     context = fault.get("ctx") or {}
-    if fault["type"] == "value_error":  # a sentence of whoever checked it
+    if fault["type"] == "value_error":  # the validator's own message
         return str(context.get("error", fault["msg"])).removesuffix(".")
     words = _MUST_BE.get(fault["type"])
     return words.format(**context) if words is not None else str(fault["msg"])

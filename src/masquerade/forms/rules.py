@@ -1,7 +1,7 @@
-"""Rules for single values: what is allowed, in words and as a JSON schema.
+"""Rules for single values: the allowed values, in words and as a JSON schema.
 
 A rule's `words` complete the sentence "… must be …". The same rule checks an argument in Python, a key of a job file, a
-field of a request and an input of the console, so each says the same. As an annotation (`Annotated[int, COUNT]`) it
+field of a request and an input of the console, so all report the same. As an annotation (`Annotated[int, COUNT]`) it
 is a pydantic validator.
 """
 
@@ -14,22 +14,22 @@ from typing import Any
 
 import numpy as np
 
-# No table has as many records, values or providers; twice as many still fit where counts are held, and a JSON number.
+# More than any table's records, values or providers; twice as many still fit a stored count and a JSON number.
 MOST_WHOLE = 2**53 - 1
 
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """What a value must be; `check` returns it in its one form, or raises ValueError.
+    """What a value must be; `check` returns it in canonical form, or raises ValueError.
 
-    Its message, if it has one, says in place of `words` what is allowed.
+    The error's message, if any, replaces `words`.
     """
 
     words: str
     check: Callable[[Any], Any]
     json_schema: Mapping[str, Any] = field(default_factory=dict)
-    choices: tuple[str, ...] = ()  # the words allowed, where they are few
-    decimal: bool = False  # whether a contract writes it as a text, because canonical JSON has no floats
+    choices: tuple[str, ...] = ()  # the allowed words of a choice
+    decimal: bool = False  # written as a string in contracts: canonical JSON has no floats
 
     def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> Any:
         from pydantic_core import core_schema
@@ -41,7 +41,7 @@ class Rule:
 
 
 def whole(least: int = 1, most: int = MOST_WHOLE) -> Rule:
-    """A whole number."""
+    """Allow an integer from `least` to `most`."""
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
@@ -58,13 +58,13 @@ def whole(least: int = 1, most: int = MOST_WHOLE) -> Rule:
 
 
 def number(low: float, high: float | None = None, *, open_low: bool = False, open_high: bool = False) -> Rule:
-    """A finite number within bounds, kept whole or decimal as it is written."""
+    """Allow a finite number within bounds, kept as an integer or decimal as written."""
 
     def check(value: Any) -> int | float:
         if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
             raise ValueError
         plain: int | float = int(value) if isinstance(value, int | np.integer) else float(value)
-        # A whole number that no float can hold would be infinite in every formula.
+        # An integer too large for a float would be infinite in every formula.
         if not low <= plain <= (sys.float_info.max if high is None else high):
             raise ValueError
         if (open_low and plain == low) or (open_high and plain == high):
@@ -82,7 +82,7 @@ def number(low: float, high: float | None = None, *, open_low: bool = False, ope
 
 
 def choice(*words: str) -> Rule:
-    """One of a few words."""
+    """Allow one of these words."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or value not in words:
@@ -93,7 +93,7 @@ def choice(*words: str) -> Rule:
 
 
 def switch() -> Rule:
-    """True or false."""
+    """Allow true or false."""
 
     def check(value: Any) -> bool:
         if not isinstance(value, bool):
@@ -104,7 +104,7 @@ def switch() -> Rule:
 
 
 def text(words: str = "a text") -> Rule:
-    """A text that is not empty."""
+    """Allow any non-empty string."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or not value:
@@ -115,7 +115,7 @@ def text(words: str = "a text") -> Rule:
 
 
 def optional(rule: Rule) -> Rule:
-    """The same rule, or None where nothing is said."""
+    """Allow None as well, for a value that is not set."""
 
     def check(value: Any) -> Any:
         return None if value is None else rule.check(value)
@@ -125,5 +125,5 @@ def optional(rule: Rule) -> Rule:
 
 
 def quoted(words: Iterable[str]) -> str:
-    """`"a", "b"`."""
+    """List the words in quotes: `"a", "b"`."""
     return ", ".join(f'"{word}"' for word in words)

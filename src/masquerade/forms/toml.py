@@ -1,4 +1,4 @@
-"""TOML files, read whole, with the line of what is wrong."""
+"""Read TOML files, reporting the line of a syntax error."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from masquerade.errors import BadInput, JobError, Problem, hint
 
-_MOST_BYTES = 16 << 20  # a file beyond it is the table, named by mistake
+_MOST_BYTES = 16 << 20  # a larger file is probably the table, named by mistake
 
 
 def read_toml(path: Path, what: str = "job file", error: type[BadInput] = JobError) -> dict[str, Any]:
-    """The content of a TOML file; `what` names its kind where it cannot be read."""
+    """Read a TOML file; `what` names its kind in error messages."""
 
     def wrong(text: str, line: int | None = None) -> BadInput:
         return error(Problem(text, source=str(path), line=line))
@@ -28,14 +28,14 @@ def read_toml(path: Path, what: str = "job file", error: type[BadInput] = JobErr
     except UnicodeDecodeError as caught:
         line = caught.object.count(b"\n", 0, caught.start) + 1
         raise wrong("the text is not UTF-8; save the file as UTF-8", line) from None
-    except (OSError, ValueError) as caught:  # ValueError: a path that no file can have
+    except (OSError, ValueError) as caught:  # ValueError: an impossible path
         reason = caught.strerror if isinstance(caught, OSError) and caught.strerror else caught
         raise wrong(f"cannot be read: {reason}") from None
     try:
         return tomllib.loads(text)
     except RecursionError:
         raise wrong("not valid TOML: nested too deeply") from None
-    except ValueError as caught:  # tomllib's own, and numbers with more digits than Python reads
+    except ValueError as caught:  # from tomllib, or a number with too many digits for Python
         raise wrong(f"not valid TOML: {caught}") from None
 
 

@@ -1,1 +1,1 @@
-"""A job: the TOML file that says what to read, what must hold, how to get there and what to write."""
+"""A job: the TOML file that sets the inputs, the privacy requirements, the algorithm and the outputs."""

@@ -1,4 +1,4 @@
-"""From `[attributes.NAME]` to the schema, with the taxonomies read."""
+"""Build the schema from `[attributes.NAME]`, reading the taxonomies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from masquerade.job.model import AttributeSection, Job
 
 
 def schema_of(job: Job, qid: Container[str], base: Path, problems: Problems) -> Schema:
-    """The attributes in the job's order; those that are wrong are problems, and are left out."""
+    """Return the attributes in the job's order; invalid ones are added to `problems` and left out."""
     if not job.attributes:
         problems.add(("attributes",), "missing; give an [attributes.NAME] table for each column to release")
     attributes = []
@@ -45,9 +45,9 @@ def _attribute(
             )
     elif taxonomy != "flat":
         with problems.collecting((*key, "taxonomy")):
-            # A broken taxonomy is told with its own file and lines.
+            # An invalid taxonomy is reported with its own file and lines.
             taxonomy = read_taxonomy(base / taxonomy, section.type)
-    # After a problem the attribute is never used, but the others are still looked at.
+    # After a problem the attribute is never used, but the others are still checked.
     return Attribute(
         name,
         section.type,
@@ -59,7 +59,7 @@ def _attribute(
 
 
 def _bound(key: Key, bound: object, kind: AttributeKind, problems: Problems) -> Number | None:
-    """A bound as a number; dates as days."""
+    """Return a bound as a number; dates as days."""
     if bound is None or problems.about(key[:2]):
         return None
     if kind == "categorical":

@@ -1,4 +1,4 @@
-"""From `[parties.NAME]` to a contract: who hands in which column, and what all of them agree to."""
+"""Build a contract from `[parties.NAME]`: which party contributes which column, and the agreed terms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from masquerade.protocol.method import ASSEMBLER, Proposal, SessionMethod
 
 
 def check_parties(plan: Plan) -> None:
-    """What can be said of the parties before their tables are looked at."""
+    """Check all that can be checked about the parties before their tables are read."""
     check_sources(plan)
     if isinstance(plan.method, SessionMethod):
         check_providers(plan, plan.method) if plan.is_collaboration else _check_mashup(plan, plan.method)
@@ -27,7 +27,7 @@ def check_parties(plan: Plan) -> None:
 
 
 def check_sources(plan: Plan) -> None:
-    """Each party has a name and a table."""
+    """Check that there are two or more parties, each with a valid name and a source."""
     parties, problems = plan.job.parties, plan.problems
     if plan.job.data is not None:
         problems.add(("data",), "belongs to anonymize; a mashup reads the sources of its [parties]")
@@ -35,7 +35,7 @@ def check_sources(plan: Plan) -> None:
         problems.add(("parties",), f"a mashup needs at least two; got {len(parties)}")
     for name, section in parties.items():
         with problems.collecting(("parties", name)):
-            check_name(name)  # a certificate will carry it
+            check_name(name)  # it goes into a certificate
         if name == ASSEMBLER:
             problems.add(
                 ("parties", name), f'"{ASSEMBLER}" is the name of the one who joins the columns; take another'
@@ -45,7 +45,7 @@ def check_sources(plan: Plan) -> None:
 
 
 def _check_mashup(plan: Plan, method: SessionMethod) -> None:
-    """Parties that hold different columns about the same people."""
+    """Check parties that hold different columns about the same people."""
     parties, problems = plan.job.parties, plan.problems
     for name, section in parties.items():
         if not section.id:
@@ -60,7 +60,7 @@ def _check_mashup(plan: Plan, method: SessionMethod) -> None:
 
 
 def contract_of(plan: Plan, headers: Headers) -> Contract | None:
-    """The contract of a mashup of tables with these columns; None when the job has problems, which are kept."""
+    """Return the contract of a mashup of tables with these columns; None if problems are recorded in the plan."""
     method = plan.method
     assert isinstance(method, SessionMethod)  # otherwise the job has problems
     if plan.is_collaboration:
@@ -107,7 +107,7 @@ def contract_of(plan: Plan, headers: Headers) -> Contract | None:
 
 
 def _refuse(plan: Plan, method: SessionMethod, proposal: Proposal) -> None:
-    """Remember what the method refuses; a requirement that it refuses is told with its entry."""
+    """Record what the method refuses; a refused requirement is reported at its entry."""
     for problem in method.refusals(proposal):
         if problem.key[:1] == ("privacy",):
             part = proposal.parts[int(problem.key[1])]
@@ -117,7 +117,7 @@ def _refuse(plan: Plan, method: SessionMethod, proposal: Proposal) -> None:
 
 
 def _contributions(plan: Plan, headers: Headers, names: Sequence[str], role: str) -> list[Contribution]:
-    """One holder for each column: the party that is named for it, or the only one that has it."""
+    """Find one holder for each column: the party named for it, or the only one that has it."""
     found = []
     for name in names:
         named = [party for party, section in plan.job.parties.items() if name in (section.attributes or ())]
@@ -142,7 +142,7 @@ def _contributions(plan: Plan, headers: Headers, names: Sequence[str], role: str
 
 
 def _why_nobody(plan: Plan, headers: Headers, name: str) -> str:
-    """Who has a column and does not contribute it; otherwise the name that was probably meant."""
+    """Name the party that has the column but does not contribute it; otherwise suggest a similar name."""
     for party, section in plan.job.parties.items():
         if name == section.id:
             return f"; it identifies the people of {party}, and is never released"
@@ -152,7 +152,7 @@ def _why_nobody(plan: Plan, headers: Headers, name: str) -> str:
 
 
 def _class_from(plan: Plan, headers: Headers) -> str | None:
-    """Who shares the class; None when every party holds it."""
+    """Return the party that shares the class; None if every party holds it."""
     name = plan.job.roles.class_
     if name is None:
         return None

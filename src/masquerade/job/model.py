@@ -1,10 +1,9 @@
 """The job file's shape: every section and key, what it must be, and its default.
 
-The `description` of a key completes the sentence "… must be …": it is what a person reads when the key is
-wrong. Nothing is required here, and what contradicts something else is not seen here: `job/plan.py` looks at
-the whole.
+The `description` of a key completes the sentence "… must be …": it is shown when the key is wrong.
+Required keys and contradictions between keys are not checked here but in `job/plan.py`.
 
-What `[algorithm]` may hold depends on the method that it names (`masquerade.methods`).
+The keys of `[algorithm]` depend on the method that it names (`masquerade.methods`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Texts = Annotated[list[Text], Field(min_length=1)]
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
-    """Whether it is a finite number that a float can hold; `true` is none."""
+    """Return whether it is a finite number that a float can hold; booleans are not numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
@@ -37,7 +36,7 @@ def _number(
     open_high: bool = False,
     whole: bool = False,
 ) -> PlainValidator:
-    """A finite number in `[low, high]`, kept whole or decimal as it is written."""
+    """Validate a finite number in `[low, high]`, kept as an integer or decimal as written."""
 
     def check(value: object) -> int | float:
         if not _is_number(value) or (whole and not isinstance(value, int)):
@@ -50,7 +49,7 @@ def _number(
 
 
 def _bound(value: object) -> int | float | datetime.date | str:
-    """A number, a date, or a date as text."""
+    """Validate a number, a date, or a date as text."""
     date = isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
     if _is_number(value) or date or isinstance(value, str):
         return value  # type: ignore[return-value] # just tested
@@ -85,7 +84,7 @@ def _empty(kind: Callable[[], Any], must_be: str) -> Any:
 
 
 class TableSection(Form):
-    """Where a table is, and how it is written."""
+    """The location and format of a table."""
 
     source: Text = _key('a file such as "patients.csv", or a database URL', "")
     query: Text | None = _key('a query, such as "SELECT * FROM patients"')
@@ -129,7 +128,7 @@ class RolesSection(Form):
 
 
 class PrivacyEntry(Form):
-    """`[[privacy]]`: one requirement. Beside the columns, its keys are the parameters that its model declares."""
+    """`[[privacy]]`: one requirement. Besides the columns, its keys are the parameters that its model declares."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -138,7 +137,7 @@ class PrivacyEntry(Form):
     sensitive: Text | None = _key(_NAME)
 
     def given(self) -> dict[str, Any]:
-        """The parameters that are written down, beside `model` and `qid`."""
+        """Return the parameters that the entry sets, besides `model` and `qid`."""
         named = {} if self.sensitive is None else {"sensitive": self.sensitive}
         return named | {key: value for key, value in (self.model_extra or {}).items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""Where a job writes: the folders exist, and nothing that the job reads is overwritten."""
+"""A job's output files: check that their folders exist and that none of the job's inputs is overwritten."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Outputs:
 
 
 def outputs_of(job: Job, path: Path, problems: Problems) -> Outputs:
-    """The files that the job at `path` writes."""
+    """Return the files that the job at `path` writes, adding unusable ones to `problems`."""
     base, section = path.parent, job.output
     outputs = Outputs(base / section.table, base / section.report if section.report else None)
     read = dict(_read(job, path))
@@ -37,7 +37,7 @@ def outputs_of(job: Job, path: Path, problems: Problems) -> Outputs:
 
 
 def _read(job: Job, path: Path) -> Iterator[tuple[Path, str]]:
-    """The files that the job reads, and what they are."""
+    """Yield each file that the job reads, with what it is."""
     base = path.parent
     yield path, "the job file"
     tables = [
@@ -51,7 +51,7 @@ def _read(job: Job, path: Path) -> Iterator[tuple[Path, str]]:
             try:
                 yield sqlite_path(section.source, base), "the database"
             except DataError:
-                continue  # told when it is read
+                continue  # reported when it is read
         elif section.source and "://" not in section.source:
             yield base / section.source, what
     for name, attribute in job.attributes.items():
@@ -64,7 +64,7 @@ def _check(key: Key, path: Path, endings: tuple[str, ...], read: dict[Path, str]
         problems.add(key, f'must end in {" or ".join(endings)}; got "{path.name}"')
     try:
         with suppress(FileNotFoundError, NotADirectoryError):
-            path.stat()  # unlike `exists`, tells of paths that no file can have
+            path.stat()  # unlike `exists`, raises for impossible paths
         if not path.parent.is_dir():
             problems.add(key, f"there is no folder {path.parent}")
         elif path.exists() and not path.is_file():
@@ -79,8 +79,8 @@ def _check(key: Key, path: Path, endings: tuple[str, ...], read: dict[Path, str]
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, by whatever links."""
+    """Return whether two paths lead to the same file, following links."""
     try:
         return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
-    except (OSError, ValueError, RuntimeError):  # paths that no file can have, links in a circle
+    except (OSError, ValueError, RuntimeError):  # impossible paths, cycles of links
         return False

@@ -1,8 +1,7 @@
-"""From a job file to the objects that do the work: schema, requirement, algorithm, outputs.
+"""Build a job's working objects from its file: schema, requirement, algorithm, outputs.
 
-What the file's shape cannot say is checked here, before any data is read: keys that contradict each other,
-names that nothing declares, files that are not there. All problems are told at once, those of the shape with
-them.
+Checks beyond the shape of the file happen here, before any data is read: contradictory keys, undeclared
+names, missing files. All problems are reported at once, together with those of the shape.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from masquerade.protocol.method import SessionMethod
 class Plan:
     """A job and its parts.
 
-    Ask for the parts that a command needs, then `settle`: until then they may be unusable.
+    Request the parts that a command needs, then call `settle`: until then they may be unusable.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,11 +50,11 @@ class Plan:
         )
 
     def settle(self) -> None:
-        """Raise everything that has been found wrong."""
+        """Raise one error with all problems found so far, if any."""
         self.problems.settle()
 
     def _method(self) -> Method | None:
-        """What `[algorithm]` names, for one table or for the parties; None where that cannot be read."""
+        """Return the method that `[algorithm]` names, for one table or for the parties; None if it is invalid."""
         table, target = self.job.algorithm, self.job.roles.class_
         method: Method | None
         if self.job.parties and self.job.data is None:
@@ -63,14 +62,14 @@ class Plan:
         else:
             method, self.common, wrong = read_method(table_methods(), table, target=target)
         for problem in wrong:
-            # A class that cannot be read is told already, and not once more by a score that needs it.
+            # An invalid class is reported already; a score that needs it must not report it again.
             if problem.key != ("score",) or not self.problems.about(("roles", "class")):
                 self.problems.broken(("algorithm", *problem.key), problem)
         return None if self.problems.about(("algorithm", "name")) else method
 
     @property
     def is_method_known(self) -> bool:
-        """Whether the method can be read; what follows from one that cannot is left out."""
+        """Whether the method is valid; if not, checks that depend on it are skipped."""
         return self.method is not None
 
     @property
@@ -80,18 +79,18 @@ class Plan:
 
     @property
     def provider(self) -> str | None:
-        """The column of each record's provider; the parties of a collaboration need not have one."""
+        """The column of each record's provider; a collaboration's parties need none."""
         return self.job.roles.provider or (PROVIDER if self.is_collaboration else None)
 
     def refuse(self, problem: Problem) -> None:
-        """Remember what a method refuses; a key of its own is below `algorithm`."""
+        """Record what a method refuses; its own keys are reported below `algorithm`."""
         if problem.key[:1] != ("attributes",):
             self.problems.add(("algorithm", *problem.key), problem)
         elif not any(other.key[:2] == problem.key[:2] for other in self.problems.found):
-            self.problems.add(problem.key, problem)  # not where the attribute is wrong anyway
+            self.problems.add(problem.key, problem)  # unless the attribute is invalid anyway
 
     def data(self) -> DataSection:
-        """The table to read."""
+        """Return the section of the table to read."""
         section = self.job.data
         if section is None:
             kind = (
@@ -103,12 +102,12 @@ class Plan:
         return section or DataSection()
 
     def schema(self) -> Schema:
-        """The attributes with their taxonomies."""
+        """Return the attributes with their taxonomies."""
         qid = {name for entry in self.job.privacy for name in entry.qid or ()}
         return schema_of(self.job, qid, self.base, self.problems)
 
     def algorithm(self, schema: Schema) -> TableMethod:
-        """The method on one table, as it runs for the requirements."""
+        """Return the method for one table, configured for the requirements."""
         parts = without_redundant(self.requirement.parts)
         if not isinstance(self.method, TableMethod):
             return TopDownSpecialization()
@@ -126,7 +125,7 @@ class Plan:
 
     @property
     def published(self) -> tuple[str, ...]:
-        """The columns released beside the attributes: class, sensitive, and the provider if it is kept."""
+        """The columns released besides the attributes: class, sensitive, and the provider if it is kept."""
         roles = self.job.roles
         provider = roles.provider if self.job.output.keep_provider else None
         special = self.requirement.special_columns
@@ -135,7 +134,7 @@ class Plan:
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def settings(self) -> dict[str, Any]:
-        """The job as it was understood, for the report.
+        """Return the job as interpreted, for the report.
 
         Of a database URL, which may hold a password, only the kind is shown.
         """
@@ -147,5 +146,5 @@ class Plan:
 
 
 def bare_source(source: str) -> str:
-    """A source by its file name, or the kind of its database."""
+    """Return a source's file name, or the kind of its database."""
     return f"{source.partition('://')[0]} database" if "://" in source else Path(source).name

@@ -1,4 +1,4 @@
-"""From `[parties.NAME]` of providers that hold the same columns to a contract of their collaboration."""
+"""Build a collaboration's contract from the `[parties.NAME]` of providers that hold the same columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Headers = Mapping[str, Sequence[str]]  # the columns of each party
 
 
 def check_providers(plan: Plan, method: SessionMethod) -> None:
-    """What can be said of the providers before their tables are looked at."""
+    """Check all that can be checked about the providers before their tables are read."""
     job, problems = plan.job, plan.problems
     for name, party in job.parties.items():
         for key in ("id", "normalize", "attributes"):
@@ -42,7 +42,7 @@ def check_providers(plan: Plan, method: SessionMethod) -> None:
 
 
 def contract_of_providers(plan: Plan, method: SessionMethod, headers: Headers) -> Contract | None:
-    """The contract of providers with these columns; None when the job has problems, which are kept."""
+    """Return the contract of providers with these columns; None if problems are recorded in the plan."""
     job, problems = plan.job, plan.problems
     columns = [Contribution(name, EVERYBODY, "attribute") for name in job.attributes]
     special = [name for name in plan.published if name not in (job.roles.class_, plan.provider)]
@@ -72,12 +72,12 @@ def contract_of_providers(plan: Plan, method: SessionMethod, headers: Headers) -
 
 
 def _wrapped(plan: Plan) -> list[GroupRequirement]:
-    """The requirements that m-privacy wraps."""
+    """Return the requirements that m-privacy wraps."""
     return [each for part in plan.requirement.parts for each in part.wrapped or (part,)]
 
 
 def _m(plan: Plan) -> int:
-    """How many providers may collude; none without m-privacy."""
+    """Return how many providers may collude; 0 without m-privacy."""
     return max((part.colluding for part in plan.requirement.parts), default=0)
 
 

@@ -1,4 +1,4 @@
-"""From `[[privacy]]` entries to the requirement that must hold."""
+"""Build the requirement that must hold from the `[[privacy]]` entries."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ FOR_PROVIDERS = (
 
 @dataclass(frozen=True)
 class Providers:
-    """What m-privacy needs to know of a job: the column of each record's provider, and how it is verified."""
+    """A job's settings for m-privacy: the column of each record's provider, and how to verify it."""
 
     column: str | None = None
     verification: str = "exact"
     missing: str | None = (
-        None  # what is wrong where there is no column; None: something else is wrong already
+        None  # the problem to report if there is no column; None: another is reported already
     )
 
 
 def requirement_of(job: Job, problems: Problems, providers: Providers | None = None) -> Requirement:
-    """The conjunction of all entries; those that are wrong are problems, and are left out.
+    """Return the conjunction of all entries; invalid ones are added to `problems` and left out.
 
-    An entry of m-privacy is no part of its own: it wraps all the others.
+    An m-privacy entry is not a separate part: it wraps all the others.
     """
     if not job.privacy:
         problems.add(("privacy",), "missing; give at least one [[privacy]] entry")
@@ -47,13 +47,13 @@ def requirement_of(job: Job, problems: Problems, providers: Providers | None = N
 
 
 def entry_of(job: Job, part: GroupRequirement) -> Key:
-    """The key of the entry that a requirement comes from."""
-    unheard = Problems("")  # told when the entries were read
+    """Return the key of the entry that a requirement comes from."""
+    unheard = Problems("")  # already reported when the entries were read
     return next((key for key, each in _entries(job, unheard) if each == part), ("privacy",))
 
 
 def tell_values(job: Job, problems: Problems, error: ParameterError) -> None:
-    """Add the problems of an error about values that nobody has to the entries that list them."""
+    """Add an error's problems, about values that no record has, to the entries that list these values."""
     entries = list(_entries(job, Problems("")))
     for problem in error.problems:
         for key, part in entries:
@@ -62,7 +62,7 @@ def tell_values(job: Job, problems: Problems, error: ParameterError) -> None:
 
 
 def _entries(job: Job, problems: Problems) -> Iterator[tuple[Key, GroupRequirement]]:
-    """The requirements of all entries but m-privacy, each with its entry's key."""
+    """Yield the requirements of all entries except m-privacy, each with its entry's key."""
     sensitive: list[str] = list(dict.fromkeys(job.roles.sensitive))
     if len(sensitive) > 1 and any(entry.model == M_PRIVACY for entry in job.privacy):
         sensitive = [Product(sensitive)]  # against insiders, several sensitive attributes count as one
@@ -76,7 +76,7 @@ def _entries(job: Job, problems: Problems) -> Iterator[tuple[Key, GroupRequireme
 def _wrapped(
     job: Job, wrapping: list[int], joined: Conjunction, providers: Providers, problems: Problems
 ) -> Requirement:
-    """The requirement against colluding providers; where that is wrong, as it is."""
+    """Wrap the requirement against colluding providers; return it unchanged if the m-privacy entry is invalid."""
     first, *more = wrapping
     entry = job.privacy[first]
     for position in more:
@@ -111,7 +111,7 @@ def _wrapped(
 def _parts(
     key: Key, entry: PrivacyEntry, sensitive: list[str], problems: Problems
 ) -> Iterator[GroupRequirement]:
-    """One requirement for each sensitive attribute that the entry speaks of."""
+    """Yield one requirement for each sensitive attribute that the entry applies to."""
     try:
         model = requirement_named(entry.model)
     except ParameterError as error:
@@ -125,7 +125,7 @@ def _parts(
         for problem in wrong:
             if problem.allowed:
                 problems.broken((*key, *problem.key), problem)
-            elif problem.key != ("sensitive",):  # that it is missing was said above
+            elif problem.key != ("sensitive",):  # a missing one was reported above
                 problems.add((*key, *problem.key), problem)
         if made is not None and entry.given().keys() <= table.keys():
             yield made
@@ -134,7 +134,7 @@ def _parts(
 def _own_keys(
     key: Key, model: type[GroupRequirement], given: dict[str, Any], problems: Problems
 ) -> dict[str, Any]:
-    """The keys that the model declares; any other is a problem that says whose it is."""
+    """Return the keys that the model declares; report any other, naming the model that has it."""
     own = words_of(model)
     for name in (name for name in given if name not in own):
         whose = [other for other, each in REQUIREMENTS.items() if name in words_of(each)]
@@ -149,7 +149,7 @@ def _own_keys(
 def _sensitive(
     key: Key, model: type[GroupRequirement], table: dict[str, Any], sensitive: list[str], problems: Problems
 ) -> list[dict[str, str]]:
-    """What an entry does not say itself of its sensitive attribute: nothing, or each that the roles name."""
+    """Return the keys to add to an entry, one dict per requirement: the sensitive attributes of the roles, if unset."""
     if "sensitive" not in words_of(model) or "sensitive" in table:
         return [{}]
     if not sensitive:

@@ -1,4 +1,4 @@
-"""Which column is what: names that nothing declares, and names with two parts that do not go together."""
+"""Check the columns' roles: report undeclared names, and columns with incompatible roles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from masquerade.job.model import Job
 
 
 def check_roles(job: Job, problems: Problems, *, needs_provider: bool) -> None:
-    """Check that every name of a QID is an attribute, and that every column has parts that go together.
+    """Check that every name in a QID is an attribute, and that the roles of every column are compatible.
 
     With `needs_provider`, only roles.provider can name the column of the providers.
     """
@@ -61,7 +61,7 @@ def _check_qids(job: Job, problems: Problems) -> None:
 
 
 def _parts(job: Job) -> Iterator[tuple[str, list[str]]]:
-    """Each column that the job releases, and the keys that say so."""
+    """Yield each column that the job releases, with the keys that name it."""
     named = [(name, written(("attributes", name))) for name in job.attributes]
     named += [(job.roles.class_, "roles.class")] if job.roles.class_ is not None else []
     named += [(name, "roles.sensitive") for name in job.roles.sensitive]

@@ -1,4 +1,4 @@
-"""From `[data]` or `[parties.NAME]` to a table's cells."""
+"""Read the table of a `[data]` or `[parties.NAME]` section."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from masquerade.job.model import TableSection
 def read_section(
     section: TableSection, base: Path, columns: Sequence[str], coded: Container[str] = ()
 ) -> Source:
-    """The asked columns of the table that a section describes; those in `coded` as dictionaries."""
+    """Read these columns of a section's table; those in `coded` are dictionary-encoded."""
     return read_source(
         section.source,
         base,

@@ -1,4 +1,4 @@
-"""What a release looks like to a person: charts, and one HTML file that needs no network."""
+"""The human-readable report on a release: charts, and one HTML file that needs no network."""
 
 from masquerade.report.html import render_report, write_report
 

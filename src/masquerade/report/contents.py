@@ -1,6 +1,6 @@
-"""What the report says about a release, section by section, as plain values for the template.
+"""The report's contents, section by section, as plain values for the template.
 
-Everything comes from the release itself, but for what docs/leakage.md states: the sequence of specializations
+Everything comes from the release itself, except what docs/leakage.md lists: the sequence of specializations
 with their scores, how many rows were read and dropped, and metrics that compare with the original.
 """
 
@@ -43,7 +43,7 @@ _UNTOLD = ("password", "secret", "token", "query")
 
 
 def contents(release: Release) -> Section:
-    """All sections by their name in the template."""
+    """Return all sections by their name in the template."""
     return {
         "headline": _headline(release),
         "requirements": [_requirement(verdict) for verdict in release.verdicts],
@@ -100,7 +100,7 @@ def _headline(release: Release) -> Section:
 
 
 def _source(settings: Mapping[str, Any]) -> str:
-    """Where the records come from: the parties, or a file without its folder."""
+    """Return the records' origin: the parties, or a file name without its folder."""
     parties = [str(name) for name in settings.get("parties") or ()]
     if parties:
         return " and ".join([", ".join(parties[:-1]), parties[-1]] if parties[1:] else parties)
@@ -113,7 +113,7 @@ def _metrics(release: Release) -> dict[str, float | None]:
 
 
 def _requirement(verdict: Verdict) -> Section:
-    wraps = ("of",) if verdict.requirement.wrapped else ()  # they have rows of their own
+    wraps = ("of",) if verdict.requirement.wrapped else ()  # these have their own rows
     return {
         "model": verdict.requirement.model,
         "qid": list(verdict.requirement.qid),
@@ -131,7 +131,7 @@ def _requirement(verdict: Verdict) -> Section:
 
 
 def _groups(release: Release) -> Section:
-    """The histogram, of groups that agree on every QID attribute: a k over fewer is about larger groups."""
+    """Draw the sizes of groups that agree on every QID attribute; a k over fewer attributes is about larger groups."""
     together = {column.name for column in release.columns}
     sizes = np.asarray(release.group_sizes, np.int64)
     required: dict[int, bool] = {}
@@ -206,7 +206,7 @@ def _steps(release: Release) -> Section:
     }
 
     def row(position: int, step: Step) -> Section:
-        # The values of a flat taxonomy are the data's own: only those that are released are told.
+        # The values of a flat taxonomy come from the data: only released ones are shown.
         told = released.get(step.attribute)
         children = [child for child in step.children if told is None or child in told]
         return {
@@ -237,7 +237,7 @@ def _settings(settings: Mapping[str, Any]) -> Section:
     rows = []
     for name, value in _flattened(settings):
         if name == "source" and settings.get("parties"):
-            continue  # it would name the parties once more
+            continue  # would name the parties again
         last = name.rsplit(".", 1)[-1]
         text = _plain(value)
         if any(word in last.casefold() for word in _UNTOLD):
@@ -278,5 +278,5 @@ def _plain(value: object) -> str:
 def _version(package: str) -> str:
     try:
         return metadata.version(package)
-    except metadata.PackageNotFoundError:  # a source tree that is not installed
+    except metadata.PackageNotFoundError:  # an uninstalled source tree
         return "unknown"

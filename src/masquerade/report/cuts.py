@@ -1,8 +1,8 @@
-"""The tree to draw for a released attribute: what lies above its cut, the cut with its records, and below.
+"""The tree to draw for a released attribute: the nodes above its cut, the cut with its records, and below.
 
-No raw value gets in here that the release does not hold. Leaves below the cut are never named. The leaves of
-a flat taxonomy are the values of the data themselves, so below its cut not even their number is told, and one
-that no released record has is left out. A continuous attribute is drawn from the sequence of its splits.
+No raw value appears here that is not in the release. Leaves below the cut are never named. The leaves of
+a flat taxonomy are values of the data, so below its cut not even their number is shown, and values that
+no released record has are left out. A continuous attribute is drawn from the sequence of its splits.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.report.charts.tree import TreeNode
 from masquerade.report.wording import counted
 
-_ROOMY = 24  # rows up to which the inner nodes below the cut are shown, too
+_ROOMY = 24  # rows up to which inner nodes below the cut are also shown
 
 
 def is_flat(column: Generalised) -> bool:
-    """Whether the taxonomy's leaves were taken from the data."""
+    """Return whether the taxonomy's leaves were taken from the data."""
     return isinstance(column.domain, Taxonomy) and column.domain.source == "flat"
 
 
 def cut_tree(column: Generalised, steps: Sequence[Step], rows: int = 60) -> list[TreeNode]:
-    """The nodes in preorder; at most about `rows` rows are drawn, the others counted."""
+    """Return the nodes in preorder; at most about `rows` rows are drawn, the others only counted."""
     own = [step for step in steps if step.attribute == column.name]
     if isinstance(column.domain, Taxonomy):
         nodes = _of_taxonomy(column, column.domain, rows)
@@ -34,7 +34,7 @@ def cut_tree(column: Generalised, steps: Sequence[Step], rows: int = 60) -> list
 
 
 def _of_taxonomy(column: Generalised, taxonomy: Taxonomy, rows: int) -> list[TreeNode] | None:
-    """None when some released value is no node of the taxonomy."""
+    """Return the nodes, or None if some released value is not a node of the taxonomy."""
     flat = is_flat(column)
     position_of = {(node.lo, node.hi): position for position, node in enumerate(taxonomy.nodes)}
     released: dict[int, int] = {}
@@ -57,7 +57,7 @@ def _drawn_taxonomy(
     taxonomy: Taxonomy, released: dict[int, int], above: set[int], below: str
 ) -> list[TreeNode]:
     drawn: list[TreeNode] = []
-    index: dict[int, int] = {}  # where a shown node of the taxonomy stands among the drawn ones
+    index: dict[int, int] = {}  # taxonomy position → position among the drawn nodes
     for position, node in enumerate(taxonomy.nodes):
         parent = index.get(node.parent, -1)
         if position in above:
@@ -83,7 +83,7 @@ def _drawn_taxonomy(
 
 
 def _of_splits(column: Generalised, steps: Sequence[Step]) -> list[TreeNode] | None:
-    """None when the splits do not lead to just the released intervals, or the algorithm tells none."""
+    """Return None if the algorithm reports no splits, or they do not yield exactly the released intervals."""
     records = dict(zip(column.labels, column.counts().tolist(), strict=True))
     children = {step.value: step.children for step in steps}
     inner = {child for step in steps for child in step.children}
@@ -106,7 +106,7 @@ def _of_splits(column: Generalised, steps: Sequence[Step]) -> list[TreeNode] | N
 
 
 def _of_values(column: Generalised) -> list[TreeNode]:
-    """No tree is known: the released values, side by side."""
+    """Return the released values side by side, where no tree is known."""
     used = [
         (label, records)
         for label, records in zip(column.labels, column.counts().tolist(), strict=True)
@@ -123,7 +123,7 @@ def _ends(nodes: Sequence[TreeNode]) -> int:
 
 
 def _capped(nodes: list[TreeNode], rows: int) -> list[TreeNode]:
-    """The first rows, and a note that counts the values that are not shown."""
+    """Keep the first rows, and add a note that counts the values not shown."""
     parents = {node.parent for node in nodes}
     ends = [position for position in range(len(nodes)) if position not in parents]
     if len(ends) <= rows:

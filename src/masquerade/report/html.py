@@ -15,16 +15,16 @@ from masquerade.files import write_whole
 from masquerade.report.charts.svg import chart_style, clean, clip
 from masquerade.report.contents import contents
 
-_LONGEST = 300  # characters of one text from outside; charts shorten further
+_LONGEST = 300  # characters of one external text; charts shorten further
 
 
 def write_report(release: Release, path: Path) -> None:
-    """Write the report, whole or not at all."""
+    """Write the report atomically."""
     write_whole(path, render_report(release))
 
 
 def render_report(release: Release) -> str:
-    """The report's HTML. The same release gives the same text."""
+    """Return the report's HTML, which is deterministic for a release."""
     return _template().render(style=_style(), **contents(release))
 
 
@@ -50,5 +50,5 @@ def _file(name: str) -> str:
 
 
 def _presentable(value: Any) -> Any:
-    """Text from outside may be long, and may hold characters that no document may."""
+    """Shorten external texts and remove characters that are not allowed in a document."""
     return clean(clip(value, _LONGEST)) if isinstance(value, str) and not isinstance(value, Markup) else value

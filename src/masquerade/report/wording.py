@@ -1,4 +1,4 @@
-"""How the report writes numbers, and what it calls things."""
+"""Number formats and names of things in the report."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def count(value: int) -> str:
-    """A whole number with thousands set apart: 45,222."""
+    """Format an integer with thousands separators: 45,222."""
     return f"{value:,}"
 
 
 def counted(value: int, thing: str, things: str = "") -> str:
-    """`1 record`, `2 records`."""
+    """Format a count with its noun: `1 record`, `2 records`."""
     return f"{count(value)} {thing if value == 1 else things or thing + 's'}"
 
 
 def figure(value: float | int | None) -> str:
-    """Any number for reading: whole ones in full, others to four figures; nothing as a dash."""
+    """Format any number: integers in full, others to four figures, None as a dash."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return NOTHING
     if float(value).is_integer() and abs(value) < 1e15:
@@ -47,7 +47,7 @@ def figure(value: float | int | None) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1: 12.3 %; nothing between 0 and 100 is rounded to either."""
+    """Format a share of 1 as 12.3 %; nothing strictly between 0 and 100 is rounded to either."""
     if not math.isfinite(share):
         return NOTHING
     if share in (0, 1):
@@ -56,19 +56,19 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for reading."""
+    """Format a duration, given in seconds, in ms or s."""
     if seconds < 0.9995:
         return f"{seconds * 1000:.3g} ms" if seconds < 0.0995 else f"{seconds * 1000:.0f} ms"
     return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.0f} s"
 
 
 def bare_name(text: str) -> str:
-    """A path's file name, and of a database's address no more than its kind."""
+    """Return a path's file name; for a database URL, only the kind of database."""
     if url := _URL.match(text.strip()):
         return f"{url[1]} database"
     return PureWindowsPath(PurePosixPath(text).name).name or text.strip("/\\") or "table"
 
 
 def looks_like_place(text: str) -> bool:
-    """Whether a setting's text names a place on some machine."""
+    """Return whether a setting's text is a URL or an absolute path."""
     return bool(_URL.match(text.strip()) or _ABSOLUTE.match(text))

@@ -1,1 +1,1 @@
-"""What is kept: scores that guide an algorithm, metrics that judge a release."""
+"""Utility: scores that guide an algorithm, and metrics that judge a release."""

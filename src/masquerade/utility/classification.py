@@ -1,4 +1,4 @@
-"""What a release is worth to somebody who classifies: the errors of a decision tree on unseen records.
+"""A release's utility for classification: the errors of a decision tree on unseen records.
 
 The errors are those of secure data integration, §7:
 
@@ -7,11 +7,11 @@ The errors are those of secure data integration, §7:
     UE  upper bound error   the raw table without the QID attributes
     SE  source error        the raw columns of one party alone
 
-IE − BE is what anonymity costs, UE − IE what generalising gains over leaving the attributes out, and SE − IE
-what a party gains from the others' data.
+IE − BE is the cost of anonymity, UE − IE the gain of generalising over leaving the attributes out, and SE − IE
+a party's gain from the others' data.
 
-The tree splits by entropy and is pruned by cost and complexity: each leaf must save so many bits in naming
-the classes of the training records. How many is chosen for each error, by cross-validation on its training
+The tree splits by entropy and is pruned by cost and complexity: each leaf must save a number of bits in naming
+the classes of the training records. That number is chosen for each error, by cross-validation on its training
 records.
 """
 
@@ -45,11 +45,11 @@ def classification_errors(
     seed: int = 7,
     sources: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    """`BE`, `UE`, `IE` and, for each source (a party's name and its attributes), `SE`; fractions of 1.
+    """Return `BE`, `UE`, `IE` and, per source (a party's name and its attributes), `SE`, as fractions of 1.
 
-    `table` holds the kept input rows of the comparison; all its attributes count, in a QID or not. `train`
-    marks the training rows; without it, errors are cross-validated. To judge many releases of one table, make
-    one `Classification` and ask it.
+    `table` holds the kept input rows of the comparison; all its attributes are used, in a QID or not. `train`
+    marks the training rows; without it, errors are cross-validated. To judge many releases of one table, reuse
+    one `Classification`.
     """
     if comparison.classes is None:
         raise ParameterError("classification errors need a class attribute; the comparison has none")
@@ -82,7 +82,7 @@ class Classification:
         bits_per_leaf: float | None = None,
         min_leaf: int = 5,
     ) -> None:
-        """`bits_per_leaf` fixes the pruning, None chooses it; a leaf needs `min_leaf` training records."""
+        """Prune by `bits_per_leaf`, or choose it if None; a leaf needs `min_leaf` training records."""
         _require_sklearn()
         self.table = table
         self.classes = table.coded(target).codes
@@ -95,20 +95,20 @@ class Classification:
 
     @cached_property
     def base_error(self) -> float:
-        """BE: all attributes, raw."""
+        """Return BE: all attributes, raw."""
         return self.source_error(self.attributes)
 
     def upper_bound_error(self, qid: Iterable[str]) -> float:
-        """UE: the QID attributes are left out."""
+        """Return UE: the QID attributes are left out."""
         hidden = set(qid)
         return self.source_error(name for name in self.attributes if name not in hidden)
 
     def source_error(self, attributes: Iterable[str]) -> float:
-        """SE: some attributes, raw."""
+        """Return SE: only these attributes, raw."""
         return self._error(self._together(self.raw(name) for name in attributes), None)
 
     def integration_error(self, released: Iterable[Generalised], kept: Rows | None = None) -> float:
-        """IE: generalised attributes as released, the others raw; suppressed rows neither train nor test."""
+        """Return IE: generalised attributes as released, the others raw; suppressed rows are not used."""
         generalised = {column.name: column for column in released}
         blocks = []
         for name in self.attributes:
@@ -120,14 +120,14 @@ class Classification:
         return self._error(self._together(blocks), kept)
 
     def raw(self, name: str) -> Features:
-        """An attribute's raw features."""
+        """Return an attribute's raw features."""
         if name not in self._raw:
             self._raw[name] = raw_features(self.table, name)
         return self._raw[name]
 
     def _together(self, blocks: Iterable[Features]) -> Features:
         columns = list(blocks)
-        # Without any attribute a tree can only name the most frequent class.
+        # Without attributes a tree can only predict the most frequent class.
         return np.hstack(columns) if columns else np.zeros((len(self.table), 1), np.float32)
 
     def _error(self, features: Features, kept: Rows | None) -> float:
@@ -147,7 +147,7 @@ class Classification:
         return wrong / tested
 
     def _price(self, features: Features, classes: NDArray[np.int32]) -> float:
-        """How many bits a leaf must save to err least on training records; of equals, the most."""
+        """Choose the bits per leaf with the fewest cross-validated errors; the most bits on a tie."""
         if self.bits_per_leaf is not None:
             return self.bits_per_leaf
         most_first = BITS_PER_LEAF[::-1]
@@ -161,7 +161,7 @@ class Classification:
     def _wrong(
         self, features: Features, classes: NDArray[np.int32], train: Rows, test: Rows, prices: Sequence[float]
     ) -> Counts:
-        """How many test records a tree of the training records misjudges, for each price of a leaf."""
+        """Count the misclassified test records for each price of a leaf."""
         from sklearn.tree import DecisionTreeClassifier
 
         grown = DecisionTreeClassifier(
@@ -173,7 +173,7 @@ class Classification:
 
 
 def _splits(n_rows: int, train: NDArray[np.bool_] | None, folds: int, seed: int) -> list[tuple[Rows, Rows]]:
-    """The training and test rows: as marked, or of each fold."""
+    """Return the training and test rows: as marked, or for each fold."""
     if train is not None:
         marked = np.asarray(train, bool)
         if marked.shape != (n_rows,) or marked.all() or not marked.any():
@@ -193,13 +193,13 @@ def _splits(n_rows: int, train: NDArray[np.bool_] | None, folds: int, seed: int)
 
 
 def _among(kept: Rows, rows: Rows) -> Rows:
-    """Where the given input rows stand among the released ones, without those that were suppressed."""
+    """Return the positions of the given input rows among the released ones, skipping suppressed rows."""
     return np.flatnonzero(np.isin(kept, rows))
 
 
 def _require_sklearn() -> None:
     try:
-        import sklearn.tree  # noqa: F401 # only to see whether it is there
+        import sklearn.tree  # noqa: F401 # only to check that it is installed
     except ImportError:
         raise ParameterError(
             'classification errors need scikit-learn; install it with pip install "masquerade[mining]", '

@@ -1,7 +1,7 @@
-"""A release beside its original: what every metric looks at.
+"""A release alongside its original: the input of every metric.
 
-An anonymizer hands over both sides as it made them. `compare` reads a finished release back instead: row i of
-the release is row i of the input; each cell must be a value of its attribute, and cover what it came from.
+An anonymizer passes both sides directly. `compare` instead reads a finished release back: row i of
+the release is row i of the input; each cell must be a value of its attribute, and cover the original value.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from masquerade.utility.penalties import Penalties
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The kept input rows and what was released of them, attribute by attribute."""
+    """The kept input rows and their released values, attribute by attribute."""
 
     originals: tuple[Column, ...]  # of all kept input rows
     released: tuple[Generalised, ...]  # the same attributes; codes of released rows only
     classes: Coded | None  # of all kept input rows
     kept: NDArray[np.intp] | None  # which input rows were released, in order; None when all were
     weights: Mapping[str, float]  # of the attributes; one that is missing weighs 1
-    unseen: int = 0  # further suppressed rows, of which nothing is known here but how many there are
+    unseen: int = 0  # further suppressed rows, of which only the number is known here
 
     @property
     def rows(self) -> int:
-        """How many input rows there are, released or suppressed."""
+        """The number of input rows, released or suppressed."""
         return self._seen + self.unseen
 
     @property
     def released_rows(self) -> int:
-        """How many of them were released."""
+        """The number of released rows."""
         return self._seen if self.kept is None else int(self.kept.size)
 
     @property
@@ -55,7 +55,7 @@ class Comparison:
 
     @property
     def suppressed(self) -> int:
-        """How many were not."""
+        """The number of suppressed rows."""
         return self.rows - self.released_rows
 
     @cached_property
@@ -65,7 +65,7 @@ class Comparison:
 
     @cached_property
     def group_sizes(self) -> Counts:
-        """How many rows each group has, by group."""
+        """The number of rows in each group."""
         labels, n_groups = self._grouped
         return value_counts(labels, n_groups)
 
@@ -75,13 +75,13 @@ class Comparison:
         return group_rows(columns, self.released_rows)
 
     def providers_of_groups(self, providers: Coded) -> Counts:
-        """How many providers feed each group, given the provider of every kept input row."""
+        """Count the providers of each group, given the provider of every kept input row."""
         codes = providers.codes if self.kept is None else providers.codes[self.kept]
         return distinct_codes(self.groups, codes, self.group_sizes.size, max(len(providers.labels), 1))
 
     @cached_property
     def code_counts(self) -> tuple[Counts, ...]:
-        """How many released rows have each code, one array a column."""
+        """The number of released rows with each code, one array per column."""
         return tuple(column.counts() for column in self.released)
 
     @cached_property
@@ -92,7 +92,7 @@ class Comparison:
         return self.classes.codes if self.kept is None else self.classes.codes[self.kept]
 
     def totals(self, penalties: Callable[[Generalised], Penalties]) -> dict[str, float]:
-        """What each attribute's cells cost together, given each code's penalty; a suppressed cell costs 1."""
+        """Sum the penalties of each attribute's cells, given each code's penalty; a suppressed cell costs 1."""
         return {
             column.name: float(counts @ penalties(column)) + self.suppressed
             for column, counts in zip(self.released, self.code_counts, strict=True)
@@ -102,9 +102,9 @@ class Comparison:
 def compare(
     original: Table, release: Any, qid_attributes: Iterable[str], target: str | None = None
 ) -> Comparison:
-    """Read a release back beside the table it came from, whose incomplete rows have been dropped.
+    """Read a release back and compare it with its original, whose incomplete rows have been dropped.
 
-    `release` is a Table or anything that a Table can be made of. All wrong columns are reported at once.
+    `release` is a Table or anything a Table can be made from. All invalid columns are reported at once.
     """
     finished = release if isinstance(release, Table) else Table(release)
     wanted = tuple(qid_attributes)
@@ -136,7 +136,7 @@ def compare(
 
 
 def _read_back(original: Column, release: Table) -> Generalised:
-    """A column of a release, each distinct cell as its range of ranks."""
+    """Read a release's column back, each distinct cell as its range of ranks."""
     name, domain = original.name, original.domain
     empty = missing_rows(release.cells(name))
     if empty is not None:
@@ -160,7 +160,7 @@ def _read_back(original: Column, release: Table) -> Generalised:
 
 
 def released_range(domain: Domain, label: str) -> tuple[int, int] | None:
-    """The ranks that a released cell, generalised or raw, covers; None when it is no value of the domain."""
+    """Return the ranks that a released cell, generalised or raw, covers; None if it is not in the domain."""
     covered = domain.range_of(label)
     if covered is not None:
         return covered
@@ -168,7 +168,7 @@ def released_range(domain: Domain, label: str) -> tuple[int, int] | None:
         number = _number(label, domain.kind)
         if number is None:
             return None
-        # A number that is nobody's value covers no rank.
+        # A number that no record has covers no rank.
         return int(np.searchsorted(domain.values, number)), int(
             np.searchsorted(domain.values, number, side="right")
         )

@@ -1,6 +1,6 @@
-"""Columns as the numbers that a decision tree splits on.
+"""Encode columns as numeric features for a decision tree.
 
-Order matters to a tree: numbers and intervals keep theirs, categories get a column of 0 and 1 each.
+Order matters to a tree: numbers and intervals keep theirs, categories are one-hot encoded.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from masquerade.data.encode import encode
 from masquerade.data.schema import Attribute
 from masquerade.data.table import Table
 
-Features = NDArray[np.float32]  # one row a record
+Features = NDArray[np.float32]  # one row per record
 
-# Beyond so many categories a column for each would cost more memory than a tree can gain from it.
+# With more categories, one-hot columns would cost more memory than they are worth to a tree.
 _MOST_CATEGORIES = 256
 
 
 def raw_features(table: Table, name: str) -> Features:
-    """An attribute as it is in the table: numbers as numbers, categories one column each."""
+    """Encode a raw attribute: numbers as numbers, categories one-hot."""
     kind = table.schema[name].kind
     if kind == "categorical":
         coded = table.coded(name)
@@ -32,20 +32,20 @@ def raw_features(table: Table, name: str) -> Features:
     numbers = column.domain.values.astype(np.float32)
     if (
         np.diff(numbers) <= 0
-    ).any():  # trees hold 32-bit numbers; where those run together, ranks still differ
+    ).any():  # trees hold 32-bit numbers; where those coincide, the ranks still differ
         numbers = np.arange(numbers.size, dtype=np.float32)
     return numbers[column.ranks][:, np.newaxis]
 
 
 def released_features(column: Generalised, ordered: bool) -> Features:
-    """An attribute as it was released: intervals (`ordered`) by their order, categories one column each."""
+    """Encode a released attribute: intervals (`ordered`) by their order, categories one-hot."""
     if not ordered:
         return _one_column_each(column.codes, len(column.labels))
     lo, hi = column.lo.astype(np.float32), column.hi.astype(np.float32)
     order = np.lexsort((hi, lo))
     if (lo[order][1:] >= hi[order][:-1]).all():
         return lo[column.codes][:, np.newaxis]
-    return np.column_stack([lo, hi])[column.codes]  # intervals that overlap have no one order
+    return np.column_stack([lo, hi])[column.codes]  # overlapping intervals have no single order
 
 
 def _one_column_each(codes: NDArray[np.int32], n_codes: int) -> Features:

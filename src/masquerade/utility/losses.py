@@ -1,5 +1,5 @@
-"""What each attribute lost, as totals over its cells: all that the loss metrics need, and all that a party tells of its
-own originals when nobody has all of them.
+"""The loss of each attribute, as totals over its cells: all that the loss metrics need, and all that a party reveals
+about its own originals when no one party has all of them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class AttributeLoss:
     leaves: float  # of (leaves under the value − 1) / (leaves − 1)
     certainty: float  # of leaves under the value / leaves, 0 for a leaf
     height: float  # of the value's height / the taxonomy's height
-    climbed: int  # of how far above its leaf each value stands
+    climbed: int  # of each value's height above its leaf
     path: int  # of the depth of each leaf; 0 without a taxonomy
 
 
 def mean_losses(losses: Mapping[str, AttributeLoss], rows: int) -> dict[str, float]:
-    """What each attribute lost: its mean normalised certainty penalty (0 nothing, 1 everything)."""
+    """Return each attribute's mean normalised certainty penalty (0: nothing lost, 1: everything)."""
     return {name: loss.certainty / max(rows, 1) for name, loss in losses.items()}
 
 
 def losses_of(comparison: Comparison) -> dict[str, AttributeLoss]:
-    """The totals of every attribute."""
+    """Return the loss totals of every attribute."""
     leaves = comparison.totals(leaf_losses)
     certainty = comparison.totals(certainty_penalties)
     height = comparison.totals(relative_heights)
@@ -50,7 +50,7 @@ def losses_of(comparison: Comparison) -> dict[str, AttributeLoss]:
 def _climbed(
     comparison: Comparison, original: Column, column: Generalised, counts: Counts
 ) -> tuple[int, int]:
-    """Σ Height and Σ PL over the released cells, where a chain of single children is one node."""
+    """Return Σ Height and Σ PL over the released cells, where a chain of single children is one node."""
     taxonomy = column.domain
     if not isinstance(taxonomy, Taxonomy):
         return 0, 0

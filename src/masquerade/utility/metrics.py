@@ -1,6 +1,6 @@
 """Metrics: how much of the original a release keeps, each from counts per group or per released value.
 
-Suppressed rows count in every metric that does not say otherwise: to leave a row out is to lose all of it.
+Unless a metric states otherwise, suppressed rows count, as fully lost.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Metrics = dict[str, float | None]
 
 
 def measure(comparison: Comparison, losses: Mapping[str, AttributeLoss] | None = None) -> Metrics:
-    """Every metric by its name in a summary; None where this release has no such figure.
+    """Return every metric by its name in a summary; None where it does not apply to this release.
 
-    `losses` are what the holders of the attributes counted, where no one has all originals.
+    `losses` are the totals counted by the attributes' holders, where no one has all originals.
     """
     if losses is None:
         losses = losses_of(comparison)
@@ -39,7 +39,7 @@ def measure(comparison: Comparison, losses: Mapping[str, AttributeLoss] | None =
 
 
 def discernibility(comparison: Comparison) -> int:
-    """Σ_E |E|² + suppressed · n: how many ordered pairs of records cannot be told apart."""
+    """Σ_E |E|² + suppressed · n: the number of ordered pairs of indistinguishable records."""
     sizes = comparison.group_sizes
     return int(sizes @ sizes) + comparison.suppressed * comparison.rows
 
@@ -63,7 +63,7 @@ def average_group_size(comparison: Comparison) -> float | None:
 
 
 def majority(comparison: Comparison) -> int | None:
-    """How many rows do not have the class that most rows of their group have, plus the suppressed ones."""
+    """Count the rows that do not have their group's majority class, plus the suppressed rows."""
     classes = comparison.released_classes
     if classes is None or comparison.classes is None:
         return None
@@ -76,7 +76,7 @@ def majority(comparison: Comparison) -> int | None:
         return comparison.suppressed
     group_of_pair = np.empty(n_pairs, np.int64)
     group_of_pair[labels] = comparison.groups
-    # Pairs are numbered group by group, so those of a group stand together.
+    # Pairs are numbered group by group, so those of a group are contiguous.
     starts = np.flatnonzero(np.diff(group_of_pair, prepend=-1))
     largest = np.maximum.reduceat(value_counts(labels, n_pairs), starts)
     return comparison.released_rows - int(largest.sum()) + comparison.suppressed
@@ -91,7 +91,7 @@ def classification_metric(comparison: Comparison) -> float | None:
 def loss(losses: Mapping[str, AttributeLoss], rows: int) -> float | None:
     """Iyengar's LM: the mean over all cells of (leaves under the value − 1) / (leaves − 1).
 
-    Without a taxonomy a cell costs width / range; suppressed it costs 1. So 0 is no loss, 1 is nothing left.
+    Without a taxonomy a cell costs width / range; suppressed it costs 1. So 0 means no loss, 1 total loss.
     """
     return _mean((each.leaves for each in losses.values()), rows * len(losses))
 

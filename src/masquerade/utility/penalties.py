@@ -1,6 +1,6 @@
-"""What one released value loses: an array a column, one penalty between 0 and 1 a code.
+"""The loss of each released value: an array per column, with one penalty between 0 and 1 per code.
 
-A metric is then a sum over codes, each penalty times the rows that carry the code, without a look at records.
+A metric is then a sum over codes of penalty times rows with the code, without visiting records.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def certainty_penalties(column: Generalised) -> Penalties:
 
 
 def certainty_of_ranges(domain: Domain, lo: NDArray[np.int64], hi: NDArray[np.int64]) -> Penalties:
-    """The normalised certainty penalty of the values that cover the ranks `[lo, hi)`, before they are written."""
+    """The normalised certainty penalty of the values that cover the ranks `[lo, hi)`, before they are labelled."""
     if isinstance(domain, Continuum):
         if domain.size < 2:
             return np.zeros(len(lo))
-        # An interval reaches up to the value after its last; the part outside the data does not count.
+        # An interval extends to the value after its last; the part outside the data does not count.
         ends = domain.values.astype(np.float64)
         upper = ends[np.minimum(hi, domain.size - 1)]
         widths: Penalties = (upper - ends[lo]) / (ends[-1] - ends[0])
@@ -55,7 +55,7 @@ def relative_heights(column: Generalised) -> Penalties:
 def relative_widths(column: Generalised, domain: Continuum) -> Penalties:
     """Each interval's width / the range of the data; the part of an interval outside the data does not count.
 
-    So the widest costs 1. A raw value has no width, and nothing is lost where all records have one value.
+    So the widest costs 1. A raw value has no width, and a column with a single value loses nothing.
     """
     if domain.size < 2:
         return np.zeros(len(column.labels))
@@ -67,5 +67,5 @@ def relative_widths(column: Generalised, domain: Continuum) -> Penalties:
 
 
 def nodes(column: Generalised, taxonomy: Taxonomy) -> list[Node]:
-    """The node of each code."""
+    """Return the taxonomy node of each code."""
     return [taxonomy.node(int(lo), int(hi)) for lo, hi in zip(column.lo, column.hi, strict=True)]

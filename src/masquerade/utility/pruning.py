@@ -2,8 +2,8 @@
 
 Cost and complexity (Breiman et al.): a tree costs the bits that it takes to name the classes of its training
 records, given the leaf that each falls into, and a price for each leaf. The cheapest subtree is found from
-the bottom up: a node is a leaf when its children cost no less. To prune a grown tree for many prices takes
-far less time than to grow it again, so the price can be chosen by cross-validation wherever one is grown.
+the bottom up: a node becomes a leaf when its children cost no less. Pruning a grown tree for many prices takes
+far less time than growing it again, so the price can be chosen by cross-validation for every tree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Labels = NDArray[np.intp]
 
 
 def pruned_labels(tree: Any, bits_per_leaf: Sequence[float]) -> Labels:
-    """The class that the pruned tree names for each node of the grown one; a row a node, a column a price.
+    """Return the class predicted at each node of the grown tree (row) after pruning at each price (column).
 
     `tree` is the `tree_` of a scikit-learn classifier with entropy as criterion.
     """
@@ -36,14 +36,14 @@ def pruned_labels(tree: Any, bits_per_leaf: Sequence[float]) -> Labels:
     labels: Labels = np.repeat(tree.value[:, 0, :].argmax(axis=1)[:, np.newaxis], price.size, axis=1)
     for nodes in levels:
         inner = nodes[left[nodes] >= 0]
-        for children in (left[inner], right[inner]):  # below a leaf, everything is what the leaf is
+        for children in (left[inner], right[inner]):  # nodes below a leaf take its class
             labels[children] = np.where(is_leaf[inner], labels[inner], labels[children])
             is_leaf[children] |= is_leaf[inner]
     return labels
 
 
 def _levels(left: Labels, right: Labels) -> list[Labels]:
-    """The nodes by depth, the root first."""
+    """Return the nodes by depth, the root first."""
     levels = [np.zeros(1, np.intp)]
     while levels[-1].size:
         inner = levels[-1][left[levels[-1]] >= 0]

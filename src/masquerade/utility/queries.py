@@ -1,11 +1,11 @@
-"""Query error: how wrong are counts that are asked of a release instead of its original (m-privacy, §V.C)?
+"""Query error: the error of counts estimated from a release instead of its original (m-privacy, §V.C).
 
 A query counts the records that satisfy all of its predicates, each a range of leaf ranks of one attribute.
 The release answers as if the records of a generalised cell were spread evenly over its **ranks**: the leaves
-of a taxonomy, the distinct values of a number. So categories and numbers are treated alike, and the open ends
-of outer intervals need no guess at their width.
+of a taxonomy, the distinct values of a number. So categories and numbers are treated alike, and no
+width need be guessed for the open outer intervals.
 
-The original is answered by the same code, as the release that generalises nothing.
+The same code answers queries on the original, as a release that generalises nothing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from masquerade.engine.numbering import group_rows
 from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
 
-_FLOOR = 0.001  # of the rows: rarer answers are judged as if they were that frequent
+_FLOOR = 0.001  # of the rows: the least denominator of a relative error
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """The ranks `[lo, hi)` of the attribute at a position."""
+    """The condition that the attribute at a position has a rank in `[lo, hi)`."""
 
     attribute: int
     lo: int
@@ -38,19 +38,19 @@ Query = tuple[Predicate, ...]
 
 @dataclass(frozen=True)
 class QueryError:
-    """The relative errors |estimate − true| / max(true, 0.1 % of the rows) of many queries, in short."""
+    """A summary of the relative errors |estimate − true| / max(true, 0.1 % of the rows) of many queries."""
 
     mean: float
     median: float
     queries: int
 
     def summary(self) -> dict[str, float | int]:
-        """The entry of a JSON summary."""
+        """Return the entry of a JSON summary."""
         return {"queries": self.queries, "mean": self.mean, "median": self.median}
 
 
 def query_error(comparison: Comparison, n_queries: int = 2500, seed: int = 7) -> QueryError:
-    """The error of random queries; suppressed rows are in the true answers and in no estimate."""
+    """Measure the error of random queries; suppressed rows count in the true answers but in no estimate."""
     sizes = [column.domain.size for column in comparison.originals]
     queries = random_queries(sizes, n_queries, seed)
     true, estimates = true_answers(comparison, queries), estimated_answers(comparison, queries)
@@ -59,9 +59,9 @@ def query_error(comparison: Comparison, n_queries: int = 2500, seed: int = 7) ->
 
 
 def random_queries(sizes: Sequence[int], n_queries: int, seed: int) -> list[Query]:
-    """Queries of 2 to max(2, q // 2) predicates on different ones of q attributes, which have so many ranks.
+    """Draw queries of 2 to max(2, q // 2) predicates on distinct attributes, given the q attributes' `sizes`.
 
-    A single attribute gets one predicate. A predicate's first and last rank are drawn evenly.
+    A single attribute gets one predicate. A predicate's first and last rank are drawn uniformly.
     """
     if not sizes:
         raise ParameterError("query error: there is no QID attribute to query")
@@ -83,7 +83,7 @@ def random_queries(sizes: Sequence[int], n_queries: int, seed: int) -> list[Quer
 
 
 def true_answers(comparison: Comparison, queries: Sequence[Query]) -> NDArray[np.float64]:
-    """What each query counts in the original."""
+    """Answer each query on the original."""
     columns: list[tuple[Ints, int]] = [(column.ranks, column.domain.size) for column in comparison.originals]
     groups, n_groups = group_rows(columns, comparison.rows)
     cells = []
@@ -94,7 +94,7 @@ def true_answers(comparison: Comparison, queries: Sequence[Query]) -> NDArray[np
 
 
 def estimated_answers(comparison: Comparison, queries: Sequence[Query]) -> NDArray[np.float64]:
-    """What each query counts in the release, by the even spread of records over the ranks of their cells."""
+    """Estimate each query from the release, spreading records evenly over the ranks of their cells."""
     sizes = comparison.group_sizes
     cells = [
         _Cells(_of_groups(column.codes, comparison.groups, sizes.size), column.lo, column.hi)
@@ -112,24 +112,24 @@ class _Cells:
     hi: Counts
 
     def inside(self, predicate: Predicate) -> NDArray[np.float64]:
-        """The share of each code's ranks that satisfies the predicate."""
+        """Return the share of each code's ranks that satisfies the predicate."""
         overlap = np.minimum(self.hi, predicate.hi) - np.maximum(self.lo, predicate.lo)
         share: NDArray[np.float64] = np.maximum(overlap, 0) / (self.hi - self.lo)
         return share
 
 
 def _of_groups(codes: Ints, groups: Counts, n_groups: int) -> Ints:
-    """The code that all rows of a group share, by group."""
+    """Return each group's code, which all its rows share."""
     shared = np.zeros(n_groups, codes.dtype)
     shared[groups] = codes
     return shared
 
 
 def _answers(cells: Sequence[_Cells], sizes: Counts, queries: Sequence[Query]) -> NDArray[np.float64]:
-    """Σ over groups of size · Π over predicates of the share inside.
+    """Return Σ over groups of size · Π over predicates of the share inside.
 
-    Queries on the same attributes are answered together, from the groups that these attributes alone make: there
-    are far fewer of them.
+    Queries on the same attributes are answered together, from the far fewer groups that these
+    attributes alone form.
     """
     asked: dict[tuple[int, ...], list[int]] = {}
     for position, query in enumerate(queries):
@@ -140,7 +140,7 @@ def _answers(cells: Sequence[_Cells], sizes: Counts, queries: Sequence[Query]) -
         place = {attribute: number for number, attribute in enumerate(attributes)}
         for position in positions:
             expected = totals
-            hit: NDArray[np.intp] | None = None  # groups that can still count; None while all can
+            hit: NDArray[np.intp] | None = None  # groups that can still contribute; None: all
             for predicate in queries[position]:
                 cell = merged[place[predicate.attribute]]
                 codes = cell.codes if hit is None else cell.codes[hit]
@@ -153,7 +153,7 @@ def _answers(cells: Sequence[_Cells], sizes: Counts, queries: Sequence[Query]) -
 
 
 def _merged(cells: Sequence[_Cells], sizes: Counts) -> tuple[list[_Cells], NDArray[np.float64]]:
-    """The groups that some attributes make, and how many records each has."""
+    """Return the groups that these attributes alone form, and their sizes."""
     groups, n_groups = group_rows([(cell.codes, cell.lo.size) for cell in cells], sizes.size)
     totals = weighted_counts(groups, sizes, n_groups)
     return [_Cells(_of_groups(cell.codes, groups, n_groups), cell.lo, cell.hi) for cell in cells], totals

@@ -1,9 +1,9 @@
-"""Scores: how good it would be to specialise a value, from the class counts of its children.
+"""Scores: the benefit of specialising a value, computed from the class counts of its children.
 
-One score also looks at how general the value and its children are; all others need the counts alone.
+One score also depends on how general the value and its children are; the others need only the counts.
 
-Scores are compared as fixed point, to the nearest multiple of 2^-32, so that no order of floating-point
-operations, and no secure comparison of parties, decides differently.
+Scores are compared as fixed point, to the nearest multiple of 2^-32, so that neither the order of
+floating-point operations nor a secure comparison between parties changes the outcome.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ FIXED_ONE = 1 << 32
 
 
 def fixed(score: float) -> int:
-    """A score as a whole number of 2^-32."""
+    """Return a score as an integer multiple of 2^-32."""
     return round(score * FIXED_ONE)
 
 
 def entropy_sum(counts: Counts) -> NDArray[np.float64]:
-    """|T|·I(T) along the last axis, where I is the entropy in bits of the classes counted there."""
+    """Return |T|·I(T) along the last axis, where I is the entropy in bits of the classes counted there."""
     sizes = counts.sum(axis=-1)
     parts: NDArray[np.float64] = _x_log_x(sizes) - _x_log_x(counts).sum(axis=-1)
     return parts
 
 
 def info_gain(children: Counts) -> float:
-    """InfoGain of a value whose children have these class counts (one row a child)."""
+    """Return InfoGain of a value whose children have these class counts (one row per child)."""
     total = int(children.sum())
     if total == 0:
         return 0.0
@@ -41,7 +41,7 @@ def info_gain(children: Counts) -> float:
 
 
 def split_info(children: Counts) -> float:
-    """The entropy of the children's sizes."""
+    """Return the entropy of the children's sizes."""
     sizes = children.sum(axis=1)
     total = int(sizes.sum())
     return float(entropy_sum(sizes) / total) if total else 0.0
@@ -53,33 +53,33 @@ def _x_log_x(counts: Counts) -> NDArray[np.float64]:
 
 
 class Score(ABC):
-    """How a candidate is rated, where an interval is split, and whether specialising is of any use."""
+    """Decides a candidate's rating, where to split an interval, and whether specialising is worthwhile."""
 
     name: ClassVar[str]
     needs_class: ClassVar[bool] = True
-    weighs_anonymity: ClassVar[bool] = False  # whether the rating falls with the anonymity that is lost
+    weighs_anonymity: ClassVar[bool] = False  # whether anonymity loss lowers the rating
     recomputable: ClassVar[bool] = True  # from the children's class counts alone, without `relief`
 
     def base(self, children: Counts, relief: Counts | None = None) -> float | int:
-        """What the children contribute; it never changes while the value stays in the cut.
+        """Return the children's contribution, which is constant while the value stays in the cut.
 
-        `relief` is what a record's certainty penalty falls by at each child, in fixed point; scores that are
+        `relief` is the reduction of a record's certainty penalty at each child, in fixed point; scores that are
         `recomputable` ignore it.
         """
         return info_gain(children)
 
     @abstractmethod
     def rate(self, base: float | int, anonymity_loss: float) -> int:
-        """The score in fixed point."""
+        """Return the score in fixed point."""
 
     def worth(self, base: float | int, left_out: int, n_attributes: int) -> bool:
-        """Whether it outweighs that so many more records of so many cells are left out of the release."""
+        """Return whether the gain outweighs leaving out `left_out` more records of `n_attributes` cells each."""
         return True
 
     def split_gains(self, left: Counts, right: Counts, relief: Counts | None = None) -> NDArray[np.int64]:
-        """How good each way to split an interval in two is (one row a way), comparable as whole numbers.
+        """Rate each way to split an interval in two (one row per way), as comparable integers.
 
-        `relief`, as for `base`, has a row a way and a column a half.
+        `relief`, as for `base`, has one row per way and one column per half.
         """
         totals = left[0].sum() + right[0].sum()
         before = entropy_sum(left[0] + right[0])
@@ -88,32 +88,32 @@ class Score(ABC):
         return scaled
 
     def beneficial(self, children: Counts) -> bool:
-        """Whether the records that carry the value have more than one class."""
+        """Return whether the records with this value have more than one class."""
         return int(np.count_nonzero(children.sum(axis=0))) > 1
 
 
 class InfoGain(Score):
-    """InfoGain(v): by how much the mix of classes falls."""
+    """InfoGain(v): the reduction of class entropy."""
 
     name = "info-gain"
 
     def rate(self, base: float | int, anonymity_loss: float) -> int:
-        """InfoGain itself."""
+        """Return InfoGain, whatever the anonymity loss."""
         return fixed(base)
 
 
 class GainRatio(Score):
-    """InfoGain(v) / SplitInfo(v): no favour to values with many children."""
+    """InfoGain(v) / SplitInfo(v): does not favour values with many children."""
 
     name = "gain-ratio"
 
     def base(self, children: Counts, relief: Counts | None = None) -> float:
-        """The ratio; InfoGain alone when all records have the same child."""
+        """Return the ratio; InfoGain alone if all records fall into one child."""
         spread = split_info(children)
         return info_gain(children) / spread if spread > 0 else info_gain(children)
 
     def rate(self, base: float | int, anonymity_loss: float) -> int:
-        """The ratio itself."""
+        """Return the ratio, whatever the anonymity loss."""
         return fixed(base)
 
 
@@ -124,36 +124,36 @@ class InfoGainPerAnonymityLoss(Score):
     weighs_anonymity = True
 
     def rate(self, base: float | int, anonymity_loss: float) -> int:
-        """Gain for each unit of anonymity lost."""
+        """Return the gain per unit of anonymity lost."""
         return fixed(base / (anonymity_loss + 1))
 
 
 class ClassFree(Score):
-    """A score that looks at no class."""
+    """A score that ignores the class."""
 
     needs_class = False
 
     def beneficial(self, children: Counts) -> bool:
-        """Whether at least two children have records."""
+        """Return whether at least two children have records."""
         return int(np.count_nonzero(children.sum(axis=1))) > 1
 
 
 class Discernibility(ClassFree):
-    """|T[v]|² − Σ_c |T[c]|²: how many ordered pairs of records become discernible."""
+    """|T[v]|² − Σ_c |T[c]|²: the number of ordered pairs of records that become discernible."""
 
     name = "discernibility"
 
     def base(self, children: Counts, relief: Counts | None = None) -> int:
-        """The pairs that specialising tells apart."""
+        """Count the pairs that specialising makes discernible."""
         sizes = [int(size) for size in children.sum(axis=1)]
         return sum(sizes) ** 2 - sum(size * size for size in sizes)
 
     def rate(self, base: float | int, anonymity_loss: float) -> int:
-        """Exact: the count of pairs is whole."""
+        """Return the number of pairs, which is exact."""
         return int(base) * FIXED_ONE
 
     def split_gains(self, left: Counts, right: Counts, relief: Counts | None = None) -> NDArray[np.int64]:
-        """The pairs that each split tells apart."""
+        """Count the pairs that each split makes discernible."""
         gains: NDArray[np.int64] = 2 * left.sum(axis=1) * right.sum(axis=1)
         return gains
 
@@ -168,21 +168,21 @@ class Certainty(ClassFree):
     recomputable = False
 
     def base(self, children: Counts, relief: Counts | None = None) -> int:
-        """The penalty saved, in fixed point."""
+        """Return the penalty saved, in fixed point."""
         if relief is None:
             raise Bug("the certainty score was not told what its children save")
         return int(children.sum(axis=1) @ relief)
 
     def rate(self, base: float | int, anonymity_loss: float) -> int:
-        """The penalty saved itself."""
+        """Return the penalty saved, whatever the anonymity loss."""
         return int(base)
 
     def worth(self, base: float | int, left_out: int, n_attributes: int) -> bool:
-        """Whether it saves at least what they cost: a penalty of 1 a cell."""
+        """Return whether it saves at least the cost of the records left out: a penalty of 1 per cell."""
         return base >= left_out * n_attributes * FIXED_ONE
 
     def split_gains(self, left: Counts, right: Counts, relief: Counts | None = None) -> NDArray[np.int64]:
-        """The penalty that each split saves."""
+        """Return the penalty that each split saves."""
         if relief is None:
             raise Bug("the certainty score was not told what its halves save")
         gains: NDArray[np.int64] = left.sum(axis=1) * relief[:, 0] + right.sum(axis=1) * relief[:, 1]
@@ -196,7 +196,7 @@ SCORES: dict[str, Score] = {
 
 
 def score_named(name: str | None, has_class: bool) -> Score:
-    """The score of that name; without a name, gain-ratio where there is a class, else discernibility."""
+    """Return the named score; without a name, gain-ratio if there is a class, else discernibility."""
     if name is None:
         return SCORES["gain-ratio" if has_class else "discernibility"]
     if name not in SCORES:

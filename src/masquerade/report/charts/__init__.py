@@ -1,7 +1,7 @@
-"""A chart is records and a few words: each function takes plain data and gives one inline SVG.
+"""Charts: each function takes plain data and a few labels and returns one inline SVG.
 
-Every chart has a `<title>` and a `<desc>` for those who do not see it, and no colour of its own: classes are
-styled by `charts.css`, for light and dark. `standalone` makes a file of a chart, for documentation.
+Every chart has a `<title>` and a `<desc>` for screen readers, and no colours of its own: classes are
+styled by `charts.css`, for light and dark. `standalone` turns a chart into a file, for documentation.
 """
 
 from masquerade.report.charts.bars import Bar, bar_chart, share_bar

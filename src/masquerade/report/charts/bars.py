@@ -1,4 +1,4 @@
-"""Horizontal bars: a whole chart, and the small bar that stands in a table's cell."""
+"""Horizontal bars: a whole chart, and a small bar for a table cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTH, _ROW, _TOP = 640.0, 40.0, 6.0
 
 @dataclass(frozen=True)
 class Bar:
-    """One named value; `note` says more about it, behind the value."""
+    """One named value; `note` is shown after the value."""
 
     name: str
     value: float
@@ -30,7 +30,7 @@ def bar_chart(
     maximum: float | None = None,
     write: Callable[[float], str] = figure,
 ) -> Markup:
-    """One row a bar: name and value above, the bar below, from 0 to `maximum` (by default the largest)."""
+    """Draw one row per bar, name and value above it; bars run from 0 to `maximum` (default: the largest)."""
     full = maximum if maximum is not None else max((bar.value for bar in bars), default=0.0)
     rows = []
     for position, bar in enumerate(bars):
@@ -58,7 +58,7 @@ def bar_chart(
 
 
 def share_bar(share: float, kind: str = "accent") -> Markup:
-    """A bar from 0 to 1 as wide as its cell; hidden from screen readers: the next cell says the number."""
+    """Draw a bar from 0 to 1 as wide as its cell; hidden from screen readers, as the next cell has the number."""
     percent = 100 * min(1.0, max(0.0, share))
     return element(
         "svg",

@@ -1,4 +1,4 @@
-"""How many groups have which size, against the sizes that are required."""
+"""Histogram of group sizes, with lines for the required sizes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from masquerade.report.charts.svg import chart, element, label, text_width
 from masquerade.report.wording import count, counted
 
 _WIDTH, _HEIGHT = 640.0, 306.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 2.0, 582.0, 50.0, 246.0  # numbers of groups stand to the right
+_LEFT, _RIGHT, _TOP, _BOTTOM = 2.0, 582.0, 50.0, 246.0  # the axis of group counts is on the right
 _FEW = 24  # bins at most, about
 
 
 @dataclass(frozen=True)
 class SizeLine:
-    """A required size; `exact` when it is required of just the groups that are drawn."""
+    """A required size; `exact` if it is required of exactly the groups that are drawn."""
 
     size: int
     name: str
@@ -38,15 +38,15 @@ class Bins:
     log: bool
 
     def span(self, position: int) -> str:
-        """The sizes of one bin, in words."""
+        """Describe the sizes of one bin in words."""
         first, last = self.edges[position], self.edges[position + 1] - 1
         return count(first) if first == last else f"{count(first)} to {count(last)}"
 
 
 def size_bins(sizes: NDArray[np.int64], marks: Sequence[int] = ()) -> Bins:
-    """Bins of round numbers: one a size when there are few, else equally wide, perhaps in the logarithm.
+    """Choose round bins: one per size if there are few, else of equal width, on a linear or log scale.
 
-    A bin begins at every mark that lies among them, so that no bar stands on both sides of a line.
+    A bin begins at every mark in range, so that no bar straddles a line.
     """
     low, high = (int(sizes.min()), int(sizes.max())) if sizes.size else (1, 1)
     log = high > 10 * max(low, 1) and high - low > _FEW
@@ -70,7 +70,7 @@ def size_bins(sizes: NDArray[np.int64], marks: Sequence[int] = ()) -> Bins:
 
 
 def size_histogram(sizes: NDArray[np.int64], lines: Sequence[SizeLine] = (), *, title: str) -> Markup:
-    """The histogram with its lines, the smallest and the median group marked below the axis."""
+    """Draw the histogram and its lines, with the smallest and median group marked below the axis."""
     bins = size_bins(sizes, [line.size for line in lines])
     x = _sizes_at(bins, [line.size for line in lines])
     tallest = max(bins.counts)
@@ -79,14 +79,14 @@ def size_histogram(sizes: NDArray[np.int64], lines: Sequence[SizeLine] = (), *, 
     drawn.append(element("line", class_="axis", x1=_LEFT, x2=_RIGHT, y1=_BOTTOM, y2=_BOTTOM))
     drawn += _required(lines, x)
     if sizes.size:
-        half = 0.5 if not bins.log else 0.0  # a size stands in the middle of its own bin
+        half = 0.5 if not bins.log else 0.0  # a size is centred in its bin
         drawn.append(_marker(x(int(sizes.min()) + half), "smallest", "M0 0l5 9h-10z"))
         drawn.append(_marker(x(float(np.median(sizes)) + half), "median", "M0 0l5 5-5 5-5-5z"))
     return chart("histogram", _WIDTH, _HEIGHT, *drawn, title=title, description=_said(sizes, bins, lines))
 
 
 def _sizes_at(bins: Bins, marks: Sequence[int]) -> Scale:
-    """Room for all bins and lines; a line outside the bins is not put on the very edge."""
+    """Make room for all bins and lines; a line outside the bins is kept off the very edge."""
     low, high = float(bins.edges[0]), float(bins.edges[-1])
     room = (high - low) / 20
     for mark in marks:
@@ -116,7 +116,7 @@ def _bars(bins: Bins, x: Scale, y: Scale) -> list[str]:
             continue
         left, right = x(lo), x(hi)
         gap = min(1.0, (right - left) * 0.1)
-        top = min(y(groups), _BOTTOM - 2)  # one group among thousands still shows
+        top = min(y(groups), _BOTTOM - 2)  # keep one group among thousands visible
         told = element("title", f"{bins.span(position)} records: {counted(groups, 'group')}")
         drawn.append(
             element(
@@ -138,7 +138,7 @@ def _size_axis(bins: Bins, x: Scale) -> list[str]:
         values = log_ticks(low, high) if high / low < 2000 else log_ticks(low, high, (1,))
     else:
         values = tuple(tick for tick in ticks(low, high, 8) if tick % 1 == 0)
-    # Where a bar is one size, its label stands below its middle; else labels stand where bins begin.
+    # A bar of one size is labelled below its middle; otherwise labels mark where bins begin.
     single = not bins.log and all(hi - lo == 1 for lo, hi in pairwise(bins.edges))
     drawn: list[str] = []
     free = _LEFT
@@ -150,7 +150,7 @@ def _size_axis(bins: Bins, x: Scale) -> list[str]:
         at = min(max(x(value + 0.5 if single else value), _LEFT + half), _RIGHT - half)
         if at - half < free:
             continue
-        # On a narrow screen letters are larger, so only labels with that much room are kept there.
+        # On a narrow screen letters are larger, so only labels with enough room are kept there.
         class_ = "tick" if at - 1.8 * half >= free or not drawn else "tick spare"
         free = at + (1.8 if class_ == "tick" else 1) * half + 10
         if not single:
@@ -160,7 +160,7 @@ def _size_axis(bins: Bins, x: Scale) -> list[str]:
 
 
 def _required(lines: Sequence[SizeLine], x: Scale) -> list[str]:
-    """The lines; names that would run into each other stand on different levels."""
+    """Draw the required sizes; names that would overlap are put on different levels."""
     drawn: list[str] = []
     ends = [-1.0, -1.0, -1.0]
     for line in sorted(lines, key=lambda each: each.size):

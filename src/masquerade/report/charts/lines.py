@@ -1,4 +1,4 @@
-"""Several named series over one axis: how a figure changes with a setting."""
+"""Line charts of several named series: how a figure changes with a setting."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Reference:
-    """A level to compare with, drawn across the whole chart."""
+    """A reference level, drawn across the whole chart."""
 
     value: float
     name: str
@@ -54,7 +54,7 @@ def line_chart(
     from_zero: bool = False,
     write: Callable[[float], str] = figure,
 ) -> Markup:
-    """Lines through points whose x need not be evenly spaced. `write` writes the y values."""
+    """Draw lines through points whose x need not be evenly spaced. `write` formats the y values."""
     points = [(x, y) for each in series for x, y in each.points if y is not None]
     if not points:
         raise ParameterError("line_chart: give at least one series with at least one point")

@@ -1,4 +1,4 @@
-"""Where numbers stand on an axis, and which of them are worth a label."""
+"""Axis scales: the positions of numbers, and the choice of tick labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ScaleKind = Literal["linear", "log"]
 
 @dataclass(frozen=True)
 class Scale:
-    """Carries values from `[low, high]` to positions from `start` to `stop`."""
+    """Maps values in `[low, high]` to positions from `start` to `stop`."""
 
     low: float
     high: float
@@ -21,7 +21,7 @@ class Scale:
     kind: ScaleKind = "linear"
 
     def __call__(self, value: float) -> float:
-        """The position of a value; one outside is put at the nearer end."""
+        """Return the position of a value, clamped to the ends of the axis."""
         low, high, value = (self._measure(each) for each in (self.low, self.high, value))
         share = (value - low) / (high - low) if high > low else 0.5
         return self.start + (self.stop - self.start) * min(1.0, max(0.0, share))
@@ -31,7 +31,7 @@ class Scale:
 
 
 def ticks(low: float, high: float, about: int = 5) -> tuple[float, ...]:
-    """Round numbers inside `[low, high]`, around `about` of them, 1, 2 or 5 times a power of ten apart."""
+    """Return about `about` round numbers in `[low, high]`, 1, 2 or 5 times a power of ten apart."""
     if not high > low:
         return (low,)
     step = nice_step((high - low) / about)
@@ -40,13 +40,13 @@ def ticks(low: float, high: float, about: int = 5) -> tuple[float, ...]:
 
 
 def nice_step(rough: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is not below `rough`."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is at least `rough`."""
     power = 10.0 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
 
 
 def log_ticks(low: float, high: float, digits: Sequence[float] = (1, 2, 5)) -> tuple[float, ...]:
-    """The given digits times powers of ten inside `[low, high]`; `low` must be above 0."""
+    """Return the given digits times powers of ten in `[low, high]`; `low` must be above 0."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     values = (float(f"{digit * 10.0**power:.12g}") for power in powers for digit in digits)
     return tuple(value for value in values if low <= value <= high)

@@ -1,4 +1,4 @@
-"""SVG elements that cannot be broken out of: plain text is escaped, only `Markup` goes in as it is."""
+"""SVG elements safe from injection: plain text is escaped, only `Markup` is inserted unchanged."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _SPACE = "http://www.w3.org/2000/svg"
 
 
 def clean(text: str) -> str:
-    """Text without the characters that no XML or HTML document may contain."""
+    """Remove the characters that are not allowed in XML or HTML."""
     return _ILLEGAL.sub("\ufffd", text)
 
 
 def clip(text: str, limit: int = 200) -> str:
-    """At most `limit` characters: a label of a megabyte is nobody's reading."""
+    """Truncate a text to at most `limit` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def number(value: float) -> str:
-    """A coordinate: two decimals at most."""
+    """Format a coordinate with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if value % 1 else str(int(value))
 
 
 def element(tag: str, *children: str, **attributes: Any) -> Markup:
-    """`<tag …>children</tag>`; attributes that are None are left out, and `text_anchor` is text-anchor."""
+    """Return `<tag …>children</tag>`; None attributes are left out, and `text_anchor` becomes text-anchor."""
     written = Markup("").join(
         Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _attribute(value))
         for name, value in attributes.items()
@@ -49,7 +49,7 @@ def _attribute(value: Any) -> str:
 def chart(
     kind: str, width: float, height: float, *children: str, title: str, description: str, fixed: bool = False
 ) -> Markup:
-    """The outer element. A chart stretches to the width it is given, unless it is `fixed` at its own size."""
+    """Return the outer element. A chart stretches to the available width, unless it is `fixed` in size."""
     return element(
         "svg",
         element("title", clip(title)),
@@ -66,13 +66,13 @@ def chart(
 def label(
     x: float, y: float, text: str, class_: str, *, anchor: str | None = None, tooltip: str = ""
 ) -> Markup:
-    """One line of text, apart from the direction of its neighbours."""
+    """Draw one line of text, isolated from the text direction of its neighbours."""
     parts: list[str] = [element("title", clip(tooltip))] if tooltip else []
     return element("text", *parts, text, x=x, y=y, class_=class_, text_anchor=anchor)
 
 
 def text_width(text: str, size: float) -> float:
-    """How wide a line of text gets in the wider common sans-serif fonts: it cannot be measured here."""
+    """Estimate the width of a line of text in the wider common sans-serif fonts."""
     return sum(_em(character) for character in text) * size
 
 
@@ -89,7 +89,7 @@ def _em(character: str) -> float:
 
 
 def shorten(text: str, width: float, size: float) -> str:
-    """The text, cut with an ellipsis when it is wider than `width`."""
+    """Cut the text with an ellipsis if it is wider than `width`."""
     text = clip(" ".join(clean(text).split()), 400)
     if text_width(text, size) <= width:
         return text
@@ -103,12 +103,12 @@ def shorten(text: str, width: float, size: float) -> str:
 
 @cache
 def chart_style() -> str:
-    """The style sheet of all charts."""
+    """Return the style sheet of all charts."""
     return resources.files("masquerade.report.charts").joinpath("charts.css").read_text("utf-8")
 
 
 def standalone(svg: str) -> str:
-    """A chart as the text of an .svg file, its style inside."""
+    """Return a chart as the text of an .svg file, style included."""
     style = element("style", Markup(chart_style()))  # noqa: S704 # our own file
     opening, rest = svg.split(">", 1)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{opening} xmlns="{_SPACE}">{style}{rest}\n'

@@ -1,7 +1,7 @@
-"""A tree with a cut through it: the root on the left, a row a value, all values of the cut in one column.
+"""A tree with a cut through it: the root on the left, one row per value, all values of the cut in one column.
 
-The cut's column tells how many records have each value, as a number and as the filled part of its box. What
-lies above the cut is to its left, what lies below is faded to its right.
+The cut's column shows how many records have each value, as a number and as the filled part of its box. Nodes
+above the cut are to its left, nodes below it are faded to its right.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from masquerade.report.wording import count, counted
 
 _SIZE = 12.5  # of letters
 _ROW, _BOX, _HEAD = 28.0, 22.0, 30.0
-_PAD, _GAP, _WIDEST = 9.0, 26.0, 190.0  # an interval of dates fits
-_BOLD = 1.08  # how much wider the letters of the cut's values are
-_ABOVE = 560.0  # as wide as the tree above the cut may get; if names need more, dots stand for them
+_PAD, _GAP, _WIDEST = 9.0, 26.0, 190.0  # fits an interval of dates
+_BOLD = 1.08  # relative width of the cut's bold letters
+_ABOVE = 560.0  # widest tree above the cut; if names need more, dots replace them
 
 
 @dataclass(frozen=True)
 class TreeNode:
     """A node. A tree is a list of nodes in preorder; `parent` is a position in it, -1 for the root.
 
-    `records` belongs to nodes of the cut. A `note` is a remark that stands where nodes are left out.
+    `records` belongs to nodes of the cut. A `note` is a remark in place of omitted nodes.
     """
 
     label: str
@@ -41,11 +41,11 @@ class _Box:
     x: float
     y: float  # of its middle
     width: float
-    outlet: float  # where the way to its children begins to turn
+    outlet: float  # where the edge to its children turns
 
 
 def tree_chart(nodes: Sequence[TreeNode], *, title: str, total: int) -> Markup:
-    """The tree; `total` is the number of records that fill a box of the cut entirely."""
+    """Draw the tree; `total` is the number of records that fills a box of the cut entirely."""
     rows, height = _rows(nodes)
     boxes, line, width = _boxes(nodes, rows)
     drawn: list[str] = []
@@ -70,7 +70,7 @@ def tree_chart(nodes: Sequence[TreeNode], *, title: str, total: int) -> Markup:
 
 
 def _depths(nodes: Sequence[TreeNode]) -> list[int]:
-    """How many edges above the cut, or below it, a node lies; 0 on the cut itself."""
+    """Return each node's distance in edges from the cut, above or below; 0 on the cut itself."""
     depths: list[int] = []
     for node in nodes:
         if node.place == "cut":
@@ -81,7 +81,7 @@ def _depths(nodes: Sequence[TreeNode]) -> list[int]:
 
 
 def _rows(nodes: Sequence[TreeNode]) -> tuple[list[float], int]:
-    """Each node's row: the next free one for those at the end, the middle of its children for the others."""
+    """Assign rows: the next free one to each end node, the middle of the children to the others."""
     first = [-1.0] * len(nodes)
     last = [-1.0] * len(nodes)
     ends = set(range(len(nodes))) - {node.parent for node in nodes}
@@ -98,7 +98,7 @@ def _rows(nodes: Sequence[TreeNode]) -> tuple[list[float], int]:
 
 
 def _boxes(nodes: Sequence[TreeNode], rows: Sequence[float]) -> tuple[list[_Box], float, float]:
-    """Every node's box, where the cut's line stands, and the width of it all."""
+    """Return every node's box, the position of the cut's line, and the total width."""
     depths = _depths(nodes)
     levels = 1 + max((d for node, d in zip(nodes, depths, strict=True) if node.place == "above"), default=-1)
     dots = False
@@ -107,7 +107,7 @@ def _boxes(nodes: Sequence[TreeNode], rows: Sequence[float]) -> tuple[list[_Box]
         dots = True
         columns = _columns(nodes, depths, dots)
     starts: dict[tuple[str, int], float] = {}
-    x, gap = (4.0, min(14.0, 360.0 / levels)) if dots else (1.0, _GAP)  # room for a line, or for half a dot
+    x, gap = (4.0, min(14.0, 360.0 / levels)) if dots else (1.0, _GAP)  # room for half a dot, or for a line
     for level in range(levels):
         starts["above", level] = x
         x += columns["above", level] + gap
@@ -131,11 +131,11 @@ def _boxes(nodes: Sequence[TreeNode], rows: Sequence[float]) -> tuple[list[_Box]
 
 
 def _columns(nodes: Sequence[TreeNode], depths: Sequence[int], dots: bool) -> dict[tuple[str, int], float]:
-    """The width of each column: of its widest node."""
+    """Return the width of each column, that of its widest node."""
     columns: dict[tuple[str, int], float] = {}
     for node, depth in zip(nodes, depths, strict=True):
         key = (node.place, depth)
-        if node.place != "cut" or not node.note:  # a remark at the foot of the cut may be as long as it is
+        if node.place != "cut" or not node.note:  # a remark at the foot of the cut may be of any length
             columns[key] = max(columns.get(key, 0.0), _wanted(node, dots))
     return columns
 
@@ -159,7 +159,7 @@ def _room(node: TreeNode) -> float:
 
 def _link(node: TreeNode, parent: _Box, box: _Box) -> Markup:
     start, turn, end = parent.x + parent.width, parent.outlet, box.x
-    # The turn is made right behind the parent's column, so that no way crosses a box of a column in between.
+    # Edges turn right after the parent's column, so that none crosses a box of a column in between.
     bend = min(_GAP, end - turn)
     middle = turn + bend / 2
     way = (
