@@ -1,4 +1,4 @@
-"""One's own account: API tokens, and another password."""
+"""The user's own account: API tokens and password."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_DAYS = 3650
 
 @page("/account", "Account")
 async def account_page(view: View) -> None:
-    """Who one is, what one owes, and one's tokens."""
+    """Draw the account page: name, role, debts and API tokens."""
     owed = await view.ask(lambda user: view.coordinator.owed(user, of_user=user.name))
     tag("h1", "Account")
     facts([("Name", view.user.name), ("Role", view.user.role.value), ("Owed", money(owed))])
@@ -51,15 +51,15 @@ class _Tokens:
         self._name, self._days = "", "90"
 
     def named(self, text: str) -> None:
-        """The name of the next token."""
+        """Set the name of the next token."""
         self._name = text.strip()
 
     def lasting(self, text: str) -> None:
-        """How many days it will last."""
+        """Set how many days the next token stays valid."""
         self._days = text.strip()
 
     async def refresh(self) -> None:
-        """The list as it is now."""
+        """Redraw the list of valid tokens."""
         found = await self._view.ask(self._view.coordinator.accounts.tokens)
         now = self._view.coordinator.clock.now()
         living = [
@@ -91,7 +91,7 @@ class _Tokens:
         return lambda: button("Revoke", revoke, aria_label=f"Revoke {token.name} of {moment(token.created)}")
 
     async def make(self) -> None:
-        """A new token, shown here and never again."""
+        """Create a token and show it, once."""
         self.fresh.clear()
         made = await self._view.trying(self._view.ask(self._made), self.problems)
         if made is None:
@@ -115,7 +115,7 @@ class _Password:
         self._old = self._new = ""
 
     def draw(self) -> None:
-        """The form."""
+        """Draw the password form."""
         with tag("section"):
             tag("h2", "Password")
             tag("p", "A new one revokes all your tokens and signs you out everywhere.", "quiet")

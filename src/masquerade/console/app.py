@@ -1,4 +1,4 @@
-"""Puts the console on the coordinator's app."""
+"""Mount the console on the coordinator's app."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from masquerade.service.coordinator.coordinator import Coordinator
 
 
 def mount(app: FastAPI, coordinator: Coordinator) -> None:
-    """Serve the console under /console. NiceGUI knows one app a process: the last one that is mounted is served."""
+    """Serve the console under /console. NiceGUI serves one app per process: the one mounted last."""
     settings = coordinator.settings
     browsers = Browsers(
         coordinator.store, coordinator.accounts, console_secret(settings.state / "console.key")
@@ -42,7 +42,7 @@ def mount(app: FastAPI, coordinator: Coordinator) -> None:
     for path in ("/", PREFIX, f"{PREFIX}/"):
         app.add_api_route(path, _home, include_in_schema=False)
     core.app.on_page_exception(draw_failure)
-    core.app.user_middleware.clear()  # of an app that was mounted before
+    core.app.user_middleware.clear()  # of an app mounted earlier
     core.app.middleware_stack = None
     ui.run_with(
         app,
@@ -54,7 +54,7 @@ def mount(app: FastAPI, coordinator: Coordinator) -> None:
         binding_refresh_interval=None,
         show_welcome_message=False,
         reconnect_timeout=15.0,
-        gzip_middleware_factory=None,  # compressed secrets beside what others wrote can be guessed by their length
+        gzip_middleware_factory=None,  # compressed length can reveal secrets beside text that others wrote
     )
 
 
@@ -62,7 +62,7 @@ async def _missing(_view: View) -> None:
     raise NotFound("there is no such page")
 
 
-page("/{rest:path}", "Not found")(_missing)  # after all others: the first page that fits is shown
+page("/{rest:path}", "Not found")(_missing)  # last, because the first matching page is shown
 
 
 def _home() -> RedirectResponse:

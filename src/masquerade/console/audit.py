@@ -1,4 +1,4 @@
-"""The end of the coordinator's audit log and whether the log is whole, for admins."""
+"""The end of the coordinator's audit log, and a check of its integrity, for admins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = 50
 
 @page("/audit", "Audit", admin=True)
 async def audit_page(view: View) -> None:
-    """The last records, and a check of all on demand."""
+    """Draw the latest records, with a button that checks the whole log."""
     records = await view.ask(view.coordinator.audit_tail, _SHOWN)
     checked = _Checked(view)
     tag("h1", "Audit log")
@@ -57,7 +57,7 @@ class _Checked:
         self._view = view
 
     async def check(self) -> None:
-        """Verify every line, its chain and its seals."""
+        """Verify every line of the log, its hash chain and its seals."""
         self.place.clear()
         found = await self._view.trying(self._view.ask(self._verified), self.problems)
         if found is None:

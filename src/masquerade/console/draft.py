@@ -1,4 +1,4 @@
-"""The request that somebody is putting together, and how it reads as TOML and JSON. No page in here."""
+"""The request being drafted in the form, and its TOML and JSON text. Draws nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from masquerade.service.resources import Dataset, DatasetColumn, Provider
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a requirement: how people write its name, a value to begin with, and whether it must be whole."""
+    """A numeric parameter of a requirement: its usual symbol, an initial value, and whether it must be an integer."""
 
     symbol: str
     example: str
@@ -27,7 +27,7 @@ class Number:
 
 
 def numbers_of(model: str) -> dict[str, Number]:
-    """The numbers that a model declares, by name."""
+    """Return the numeric parameters that a model declares, by name."""
     limits, numbers = limits_of(REQUIREMENTS[model]), dict[str, Number]()
     for each in parameters_of(REQUIREMENTS[model]):
         kind, limit = each.rule.json_schema.get("type"), limits.get(each.name)
@@ -40,7 +40,7 @@ def numbers_of(model: str) -> dict[str, Number]:
 
 
 def all_numbers() -> dict[str, Number]:
-    """The numbers of all models, by name; those of one name are one."""
+    """Return the numeric parameters of all models, by name; the first model to declare a name defines it."""
     found: dict[str, Number] = {}
     for model in REQUIREMENTS.plain:
         for name, number in numbers_of(model).items():
@@ -49,13 +49,13 @@ def all_numbers() -> dict[str, Number]:
 
 
 def needs_sensitive(model: str) -> bool:
-    """Whether a model protects a sensitive attribute."""
+    """Return whether a model protects a sensitive attribute."""
     return "sensitive" in words_of(REQUIREMENTS[model])
 
 
 @dataclass
 class Wish:
-    """One wished requirement."""
+    """One requirement that the client asks for."""
 
     model: str = KAnonymity.model
     qid: list[str] = field(default_factory=list)
@@ -63,11 +63,11 @@ class Wish:
     sensitive: str = ""
 
     def number(self, name: str) -> str:
-        """What is written for a parameter."""
+        """Return the text entered for a parameter, or its example."""
         return self.numbers.get(name, all_numbers()[name].example)
 
     def content(self, qid: Sequence[str], sensitive: Sequence[str]) -> dict[str, Any]:
-        """As an entry of `[[privacy]]`, over this QID; `sensitive` are the names that it can protect."""
+        """Return an entry of `[[privacy]]` over this QID; `sensitive` lists the names that it can protect."""
         entry: dict[str, Any] = {"model": self.model, "qid": list(qid)}
         for name, number in numbers_of(self.model).items():
             entry[name] = _number(self.number(name), whole=number.is_whole)
@@ -78,7 +78,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Column:
-    """A column that can be asked for, and whose it is."""
+    """A column that can be requested, with the party and dataset that hold it."""
 
     party: str
     dataset: str
@@ -89,9 +89,9 @@ class Column:
 
 @dataclass
 class Draft:
-    """All that can be filled in. What is empty is left out of the request.
+    """Everything that can be filled in; empty fields are left out of the request.
 
-    So is what its kind has no use for; it is kept here, and there again when the kind is changed back.
+    Fields that the chosen kind does not use are left out too, but kept here in case the kind is changed back.
     """
 
     offered: Sequence[Column] = ()
@@ -104,18 +104,18 @@ class Draft:
     most_error: str = ""
     budget: str = ""
     recipients: str = ""
-    method: str = ""  # the usual one of the kind
+    method: str = ""  # "": the default of the kind
     settings: dict[str, dict[str, str]] = field(
         default_factory=dict
-    )  # what is chosen of each method's parameters
+    )  # values chosen for each method's parameters
     show_steps: bool = False
     m: str = "1"
     left_out: set[str] = field(
         default_factory=set
-    )  # parties that could publish with the others, and shall not
+    )  # parties that could publish with the others but are unticked
 
     def choose(self, column: Column, wanted: bool) -> None:
-        """Tick a column, or untick it; one that another party is ticked for moves over."""
+        """Tick or untick a column; ticking it for one party unticks it for any other."""
         self.chosen = [each for each in self.chosen if each.name != column.name]
         if wanted:
             self.chosen.append(column)
@@ -123,7 +123,7 @@ class Draft:
                 self.class_name = ""
             first = self.wishes[0]
             if column.role == "attribute" and column.name not in first.qid:
-                first.qid.append(column.name)  # it is over all attributes, unless they are unticked
+                first.qid.append(column.name)  # covers all attributes unless they are unticked
         else:
             for wish in self.wishes:
                 wish.qid = [name for name in wish.qid if name != column.name]
@@ -131,40 +131,40 @@ class Draft:
                     wish.sensitive = ""
 
     def choose_by_name(self, name: str, wanted: bool) -> None:
-        """Tick a column of all who hold it, or untick it."""
+        """Tick or untick a column for all parties that hold it."""
         self.choose(next(each for each in self._of_kind if each.name == name), wanted)
 
-    # --- what of it counts ---
+    # --- what takes effect ---
 
     @property
     def is_horizontal(self) -> bool:
-        """Whether the same columns about different people are wanted."""
+        """Whether the request is for the same columns about different people."""
         return self.kind == "horizontal"
 
     @property
     def _of_kind(self) -> list[Column]:
-        """What can be asked for in a request of this kind."""
+        """The columns that a request of this kind can ask for."""
         return [each for each in self.offered if each.pooled or not self.is_horizontal]
 
     @property
     def columns(self) -> list[Column]:
-        """The chosen columns that can be asked for: to publish together, two parties at least must hold each."""
+        """The chosen columns that can be requested; in a horizontal request, at least two parties must hold each."""
         return [each for each in self.chosen if not self.is_horizontal or len(self.holders(each.name)) > 1]
 
     @property
     def in_qids(self) -> list[Column]:
-        """Those that are generalised, and can be in a QID."""
+        """The requested columns that are generalised, and so can be in a QID."""
         return [each for each in self.columns if each.role == "attribute"]
 
     @property
     def sensitive(self) -> list[str]:
-        """The names that a requirement can protect."""
+        """The names of the columns that a requirement can protect."""
         raw = [each.name for each in self.columns if each.role != "attribute"]
         return [*raw, *([self.wanted_class] if self.wanted_class else [])]
 
     @property
     def classes(self) -> list[str]:
-        """The names that can be the class: columns that are released as they are, and not asked for anyway."""
+        """The names that can be the class: columns released unchanged and not already requested."""
         asked = {each.name for each in self.chosen}
         least = 2 if self.is_horizontal else 1
         kinds = ("class", "sensitive")
@@ -173,22 +173,22 @@ class Draft:
 
     @property
     def wanted_class(self) -> str:
-        """The class, where it can be one."""
+        """The chosen class, or "" if it cannot be one."""
         return self.class_name if self.class_name in self.classes else ""
 
     @property
     def sharers(self) -> list[str]:
-        """Who may be asked for the class, where there is a choice."""
+        """The parties that may contribute the class, if there is a choice."""
         holders = self.holders(self.wanted_class)
         return holders if len(holders) > 1 and not self.is_horizontal else []
 
     @property
     def able(self) -> list[str]:
-        """The parties that hold all that is asked for, each in one dataset."""
+        """The parties that hold every requested column in one dataset."""
         return [party for party, names in self._missing().items() if self._wanted and not names]
 
     def lacking(self) -> dict[str, list[str]]:
-        """What the other parties do not hold, in the dataset that has the most of it."""
+        """Return the columns that each other party lacks, in its dataset that lacks the fewest."""
         return {party: names for party, names in self._missing().items() if names}
 
     @property
@@ -206,42 +206,42 @@ class Draft:
 
     @property
     def together(self) -> list[str]:
-        """Who is to publish together."""
+        """The parties that are to publish together."""
         return [party for party in self.able if party not in self.left_out]
 
     @property
     def models(self) -> list[str]:
-        """The models that can be wished for."""
+        """The privacy models that can be requested."""
         blind = self.setting("third_party") == "secure"
         return list(REQUIREMENTS.declaring("thresholds") if blind else REQUIREMENTS.plain)
 
     @property
     def methods(self) -> dict[str, type[SessionMethod]]:
-        """The methods that there are for this kind."""
+        """The methods available for this kind."""
         return session_methods(self.kind)
 
     @property
     def chosen_method(self) -> type[SessionMethod]:
-        """The method that is chosen, or the usual one."""
+        """The chosen method, or the default of the kind."""
         return self.methods.get(self.method, USUAL[self.kind])
 
     def setting(self, name: str) -> str:
-        """What is chosen for a parameter of the method; "" where nothing is, or it has none."""
+        """Return the value chosen for a parameter of the method, or its default; "" if the method lacks it."""
         for each in parameters_of(self.chosen_method):
             if each.name == name:
                 return self.settings.get(self.chosen_method.name, {}).get(name, _text_of(each.default))
         return ""
 
     def choose_setting(self, name: str, value: str) -> None:
-        """Choose something for a parameter of the method."""
+        """Set a parameter of the chosen method."""
         self.settings.setdefault(self.chosen_method.name, {})[name] = value
 
     def holders(self, name: str) -> list[str]:
-        """The parties that hold a column."""
+        """Return the parties that hold a column."""
         return list(dict.fromkeys(each.party for each in self._of_kind if each.name == name))
 
     def problems(self) -> list[str]:
-        """What stands against sending it, and the request does not show."""
+        """Return the problems that prevent sending but do not show in the request itself."""
         found = [
             f"privacy[{number}].model: {wish.model} cannot be tested where nobody sees all counts; "
             f"use one of {', '.join(self.models)}, or a trusted third party"
@@ -255,7 +255,7 @@ class Draft:
     # --- the request ---
 
     def content(self) -> dict[str, Any]:
-        """The request, as the coordinator takes it."""
+        """Return the request in the form that the coordinator accepts."""
         made: dict[str, Any] = {
             "purpose": self.purpose.strip(),
             "kind": self.kind if self.is_horizontal else "",
@@ -284,7 +284,7 @@ class Draft:
         return {"providers": providers}
 
     def _algorithm(self) -> dict[str, Any]:
-        """What differs from the usual method, and from its defaults."""
+        """Return what differs from the default method and its default parameters."""
         method = self.chosen_method
         chosen = self.settings.get(method.name, {})
         changed = {
@@ -301,34 +301,34 @@ class Draft:
 
 
 def _text_of(default: Any) -> str:
-    """A parameter's default, as the form shows it."""
+    """Return a parameter's default as the form shows it."""
     return "" if default is None else _value(default) if isinstance(default, bool) else str(default)
 
 
 def _value_of(parameter: Parameter, text: str) -> Any:
-    """What is chosen for a parameter, as a request says it."""
+    """Convert the text chosen for a parameter to the value in the request."""
     if parameter.rule.json_schema.get("type") == "boolean" or text in ("true", "false"):
         return text == "true"
     return text if parameter.rule.choices else _number(text)
 
 
 def columns_of(found: Sequence[Provider]) -> list[Column]:
-    """Every column that can be asked for."""
+    """Return every column that can be requested."""
     return [column_of(card, each) for one in found for card in one.datasets for each in card.columns]
 
 
 def column_of(card: Dataset, column: DatasetColumn) -> Column:
-    """A column of a dataset."""
+    """Describe a column of a dataset for the form."""
     return Column(card.party, card.dataset, column.name, column.role, card.horizontal)
 
 
 def as_json(content: Mapping[str, Any]) -> str:
-    """The request for the HTTP API."""
+    """Format the request for the HTTP API."""
     return json.dumps(content, indent=2, ensure_ascii=False)
 
 
 def as_toml(content: Mapping[str, Any]) -> str:
-    """The request for a client's configuration."""
+    """Format the request for a client's configuration file."""
     lines = ["[request]"]
     entries = content.get("privacy", [])
     lines += [f"{_key(key)} = {_value(value)}" for key, value in content.items() if key != "privacy"]
@@ -342,7 +342,7 @@ def as_toml(content: Mapping[str, Any]) -> str:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether nothing was said; 0 says something."""
+    """Return whether a value can be left out of the request; 0 cannot."""
     return value is False or value in ("", [], {}, None)
 
 
@@ -364,7 +364,7 @@ def _value(value: Any) -> str:
 
 
 def _number(text: str, *, whole: bool = False) -> Any:
-    """A number as it is meant; what is none stays as it is, and the coordinator says so."""
+    """Parse a number; text that is not one is returned unchanged, for the coordinator to reject."""
     text = text.strip().replace(",", ".")
     try:
         number = float(text)
@@ -376,7 +376,7 @@ def _number(text: str, *, whole: bool = False) -> Any:
 
 
 def _cents(text: str) -> Any:
-    """Money with two decimals as cents."""
+    """Parse an amount with up to two decimals into cents."""
     number = _number(text)
     if isinstance(number, str):
         return number

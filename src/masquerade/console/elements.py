@@ -1,6 +1,6 @@
-"""Plain HTML on a NiceGUI page: every control is the browser's own, with a label of its own.
+"""Plain HTML on a NiceGUI page: native browser controls, each with its own label.
 
-Texts and attributes are set as values and never parsed, so that what others wrote stays text.
+Texts and attributes are set as values and never parsed as HTML, so text that others wrote stays text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PRESSED = "() => emit()"
 
 
 def tag(kind: str, /, text: str | None = None, look: str = "", **attributes: Any) -> TextElement:
-    """An element. `aria_label` is aria-label, `for_` is for; an attribute that is None or False is left out."""
+    """Create an element. `aria_label` becomes aria-label, `for_` becomes for; None and False omit an attribute."""
     made = TextElement(tag=kind, text=text or "")
     if look:
         made.classes(look)
@@ -32,12 +32,12 @@ def tag(kind: str, /, text: str | None = None, look: str = "", **attributes: Any
 
 
 def link(text: str, target: str, look: str = "", **attributes: Any) -> TextElement:
-    """A link; `target` is ours."""
+    """Create a link; `target` must be our own, not a user's."""
     return tag("a", text, look, href=target, **attributes)
 
 
 def button(text: str, pressed: Callable[[], Any], look: str = "", **attributes: Any) -> TextElement:
-    """A button. While what it does is under way, another press does nothing."""
+    """Create a button that ignores presses while its action is still running."""
     made = tag("button", text, look, type="button", **attributes)
     made.on("click", _one_at_a_time(pressed), js_handler=_PRESSED)
     return made
@@ -64,10 +64,10 @@ def _one_at_a_time(pressed: Callable[[], Any]) -> Callable[[object], Awaitable[N
 def text_field(
     label: str, value: str, typed: Say, *, hint: str = "", kind: str = "text", **attributes: Any
 ) -> TextElement:
-    """A labelled line of text; `typed` gets each new text."""
+    """Create a labelled text field; `typed` is called with the text at every change."""
     with tag("div", look="field"):
         name = tag("label", label)
-        # As an attribute: what somebody is typing is not overwritten when the page is drawn anew.
+        # As an attribute, so that redrawing the page does not overwrite what the user is typing.
         made = tag("input", type=kind, **attributes)
         made.props["^value"] = value
         _joined(name, made, hint)
@@ -78,7 +78,7 @@ def text_field(
 def choice(
     label: str, options: Mapping[str, str], value: str, chosen: Say, *, hint: str = "", **attributes: Any
 ) -> TextElement:
-    """A labelled list of which one is chosen; `options` are the names of values."""
+    """Create a labelled drop-down list; `options` maps values to their names."""
     with tag("div", look="field"):
         name = tag("label", label)
         with tag("select", **attributes) as made:
@@ -97,7 +97,7 @@ def choice(
 def tick(
     label: str, value: bool, ticked: Callable[[bool], Any], *, note: str = "", **attributes: Any
 ) -> TextElement:
-    """A labelled box to tick."""
+    """Create a labelled checkbox."""
     with tag("div", look="tick"):
         made = tag("input", type="checkbox", **attributes)
         if value:
@@ -113,7 +113,7 @@ def tick(
 def radios(
     legend: str, options: Mapping[str, tuple[str, str]], value: str, chosen: Say, look: str = ""
 ) -> TextElement:
-    """A few possibilities of which one is chosen, each with its name and a sentence about it."""
+    """Create a group of radio buttons, each with a name and a sentence about it."""
     with tag("fieldset", look=look) as group:
         tag("legend", legend)
         for key, (name, sentence) in options.items():
@@ -125,7 +125,7 @@ def radios(
                 with tag("div"):
                     tag("label", name, for_=made.html_id)
                     made.props["aria-describedby"] = tag("span", sentence, "quiet small").html_id
-            # Each tells for itself: the browser unticks the others without a word.
+            # Each needs its own handler: the browser sends no event for the button it unticks.
             made.on("change", lambda _event, key=key: chosen(key), js_handler=_PRESSED)
     return group
 
@@ -133,7 +133,7 @@ def radios(
 def table(
     caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Iterable[int] = ()
 ) -> Element:
-    """A table whose cells are texts, or functions that draw into their cell. On a phone each row is a block."""
+    """Draw a table whose cells are texts, or functions that draw into their cell. On a phone each row is a block."""
     right = set(numbers)
     with tag("div", look="scroll"), tag("table", look="stack") as made:
         tag("caption", caption, "sr")
@@ -157,7 +157,7 @@ def _cell(column: str, cell: object, first: bool, right: bool) -> None:
 
 
 def facts(pairs: Iterable[tuple[str, object]], look: str = "facts") -> None:
-    """Names and what they are; a function draws its own."""
+    """Draw a description list of names and values; a value that is a function draws itself."""
     with tag("dl", look=look):
         for name, value in pairs:
             with tag("div"):
@@ -168,42 +168,42 @@ def facts(pairs: Iterable[tuple[str, object]], look: str = "facts") -> None:
 
 
 def bullets(lines: Iterable[str], look: str = "") -> None:
-    """A list of texts."""
+    """Draw a bulleted list."""
     with tag("ul", look=look):
         for line in lines:
             tag("li", line)
 
 
 def drawing(svg: Markup) -> None:
-    """A chart of ours, which has escaped what it shows."""
-    # A wide tree scrolls, also with the keyboard.
+    """Draw one of our own charts, which has already escaped its texts."""
+    # A wide tree can be scrolled with the keyboard as well.
     box = ui.html(svg, sanitize=False).classes("scroll")
     box.props["tabindex"], box.props["role"], box.props["aria-label"] = "0", "group", "drawing"
 
 
 def folded(summary: str, draw: Callable[[], None]) -> None:
-    """Something that is shown when its summary is pressed."""
+    """Draw a section that unfolds when its summary is pressed."""
     with tag("details"):
         tag("summary", summary)
         draw()
 
 
 def focus(control: Element) -> None:
-    """Put the keyboard there, once it is drawn."""
-    # By the control's own client: what was pressed may be drawn no more.
+    """Move the keyboard focus to a control once it is drawn."""
+    # Via the control's own client: the element that was pressed may be gone by now.
     script = f"requestAnimationFrame(() => document.getElementById('{control.html_id}')?.focus())"
     control.client.run_javascript(script)
 
 
 class Place:
-    """A part of a page that is drawn anew only when it shows something else, so that nobody is disturbed in it."""
+    """A part of a page that is redrawn only when its content changes, so that input in it is not disturbed."""
 
     def __init__(self) -> None:
         self.element = tag("div")
         self._shown: object = self  # nothing yet
 
     def show(self, what: object, draw: Callable[[], object]) -> None:
-        """`draw` draws what depends on `what` alone, and on what its own controls were told."""
+        """Call `draw` unless `what` is shown already; it may depend only on `what` and its own controls' state."""
         if what == self._shown:
             return
         self._shown = what
@@ -213,7 +213,7 @@ class Place:
 
 
 class Ticks:
-    """Boxes to tick, by name. Those that stay are left alone: no tick is lost because another box comes or goes."""
+    """Checkboxes by name. Adding or removing one leaves the others, and their ticks, untouched."""
 
     def __init__(self) -> None:
         self._row = tag("div", look="ticks")
@@ -222,7 +222,7 @@ class Ticks:
     def show(
         self, names: Sequence[str], ticked: Container[str], chooser: Callable[[str], Callable[[bool], Any]]
     ) -> None:
-        """Boxes of these names, in this order; `chooser` makes what is told of a name's ticks."""
+        """Show checkboxes of these names, in this order; `chooser` makes the change handler for a name."""
         for name in [each for each in self._boxes if each not in names]:
             self._boxes.pop(name).delete()
         for position, name in enumerate(names):
@@ -234,7 +234,7 @@ class Ticks:
 
 
 def field_of(control: Element) -> Element:
-    """A control together with its label and hint."""
+    """Return the element that holds a control with its label and hint."""
     slot = control.parent_slot
     return slot.parent if slot is not None else control
 

@@ -1,4 +1,4 @@
-"""What is downloaded: the table in two formats, and the report, which is shown in a frame that can do nothing."""
+"""Downloads: the table in two formats, and the report, which is shown in a frame without any rights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from masquerade.service.resources import User
 router = APIRouter(prefix=f"{PREFIX}/sessions/{{session_id}}", include_in_schema=False)
 
 _TABLES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
-# A report has its own style and drawings and no script; the sandbox keeps it so, whatever is in it.
+# A report has inline styles and drawings but no script; the sandbox enforces that, whatever the report contains.
 _REPORT = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'self'; sandbox",
@@ -28,7 +28,7 @@ _REPORT = {
 
 @router.get("/table.{format}")
 async def table(request: Request, session_id: str, format: str) -> Response:
-    """The released table."""
+    """Send the released table."""
     console: Console = request.scope[CONSOLE]
     if format not in _TABLES:
         return PlainTextResponse("There is no such file.\n", 404)
@@ -44,7 +44,7 @@ async def table(request: Request, session_id: str, format: str) -> Response:
 
 @router.get("/report.html")
 async def report(request: Request, session_id: str) -> Response:
-    """The report, for a frame or to be kept."""
+    """Send the report, for display in a frame or as a download."""
     console: Console = request.scope[CONSOLE]
     request.scope[HEADERS] = _REPORT
     keep = f"report-{session_id[:8]}.html" if "keep" in request.query_params else None

@@ -1,4 +1,4 @@
-"""What all pages have in common: who looks at them, the frame around them, and how an action asks the coordinator."""
+"""What all pages share: the signed-in user, the frame around the page, and how an action calls the coordinator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
 
-SLOWEST = 60.0  # seconds that a page may take to be built
+SLOWEST = 60.0  # seconds allowed for building a page
 
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1d6a6a"/>'
@@ -44,7 +44,7 @@ _PLACES = (
     ("Account", "/account"),
 )
 _ADMIN_PLACES = (("Users", "/users"), ("Ledger", "/ledger"), ("Audit", "/audit"))
-# Before anything is drawn, so that nobody sees the wrong theme first.
+# Runs before anything is drawn, so that the wrong theme never flashes up.
 _THEME = """<script>
 const theme = localStorage.getItem("theme");
 if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
@@ -59,11 +59,11 @@ function nextTheme() {
 
 @dataclass(frozen=True)
 class Console:
-    """The pages' way to the coordinator, and who is signed in."""
+    """The pages' access to the coordinator, and the signed-in browsers."""
 
     coordinator: Coordinator
     browsers: Browsers
-    guesses: RateLimit  # sign-ins by address
+    guesses: RateLimit  # sign-in attempts, by address
     https: bool
 
 
@@ -73,14 +73,14 @@ class View:
 
     console: Console
     cookie: str | None
-    user: User  # when the page was made; every action looks again
+    user: User  # as of when the page was built; every action checks again
     parameters: dict[str, Any] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)
-    live: TextElement | None = None  # what a screen reader tells
+    live: TextElement | None = None  # announced by screen readers
 
     @property
     def coordinator(self) -> Coordinator:
-        """The coordinator."""
+        """The coordinator that the console belongs to."""
         return self.console.coordinator
 
     async def ask(
@@ -89,7 +89,7 @@ class View:
         *arguments: Asked.args,
         **named: Asked.kwargs,
     ) -> Answer:
-        """Ask the coordinator something as the user who is signed in now."""
+        """Call the coordinator as the user who is signed in now."""
         return await asyncio.to_thread(lambda: self._asked(True, question, *arguments, **named))
 
     async def look(
@@ -98,7 +98,7 @@ class View:
         *arguments: Asked.args,
         **named: Asked.kwargs,
     ) -> Answer:
-        """The same for what a page asks by itself, which keeps nobody signed in."""
+        """Like `ask`, for calls that the page makes by itself; they do not extend the sign-in."""
         return await asyncio.to_thread(lambda: self._asked(False, question, *arguments, **named))
 
     def _asked(
@@ -111,7 +111,7 @@ class View:
         return question(self.console.browsers.user(self.cookie, acting=acting), *arguments, **named)
 
     async def trying(self, doing: Awaitable[Answer], problems: Element) -> Answer | None:
-        """What comes of an action; what went wrong is told in `problems`, and then there is None."""
+        """Return the result of an action; on failure show the errors in `problems` and return None."""
         problems.clear()
         try:
             return await doing
@@ -123,31 +123,31 @@ class View:
         return None
 
     def say(self, text: str) -> None:
-        """Tell a screen reader, without moving anybody anywhere."""
+        """Announce a text to screen readers without moving the focus."""
         if self.live is not None:
             self.live.text = text
 
 
 def leave() -> None:
-    """To the sign-in, because nobody is signed in any more."""
+    """Go to the sign-in page because the sign-in is over."""
     ui.navigate.to("/sign-in?over=1")
 
 
 def tell_problems(error: MasqueradeError) -> None:
-    """Every problem, one line each."""
+    """Draw every problem, one per line."""
     with tag("div", look="problems", role="alert"):
         bullets(error.lines)
 
 
 def problem_place() -> Element:
-    """An empty place, in which problems are told."""
+    """Create an empty place for error messages."""
     return tag("div")
 
 
 def page(
     path: str, title: str, *, admin: bool = False
 ) -> Callable[[Callable[[View], Awaitable[None]]], None]:
-    """A page for those who are signed in; the function draws its main part."""
+    """Register a page for signed-in users; the decorated function draws its main part."""
 
     def register(draw: Callable[[View], Awaitable[None]]) -> None:
         async def made(request: Request) -> Response | None:
@@ -177,7 +177,7 @@ def page(
 
 
 def draw_frame(user: User | None, path: str) -> None:
-    """Head, skip link, navigation; what is drawn next is in the page's main part."""
+    """Draw head, skip link and navigation; later elements go into the page's main part."""
     client = ui.context.client
     ui.add_head_html(f"<style>{_style()}</style>{_THEME}<meta name='robots' content='noindex'>")
     main = client.content.parent_slot.parent if client.content.parent_slot else client.content
@@ -203,7 +203,7 @@ def draw_frame(user: User | None, path: str) -> None:
 
 
 def draw_failure() -> None:
-    """A mistake of ours: it is in the log, and not on the page."""
+    """Draw the page for an internal error, whose details go to the log only."""
     draw_frame(None, "")
     tag("h1", "Something went wrong")
     tag("p", "It is a mistake of the coordinator's, and was written to its log. Please tell whoever runs it.")

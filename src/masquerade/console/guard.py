@@ -1,7 +1,7 @@
-"""What is checked of every request to the console before a page sees it: it must come from the console itself.
+"""Check every request to the console before a page sees it: it must come from the console itself.
 
-A page of another site can make a browser send requests here. The cookie stays at home then (SameSite=Strict), and
-whatever could change something, or opens a websocket, must name this very host as its origin.
+A page of another site can make a browser send requests here. The cookie is not sent then (SameSite=Strict), and
+every request that could change something or open a websocket must name this very host as its origin.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from masquerade.service.account_log import client_address
 from masquerade.service.api.headers import SECURE
 
 PREFIX = "/console"
-CONSOLE = "masquerade.console"  # where a request's scope has the console
-HEADERS = "masquerade.console.headers"  # where it has headers that its answer alone has
+CONSOLE = "masquerade.console"  # scope key of the console
+HEADERS = "masquerade.console.headers"  # scope key of extra headers for this response only
 
 _READING = ("GET", "HEAD", "OPTIONS")
-_PARTS = f"{PREFIX}/_nicegui/"  # scripts and styles; their paths have the version in them
+_PARTS = f"{PREFIX}/_nicegui/"  # scripts and styles; their paths contain the version
 _FOREVER = "public, max-age=31536000, immutable"
 _USUAL = {
     "Cache-Control": "no-store",
@@ -46,14 +46,14 @@ _USUAL = {
 
 
 class Guard:
-    """The check, as a layer around the app. It also says to the pages which console they belong to."""
+    """ASGI middleware that makes the check and passes the console on to the pages."""
 
     def __init__(self, app: ASGIApp, console: Any) -> None:
         self._app = app
         self._console = console
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what comes from here; 403 to the rest."""
+        """Pass on requests from the console's own pages; answer others with 403."""
         path = scope.get("path", "")
         if scope["type"] not in ("http", "websocket") or not (
             path == PREFIX or path.startswith(f"{PREFIX}/")
@@ -68,7 +68,7 @@ class Guard:
 
 
 def from_here(scope: Scope) -> bool:
-    """Whether a request may be answered: its origin is this host, or it only reads and names none."""
+    """Return whether a request may be answered: its origin is this host, or it only reads and names no origin."""
     headers = Headers(scope=scope)
     origin = headers.get("origin")
     if origin is None:
@@ -82,7 +82,7 @@ def from_here(scope: Scope) -> bool:
 
 async def _refuse(scope: Scope, send: Send) -> None:
     if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008})  # before it is accepted: an answer of 403
+        await send({"type": "websocket.close", "code": 1008})  # before accepting, so the client gets a 403
         return
     text = b"This request comes from another site; the console answers its own pages only.\n"
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(text)).encode())]
@@ -95,7 +95,7 @@ def _with_headers(scope: Scope, send: Send) -> Send:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in {**_USUAL, **scope.get(HEADERS, {})}.items():
-                headers[name] = value  # the API's own headers would let no page load anything
+                headers[name] = value  # the API's own headers would keep pages from loading anything
             if scope.get("scheme") == "https":
                 headers["Strict-Transport-Security"] = SECURE
             if scope["path"].startswith(_PARTS) and message["status"] == 200:

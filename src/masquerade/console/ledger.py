@@ -1,4 +1,4 @@
-"""The price ledger with its sums, for admins."""
+"""The price ledger and its totals, for admins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAGE = 100
 
 @page("/ledger", "Ledger", admin=True)
 async def ledger_page(view: View) -> None:
-    """Who owes which party how much, and every line."""
+    """Draw the totals owed to each party and by each user, and every entry."""
     shown = _Lines(view)
     tag("h1", "Ledger")
     sums = await view.ask(shown.sums)
@@ -44,7 +44,7 @@ class _Lines:
         self._after: list[int] = [0]
 
     def sums(self, admin: User) -> tuple[int, list[tuple[str, int]], list[tuple[str, int]]]:
-        """What is owed altogether, to each party, and by each user who owes something."""
+        """Return the amounts owed in total, to each party, and by each user with debts."""
         require(admin, Role.ADMIN)
         coordinator = self._view.coordinator
         parties = [
@@ -57,7 +57,7 @@ class _Lines:
         return coordinator.owed(admin), parties, [each for each in by_user if each[1]]
 
     async def refresh(self) -> None:
-        """One page of lines."""
+        """Draw one page of entries."""
         found = await self._view.ask(self._found)
         self.place.clear()
         with self.place:

@@ -1,4 +1,4 @@
-"""Who contributes what: the schemas that parties published, with a search."""
+"""The schemas that parties have published, with a search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROLES = {
 
 @page("/providers", "Providers")
 async def providers_page(view: View) -> None:
-    """Every party that the user may ask."""
+    """Draw every party that the user may ask."""
     found = await view.ask(view.coordinator.providers)
     tag("h1", "Providers")
     tag(
@@ -46,7 +46,7 @@ async def providers_page(view: View) -> None:
 
 
 def matches(found: Sequence[Provider], words: str) -> list[Provider]:
-    """Those parties, with those of their datasets, in which every word occurs."""
+    """Return the parties, each with only those datasets in which every search word occurs."""
     wanted = words.casefold().split()
     kept = []
     for each in found:
@@ -59,7 +59,7 @@ def matches(found: Sequence[Provider], words: str) -> list[Provider]:
 
 
 def tree_of(column: DatasetColumn) -> str:
-    """What is told of a column's taxonomy."""
+    """Describe a column's taxonomy in a few words."""
     taxonomy = column.taxonomy
     if taxonomy is None:
         return "–"
@@ -109,7 +109,7 @@ def _draw_dataset(card: Dataset, everybody: Sequence[Provider]) -> None:
 
 
 def _draw_together(same: Mapping[str, Sequence[str]]) -> None:
-    """With whom the records could be published together."""
+    """Draw which parties' records could be published together with these."""
     if not same:
         tag(
             "p",

@@ -1,4 +1,4 @@
-"""What a session published: figures, the requirement and whether it holds, cost, downloads, the report."""
+"""A published release: figures, the requirements and whether they hold, cost, downloads, the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from masquerade.service.store import StoredRelease
 
 @page("/sessions/{session_id}/release", "Release")
 async def release_page(view: View) -> None:
-    """The page, for client and recipients."""
+    """Draw the release page, for the client and the recipients."""
     session_id = view.parameters["session_id"]
     release = await view.ask(view.coordinator.release, session_id)
     summary = await view.ask(view.coordinator.summary, session_id)
@@ -47,7 +47,7 @@ async def release_page(view: View) -> None:
     _draw_cost(cost)
     with tag("section"):
         tag("h2", "Report")
-        # The frame gets no rights at all; the file's own headers say the same.
+        # The frame gets no rights at all; the file's own headers enforce the same.
         tag(
             "iframe",
             look="sheet",
@@ -65,7 +65,7 @@ def _verdict(held: bool) -> str:
 
 
 def _error(quality: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How often a decision tree that learnt from the release is wrong, where there is a class."""
+    """Return the error of a decision tree trained on the release, if there is a class."""
     return [("Classification error", share(quality["error"]))] if quality.get("error") is not None else []
 
 
@@ -90,7 +90,7 @@ def _draw_requirements(requirements: list[Mapping[str, Any]]) -> None:
 
 
 def _worst(entry: Mapping[str, Any]) -> None:
-    """The worst group's figure, and what it counts: records, values, providers, …"""
+    """Draw the worst group's figure and its unit: records, values, providers, …"""
     with tag("div"):
         tag("div", number(entry.get("value")))
         model = REQUIREMENTS.get(str(entry.get("model")))
@@ -98,7 +98,7 @@ def _worst(entry: Mapping[str, Any]) -> None:
 
 
 def _parameters(entry: Mapping[str, Any]) -> str:
-    if "of" in entry:  # m-privacy, of these
+    if "of" in entry:  # m-privacy wraps other requirements
         wrapped = "; ".join(f"{each.get('model')} ({_parameters(each)})" for each in entry["of"])
         return f"m = {entry.get('m')}, of {wrapped}"
     told = ("model", "qid", "holds", "value", "groups")
@@ -108,7 +108,7 @@ def _parameters(entry: Mapping[str, Any]) -> str:
 
 
 def _draw_providers(summary: Mapping[str, Any]) -> None:
-    """Whose records are together in a group, where several providers published."""
+    """Draw how many providers share each group, if there were several providers."""
     groups = summary.get("groups_by_providers") or {}
     if not groups:
         return

@@ -1,4 +1,4 @@
-"""The columns of a request's form: by party where columns are joined, otherwise each once with who publishes it."""
+"""The columns in the request form: by party if columns are joined, otherwise each once with its holders."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from masquerade.service.resources import DatasetColumn, Provider
 
 
 class Columns:
-    """What can be ticked; `changed` is told of each tick."""
+    """The column checkboxes; `changed` is called after each tick."""
 
     def __init__(self, draft: Draft, found: Sequence[Provider], changed: Callable[[], None]) -> None:
         self._draft, self._found, self._changed = draft, found, changed
-        self._boxes: dict[str, list[tuple[Column, Element]]] = {}  # by name, where each party has its own
+        self._boxes: dict[str, list[tuple[Column, Element]]] = {}  # by name, if each party has its own
         with tag("fieldset"):
             tag("legend", "Columns")
             self._ticks = Place()
@@ -29,7 +29,7 @@ class Columns:
             self._lacking = Place()
 
     def refresh(self) -> None:
-        """Show what is chosen now. Boxes stay where they are until the kind changes."""
+        """Show the current choice. Checkboxes stay in place until the kind changes."""
         draft = self._draft
         self._ticks.show(draft.kind, self._draw_shared if draft.is_horizontal else self._draw_by_party)
         self._together.set_visibility(draft.is_horizontal)
@@ -65,7 +65,7 @@ class Columns:
         return change
 
     def _untick(self, column: Column) -> None:
-        """Take the tick from others that hold the column: one contributes it."""
+        """Untick the column for all other parties, since only one contributes it."""
         for other, box in self._boxes[column.name]:
             if other != column:
                 box.client.run_javascript(f"document.getElementById('{box.html_id}').checked = false")

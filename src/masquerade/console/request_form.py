@@ -1,4 +1,4 @@
-"""The form that builds a request, with a preview of what it would come to."""
+"""The form for a request, with a preview of its effect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SETTLE = 0.25  # seconds without a change before the coordinator is asked
 
 @page("/request", "New request")
 async def request_page(view: View) -> None:
-    """The form and its preview."""
+    """Draw the form and its preview."""
     found = await view.ask(view.coordinator.providers)
     tag("h1", "New request")
     if not found:
@@ -41,7 +41,7 @@ class _Form:
         self._sent = False
 
     async def draw(self) -> None:
-        """Everything, top to bottom."""
+        """Draw the whole form."""
         with tag("div", look="beside"):
             with tag("form", aria_label="Request").on(
                 "submit", js_handler="(event) => event.preventDefault()"
@@ -115,7 +115,7 @@ class _Form:
         )
 
     def _draw_sharer(self) -> None:
-        """Who contributes the class, where there is a choice."""
+        """Draw the choice of who contributes the class, if there is one."""
         if self._draft.sharers:
             options = {"": "all who hold it"} | {name: name for name in self._draft.sharers}
             choice("Class contributed by", options, self._draft.class_from, self._set("class_from"))
@@ -147,7 +147,7 @@ class _Form:
             self._draw_method()
 
     def _draw_method(self) -> None:
-        """The method and its parameters, as they are declared."""
+        """Draw the method and its declared parameters."""
         draft = self._draft
         method = draft.chosen_method
         if len(draft.methods) > 1:
@@ -173,7 +173,7 @@ class _Form:
     # --- changes ---
 
     def _refresh(self) -> None:
-        """Show what is chosen now; what shows it already is left alone, with whatever is being typed there."""
+        """Show the current choice; parts that are up to date are left alone, so that typing is not disturbed."""
         draft = self._draft
         self._columns.refresh()
         self._class_place.show(draft.classes, self._draw_class)
@@ -224,11 +224,11 @@ class _Form:
         self._changes += 1
         background_tasks.create(
             self._settled(self._changes)
-        )  # no timer: what was changed may be drawn no more
+        )  # not a timer: the changed control may be gone by then
 
     async def _settled(self, change: int) -> None:
         await asyncio.sleep(_SETTLE)
-        if change == self._changes and not self._preview_place.is_deleted:  # nothing came after it
+        if change == self._changes and not self._preview_place.is_deleted:  # no later change
             with self._preview_place:
                 await self._preview(change)
 
@@ -262,7 +262,7 @@ class _Form:
         asked = self._view.ask(self._view.coordinator.ask, self._draft.content())
         made = await self._view.trying(asked, self._problems)
         if made is not None:
-            self._sent = True  # the page is about to go: who presses once more does not ask twice
+            self._sent = True  # the page is about to close: a second press must not send twice
             ui.navigate.to(f"/sessions/{made.id}")
 
 
@@ -285,7 +285,7 @@ def _draw_preview(shown: RequestPreview, problems: list[str], is_horizontal: boo
 
 
 def _draw_text(summary: str, kind: str) -> TextElement:
-    """A text to copy, folded; the element that shows it."""
+    """Draw a folded text with a copy button; return the element that shows the text."""
     with tag("details"):
         tag("summary", summary)
         written = tag("pre", "", tabindex="0", role="region", aria_label=kind)

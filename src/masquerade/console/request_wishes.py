@@ -1,4 +1,4 @@
-"""The requirements of a request's form. What is being typed there stays, whatever is chosen elsewhere."""
+"""The requirements in the request form. Choices elsewhere do not disturb what is being typed here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from masquerade.privacy.registry import REQUIREMENTS
 
 
 class Wishes:
-    """All wished requirements; `changed` is told of each change."""
+    """All requested requirements; `changed` is called after each change."""
 
     def __init__(self, draft: Draft, changed: Callable[[], None], say: Callable[[str], None]) -> None:
         self._draft, self._changed, self._say = draft, changed, say
@@ -21,7 +21,7 @@ class Wishes:
         button("Add a requirement", self._add)
 
     def refresh(self, focused: Wish | None = None) -> None:
-        """Show what is chosen now; `focused` gets the keyboard."""
+        """Show the current choice; `focused` gets the keyboard focus."""
         self._all.show([id(wish) for wish in self._draft.wishes], self._draw)
         for part in self._parts:
             part.refresh()
@@ -54,7 +54,7 @@ class Wishes:
 
 
 class _Part:
-    """One requirement. Its numbers are all there from the beginning, and shown as its model needs them."""
+    """One requirement. All number fields exist from the start; only those of the chosen model are visible."""
 
     def __init__(self, draft: Draft, wish: Wish, changed: Callable[[], None]) -> None:
         self._draft, self.wish, self._changed = draft, wish, changed
@@ -74,7 +74,7 @@ class _Part:
             self._qid = Ticks()
 
     def refresh(self) -> None:
-        """Show what is chosen now."""
+        """Show the current choice."""
         draft, model = self._draft, self.wish.model
         models = draft.models
         self._model.show(models, lambda: self._draw_model(models))
@@ -88,7 +88,7 @@ class _Part:
         self._qid.show(names, self.wish.qid, self._ticker)
 
     def _draw_model(self, models: list[str]) -> None:
-        offered = (*models, self.wish.model)  # what is chosen is not lost
+        offered = (*models, self.wish.model)  # keeps the current choice
         names = [name for name in REQUIREMENTS.plain if name in offered]
         self.model = choice("Model", {name: name for name in names}, self.wish.model, self._choose_model)
         with field_of(self.model):

@@ -1,4 +1,4 @@
-"""A session: where it stands, what was offered and agreed, how far each party is, and what the client can do."""
+"""One session: its state, offers and contract, each party's progress, and the client's possible actions."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 
 _EVERY = 0.7
-_PAGE = 500  # events at once
+_PAGE = 500  # events per request
 
 
 @page("/sessions/{session_id}", "Session")
 async def session_page(view: View) -> None:
-    """The page; it looks for what is new by itself."""
+    """Draw the page, which polls for news."""
     shown = _Shown(view, view.parameters["session_id"])
     await shown.load()
     ui.page_title(f"Session {short(shown.session.id)} · Masquerade")
@@ -54,13 +54,13 @@ class _Shown:
         self._reasons: tuple[str, ...] = ()
 
     async def load(self) -> None:
-        """The session and all its events so far."""
+        """Load the session and all its events so far."""
         self._take(await self._view.ask(self._look, True))
 
     def _look(
         self, user: User, whole: bool
     ) -> tuple[SessionRecord, list[Event], list[PartyOffer], tuple[str, ...]]:
-        """What is new, in one go."""
+        """Fetch everything new in one call."""
         coordinator = self._view.coordinator
         last, events = self._course.last, []
         while True:
@@ -79,7 +79,7 @@ class _Shown:
         return self._course.take(events)
 
     async def refresh(self) -> None:
-        """Look for what is new, and draw just that."""
+        """Poll for news and redraw only what changed."""
         told = self._course.reached[-1:] == [self.session.status]
         if self._busy or (self.session.status.final and told):
             return
@@ -91,7 +91,7 @@ class _Shown:
             leave()
             return
         except MasqueradeError:
-            return  # asked again soon
+            return  # the next poll tries again
         finally:
             self._busy = False
         for part in changed | ({"status"} if self.session != before else set()):
@@ -102,7 +102,7 @@ class _Shown:
     # --- drawing ---
 
     def draw(self) -> None:
-        """Everything."""
+        """Draw the whole page."""
         session = self.session
         tag("h1", f"Session {short(session.id)}")
         self._places["status"] = tag("div")
@@ -239,7 +239,7 @@ class _Shown:
 
 
 def _attempt(session: SessionRecord) -> str:
-    """Which attempt it is; a table that was kept for the same terms took none."""
+    """Return the number of the attempt; reusing a kept table for the same terms takes none."""
     if session.status is Status.PUBLISHED and not session.attempts:
         return "none: the release was there already"
     return f"{session.attempts} of {session.attempt_limit}"

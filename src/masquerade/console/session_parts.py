@@ -1,4 +1,4 @@
-"""The parts of a session's page, each drawn from what is known."""
+"""The parts of a session's page, each drawn from data already loaded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from masquerade.service.store import SessionRecord
 
 
 def draw_stepper(session: SessionRecord, course: SessionProgress) -> None:
-    """The states on the way to a release; where another state is the end, it stands after the last one reached."""
+    """Draw the states on the way to a release; any other final state follows the last one reached."""
     steps = list(STEPS)
     now = session.status
     if now is Status.AWAITING_CLIENT:
@@ -51,7 +51,7 @@ def draw_stepper(session: SessionRecord, course: SessionProgress) -> None:
 
 
 def draw_progress(course: SessionProgress, counted: str) -> None:
-    """How far each party is; `counted` is what its rounds are."""
+    """Draw each party's progress; `counted` says what its rounds count."""
     rows = [
         [
             party,
@@ -72,7 +72,7 @@ def draw_progress(course: SessionProgress, counted: str) -> None:
 
 
 def kind_facts(session: SessionRecord) -> list[tuple[str, object]]:
-    """What kind of session it is; of a horizontal one also what protects its providers from each other."""
+    """Return the kind of session and, if it is horizontal, how many providers may collude."""
     asked = session.request
     kind = ("Kind", KINDS[kind_of(asked)][0])
     if not is_horizontal(asked):
@@ -87,19 +87,19 @@ def kind_facts(session: SessionRecord) -> list[tuple[str, object]]:
 
 
 def draw_who_sees(session: SessionRecord) -> None:
-    """Who sees records, where a third party may."""
+    """Draw who sees records, if a third party is involved."""
     third_party = str(asked_method(session.request).get("third_party"))
     if third_party in THIRD_PARTIES:
         tag("p", THIRD_PARTIES[third_party][1], "quiet")
 
 
 def _agreed(contract: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The terms, once the parties have agreed on some."""
+    """Return the agreed terms; empty before there is a contract."""
     return ((contract or {}).get("deal") or {}).get("terms") or {}
 
 
 def draw_trees(course: SessionProgress) -> None:
-    """The taxonomies as far as the steps told them, with the cut where it is now."""
+    """Draw the part of each taxonomy that the steps revealed, with the current cut."""
     tag(
         "p",
         "What was split so far. The dashed line is the cut: values to its left are what a release shows.",
@@ -113,7 +113,7 @@ def draw_trees(course: SessionProgress) -> None:
 
 
 def draw_offers(offers: Sequence[PartyOffer], course: SessionProgress) -> None:
-    """Every party's answer, round by round, with the counter-offers between them."""
+    """Draw every party's answer, round by round, with the counter-offers in between."""
     if not offers:
         tag("p", "No party has answered yet.", "quiet")
     for turn, answers in groupby(offers, key=lambda offer: offer.round):
@@ -132,7 +132,7 @@ def draw_offers(offers: Sequence[PartyOffer], course: SessionProgress) -> None:
 
 
 def draw_contract(session: SessionRecord) -> None:
-    """What all signed, folded."""
+    """Draw the signed contract, folded."""
     if session.contract is None:
         return
     contract = session.contract
@@ -151,7 +151,7 @@ def draw_contract(session: SessionRecord) -> None:
 
 
 def draw_request(session: SessionRecord) -> None:
-    """The request, in words."""
+    """Draw the request in words."""
     asked = session.request
     facts(
         [
@@ -185,7 +185,7 @@ def _asked_of_providers(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def draw_lines(course: SessionProgress) -> None:
-    """What happened, the newest first."""
+    """Draw the log of events, newest first."""
     with tag("ul", look="log"):
         for time, words in reversed(course.lines):
             with tag("li"):
@@ -210,5 +210,5 @@ def _why(offer: PartyOffer) -> Any:
 
 
 def _said(requirements: Any) -> list[str]:
-    """Requirements that are written out, or said already."""
+    """Describe requirements in words; those that already are texts stay as they are."""
     return [each if isinstance(each, str) else requirement(each) for each in requirements or ()]

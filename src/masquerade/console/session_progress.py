@@ -1,4 +1,4 @@
-"""What the events of a session come to: counter-offers, who waits, how far each party is, the taxonomies' cuts."""
+"""The state of a session as its events show it: counter-offers, pending approvals, progress, the taxonomies' cuts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from masquerade.report.charts import TreeNode
 from masquerade.service.resources import Event
 from masquerade.service.session_states import Status
 
-MOST_ROWS = 40  # of a drawn tree
-MOST_LINES = 200  # of what happened
+MOST_ROWS = 40  # in a drawn tree
+MOST_LINES = 200  # in the log
 
 STEPS = (
     Status.REQUESTED,
@@ -36,20 +36,20 @@ _SHOWN_IN: Mapping[str, set[str]] = {
 
 @dataclass
 class SessionProgress:
-    """Takes events in their order. `changed` names what is to be drawn anew."""
+    """What the page shows of a session's events, which are taken in order."""
 
     last: int = 0
     counters: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # by round
     approvals: list[str] = field(default_factory=list)
     progress: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by party
     steps: dict[str, list[tuple[str, tuple[str, ...]]]] = field(default_factory=dict)  # by attribute
-    holders: dict[str, str] = field(default_factory=dict)  # whose attribute it is
+    holders: dict[str, str] = field(default_factory=dict)  # party by attribute
     quality: Mapping[str, Any] | None = None
     reached: list[Status] = field(default_factory=list)
-    lines: list[tuple[Any, str]] = field(default_factory=list)  # time and words
+    lines: list[tuple[Any, str]] = field(default_factory=list)  # time and text
 
     def take(self, events: Iterable[Event]) -> set[str]:
-        """Fold events in; the parts that changed."""
+        """Process events; return the names of the page parts to redraw."""
         changed: set[str] = set()
         for event in events:
             self.last = max(self.last, event.number)
@@ -72,7 +72,7 @@ class SessionProgress:
         return {"lines"} | _SHOWN_IN.get(event.kind, set())
 
     def _told(self, event: Event) -> str:
-        """What happened, in words; remembered where a part of the page shows it."""
+        """Record an event for the parts that show it, and return it in words."""
         data = event.data
         match event.kind:
             case "status":
@@ -102,7 +102,7 @@ class SessionProgress:
 
     def _moved(self, to: Status) -> None:
         self.reached.append(to)
-        if to in (Status.NEGOTIATING, Status.QUEUED):  # once more: what an attempt told before is over
+        if to in (Status.NEGOTIATING, Status.QUEUED):  # a new attempt: the previous one's progress is void
             self.progress.clear()
             self.steps.clear()
             self.holders.clear()
@@ -112,7 +112,7 @@ class SessionProgress:
 
 
 def _quality(error: Any, most: Any) -> str:
-    """What is known of a table's quality, and what was wished, if anything was."""
+    """Describe the measured error, and the requested limit if there was one."""
     known = (
         "classification error could not be measured"
         if error is None
@@ -122,7 +122,7 @@ def _quality(error: Any, most: Any) -> str:
 
 
 def step_tree(steps: Iterable[tuple[str, tuple[str, ...]]]) -> list[TreeNode]:
-    """The part of a taxonomy that steps have told: the root, what was split, and the cut as it is now."""
+    """Return the part of a taxonomy that the steps revealed: the root, the split values and the current cut."""
     children = dict(steps)
     inner = {child for each in children.values() for child in each}
     tops = [value for value in children if value not in inner]
@@ -133,7 +133,7 @@ def step_tree(steps: Iterable[tuple[str, tuple[str, ...]]]) -> list[TreeNode]:
     waiting = [(tops[0], -1)]
     while waiting:
         value, parent = waiting.pop()
-        below = children.pop(value, None)  # each is drawn once, whatever a party tells
+        below = children.pop(value, None)  # draw each value once, whatever a party sends
         if below is None:
             rows += 1
             if rows > MOST_ROWS:

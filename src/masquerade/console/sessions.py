@@ -1,4 +1,4 @@
-"""The list of sessions, which keeps itself up to date."""
+"""The list of sessions, which updates itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 50
 
 @page("/sessions", "Sessions")
 async def sessions_page(view: View) -> None:
-    """A user's sessions; for admins everybody's, if they like."""
+    """Draw the user's sessions; admins may list everyone's."""
     listing = _List(view)
     tag("h1", "Sessions")
     with tag("div", look="row"):
@@ -44,21 +44,21 @@ class _List:
         self._view = view
         self._status: str | None = None
         self._everyone = False
-        self._after: list[str] = []  # where each page but the first begins
+        self._after: list[str] = []  # cursors of the pages after the first
         self._shown: Sequence[SessionRecord] | None = None
 
     async def only(self, status: str) -> None:
-        """Show those in one state."""
+        """Show only sessions in one state."""
         self._status, self._after = status or None, []
         await self.refresh()
 
     async def everybodys(self, wanted: bool) -> None:
-        """Show everybody's, or one's own."""
+        """Show everyone's sessions, or only one's own."""
         self._everyone, self._after = wanted, []
         await self.refresh()
 
     async def refresh(self) -> None:
-        """Look again; drawn anew only when something changed, so that nobody loses the place."""
+        """Poll again; redraw only after a change, so that nobody loses their place."""
         try:
             found = await self._view.look(
                 self._view.coordinator.sessions,

@@ -1,4 +1,4 @@
-"""Columns that several parties hold, and whether they mean the same by them."""
+"""Columns that several parties hold, and whether the parties describe them alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from masquerade.service.resources import Dataset, DatasetColumn, Provider
 
 @dataclass(frozen=True)
 class Shared:
-    """A column by its name, as each party that holds it describes it."""
+    """A column name, with its description by each party that holds it."""
 
     name: str
     holders: tuple[str, ...]
@@ -23,7 +23,7 @@ class Shared:
 
 
 def pooling(found: Sequence[Provider]) -> list[Provider]:
-    """The parties with those datasets that may be published together with others'."""
+    """Return the parties with only those datasets that may be published together with others'."""
     kept = [
         each.model_copy(update={"datasets": tuple(card for card in each.datasets if card.horizontal)})
         for each in found
@@ -32,7 +32,7 @@ def pooling(found: Sequence[Provider]) -> list[Provider]:
 
 
 def by_name(found: Sequence[Provider]) -> list[Shared]:
-    """Every column once, in the order in which parties and datasets name them."""
+    """Return every column once, in the order of parties and datasets."""
     held: dict[str, list[tuple[str, DatasetColumn]]] = {}
     for each in found:
         for card in each.datasets:
@@ -45,7 +45,7 @@ def by_name(found: Sequence[Provider]) -> list[Shared]:
 
 
 def same_elsewhere(card: Dataset, found: Sequence[Provider]) -> dict[str, tuple[str, ...]]:
-    """What other parties describe just as this dataset does, by party: they could publish it together."""
+    """Return, by party, the columns described exactly as in this dataset, which could be published together."""
     same: dict[str, tuple[str, ...]] = {}
     for each in pooling(found) if card.horizontal else ():
         columns = {column for other in each.datasets for column in other.columns}

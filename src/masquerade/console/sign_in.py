@@ -1,4 +1,4 @@
-"""Signing in and out: plain forms, so that the cookie is one that no script can read."""
+"""Signing in and out, with plain forms so that the cookie can be hidden from scripts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TOLD = {
 
 @ui.page("/sign-in", title="Sign in · Masquerade", language="en-US", response_timeout=SLOWEST)
 async def sign_in_page(request: Request) -> None:
-    """The form."""
+    """Draw the sign-in form."""
     draw_frame(None, "/sign-in")
     wanted = own_path(request.query_params.get("next"))
     with tag("section", look="narrow"):
@@ -65,7 +65,7 @@ async def sign_in_page(request: Request) -> None:
 
 @router.post("/sign-in")
 async def sign_in(request: Request) -> Response:
-    """Check name and password; a cookie, or back to the form."""
+    """Check name and password; set the cookie, or return to the form."""
     console: Console = request.scope[CONSOLE]
     form = await _form(request)
     wanted = own_path(form.get("next"))
@@ -94,7 +94,7 @@ async def sign_in(request: Request) -> Response:
 
 @router.post("/sign-out")
 async def sign_out(request: Request) -> Response:
-    """Forget the browser."""
+    """Sign out this browser."""
     console: Console = request.scope[CONSOLE]
     await asyncio.to_thread(console.browsers.sign_out, request.cookies.get(COOKIE))
     answer = RedirectResponse(f"{PREFIX}/sign-in?out=1", 303)
@@ -103,7 +103,7 @@ async def sign_out(request: Request) -> Response:
 
 
 def own_path(wanted: str | None) -> str:
-    """Where to go after signing in: a page of the console, whatever a link says."""
+    """Return the page to open after signing in: always one of the console, whatever the link says."""
     ours = (
         wanted is not None and wanted.startswith(f"{PREFIX}/") and "//" not in wanted and "\\" not in wanted
     )
@@ -115,7 +115,7 @@ def _back_to_form(wanted: str, why: str = "wrong") -> Response:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a small form; nothing of one that is too large."""
+    """Return the fields of a small form; none if the form is too large."""
     body = b""
     async for chunk in request.stream():
         body += chunk

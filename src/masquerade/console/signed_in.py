@@ -1,8 +1,8 @@
-"""Who is signed in in which browser.
+"""Who is signed in, per browser.
 
-A sign-in is a token of the user's in the store, so that it outlives a restart, ends with a new password, and can be
-revoked as any other. The browser gets it encrypted, in a cookie that no script can read: it is no API token, and no API
-token is a cookie.
+A sign-in is one of the user's tokens in the store, so it survives a restart, ends with a new password, and can be
+revoked like any other. The browser gets it encrypted, in a cookie that no script can read: the cookie is not valid as
+an API token, and no API token is valid as the cookie.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from masquerade.service.resources import User
 from masquerade.service.store import ApiToken, Store
 
 COOKIE = "masquerade_console"
-SIGN_IN = "console sign-in"  # what its token is called
+SIGN_IN = "console sign-in"  # the name of its token
 LONGEST = timedelta(hours=12)
 IDLE = timedelta(minutes=30)
 _SIGNED_OUT = "you are signed out; sign in again"
 
 
 class SignedOut(NotAllowed):
-    """Nobody is signed in in this browser, or not any more."""
+    """Nobody is signed in in this browser, or no longer."""
 
 
 class Browsers:
-    """The browsers in which somebody is signed in."""
+    """The browsers in which a user is signed in."""
 
     def __init__(self, store: Store, accounts: Accounts, secret: bytes, idle: timedelta = IDLE) -> None:
         self._store = store
@@ -39,12 +39,12 @@ class Browsers:
         self._idle = idle
 
     def sign_in(self, name: str, password: str) -> str:
-        """The cookie for a browser; NotAllowed when name or password is wrong or the account is locked."""
+        """Return the cookie for a browser; raise NotAllowed if name or password is wrong or the account is locked."""
         _user, token, _made = self._accounts.sign_in_for_token(name, password, SIGN_IN, LONGEST)
         return self._box.encrypt(token.encode("ascii")).decode("ascii")
 
     def sign_out(self, cookie: str | None) -> None:
-        """Make a cookie worthless; one that is so already stays it."""
+        """Revoke a cookie's sign-in; an invalid cookie is ignored."""
         try:
             described, user = self._known(cookie)
         except SignedOut:
@@ -52,9 +52,9 @@ class Browsers:
         self._accounts.revoke(user, described.id, for_sign_out=True)
 
     def user(self, cookie: str | None, *, acting: bool = True) -> User:
-        """Who is signed in, as the account is now; SignedOut when nobody is.
+        """Return the signed-in user, with the account as it is now; raise SignedOut if there is none.
 
-        A page that only looks again by itself is not `acting`: it does not keep a forgotten browser signed in.
+        Polling by a page is not `acting`: it does not keep an unattended browser signed in.
         """
         described, user = self._known(cookie)
         now = self._store.clock()
@@ -78,7 +78,7 @@ class Browsers:
 
 
 def console_secret(path: Path) -> bytes:
-    """The secret in a file that only its owner may read; made when there is none."""
+    """Read the secret from a file that only its owner may read; create it if missing."""
     secret = kept_secret(path, "the console's secret", Fernet.generate_key)
     try:
         Fernet(secret)

@@ -1,4 +1,4 @@
-"""The accounts, for admins: add, disable, unlock, another role or password."""
+"""The accounts, for admins: add, disable, unlock, change roles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAGE = 100
 
 @page("/users", "Users", admin=True)
 async def users_page(view: View) -> None:
-    """All accounts, and a form for a new one."""
+    """Draw all accounts and a form for a new one."""
     shown = _Users(view)
     tag("h1", "Users")
     with tag("section"):
@@ -54,7 +54,7 @@ class _Users:
         self._new = {"name": "", "password": "", "role": Role.ANALYST.value}
 
     def set(self, key: str) -> Callable[[str], None]:
-        """Take a field of the form."""
+        """Return the change handler for a field of the form."""
 
         def change(text: str) -> None:
             self._new[key] = text
@@ -62,7 +62,7 @@ class _Users:
         return change
 
     async def refresh(self) -> None:
-        """The list as it is now."""
+        """Redraw the list of accounts."""
         found = await self._view.ask(self._all)
         self.place.clear()
         with self.place:
@@ -119,7 +119,7 @@ class _Users:
         button(text, act, aria_label=f"{text}: {user.name}")
 
     async def add(self) -> None:
-        """A new account from the form."""
+        """Create an account from the form."""
 
         def added(admin: User) -> User:
             new = self._new
@@ -132,6 +132,6 @@ class _Users:
                 tag("p", f"{made.name} can sign in now.", "told", role="status")
 
     def _allowed(self, admin: User) -> Accounts:
-        """The accounts, for whoever is an admin at this moment."""
+        """Return the accounts, after checking that the user still is an admin."""
         require(admin, Role.ADMIN)
         return self._view.coordinator.accounts.by(admin.name)

@@ -1,4 +1,4 @@
-"""How the console words states, times, money and sizes."""
+"""How the console words states, times, amounts and sizes."""
 
 from __future__ import annotations
 
@@ -49,33 +49,33 @@ THIRD_PARTIES: Mapping[str, tuple[str, str]] = {
     ),
 }
 
-PARAMETERS: Mapping[str, str] = {"argmax": "Comparison of scores"}  # where a method's own word says little
+PARAMETERS: Mapping[str, str] = {"argmax": "Comparison of scores"}  # where a method's own name says little
 
 
 def kind_of(request: Mapping[str, Any]) -> str:
-    """The kind of a request; of one that says none, as before there were two."""
+    """Return the kind of a request; old requests without one are vertical."""
     return "horizontal" if is_horizontal(request) else "vertical"
 
 
 def is_horizontal(request: Mapping[str, Any]) -> bool:
-    """Whether a request is for the same columns about different people."""
+    """Return whether a request is for the same columns about different people."""
     return request.get("kind") == "horizontal"
 
 
 def wished_m(request: Mapping[str, Any]) -> int:
-    """How many colluding providers a horizontal request wants withstood."""
+    """Return how many colluding providers a horizontal request must withstand."""
     return read_request(request).colluding
 
 
 def asked_method(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The method that a request asks for, or the usual one, with its parameters."""
+    """Return the requested method with its parameters, or the default one."""
     return (
         request.get("algorithm") or USUAL["horizontal" if is_horizontal(request) else "vertical"]().settings()
     )
 
 
 def look_of(status: Status) -> str:
-    """The look of a status mark."""
+    """Return the CSS classes of a status mark."""
     if status is Status.PUBLISHED:
         return "mark good"
     if status in (Status.REFUSED, Status.FAILED):
@@ -86,17 +86,17 @@ def look_of(status: Status) -> str:
 
 
 def moment(time: datetime | None) -> str:
-    """A time, in UTC."""
+    """Format a time in UTC; "–" for None."""
     return "–" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def money(cents: int) -> str:
-    """Cents as a sum."""
+    """Format cents as an amount with two decimals."""
     return f"{'−' if cents < 0 else ''}{abs(cents) // 100}.{abs(cents) % 100:02d}"
 
 
 def size(count: float) -> str:
-    """Bytes, in the unit that keeps the figure short."""
+    """Format a number of bytes in a unit that keeps it short (powers of 1000)."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000 or unit == "GB":
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -105,14 +105,14 @@ def size(count: float) -> str:
 
 
 def number(value: Any) -> str:
-    """A figure of a summary, as the report writes it."""
+    """Format a figure of a summary as the report does."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "–" if value is None else str(value)
     return figure(value)
 
 
 def share(written: Any) -> str:
-    """A number from 0 to 1 as somebody wrote it, in a few digits."""
+    """Format a number from 0 to 1 with three significant digits; other values as text."""
     try:
         return f"{float(written):.3g}"
     except (TypeError, ValueError):
@@ -120,12 +120,12 @@ def share(written: Any) -> str:
 
 
 def short(identifier: str | None) -> str:
-    """The first signs of a long identifier."""
+    """Return the first eight characters of an identifier."""
     return "–" if not identifier else identifier[:8]
 
 
 def requirement(written: Mapping[str, Any]) -> str:
-    """A requirement as it is written in an offer, in words."""
+    """Describe a requirement from an offer in words."""
     parameters = ", ".join(
         f"{key} = {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
         for key, value in written.items()

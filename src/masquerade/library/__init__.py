@@ -1,1 +1,1 @@
-"""The Python surface: what `import masquerade as mq` offers, and what the commands are made of."""
+"""The Python API: everything that `import masquerade as mq` offers and the commands use."""

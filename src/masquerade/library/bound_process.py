@@ -1,7 +1,7 @@
-"""Runs a module in a process that does not outlive whoever started it.
+"""Run a module in a process that does not outlive its parent.
 
-`python bound_process.py PARENT MODULE WORDS…` becomes `python -m MODULE WORDS…`. Where the system can do it (Linux),
-the process is asked to stop as soon as its parent dies, even one that was killed and could end nobody.
+`python bound_process.py PARENT MODULE WORDS…` becomes `python -m MODULE WORDS…`. On Linux, the process is asked to stop
+as soon as its parent dies, even if the parent was killed and could not clean up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-_TELL_ME_WHEN_MY_PARENT_DIES = 1  # PR_SET_PDEATHSIG; kept over exec
+_TELL_ME_WHEN_MY_PARENT_DIES = 1  # PR_SET_PDEATHSIG; survives exec
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     parent, *words = sys.argv[1:]
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_TELL_ME_WHEN_MY_PARENT_DIES, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != int(parent):  # it died before we could ask
+    if os.getppid() != int(parent):  # the parent died before we could ask
         sys.exit(0)
     os.execv(sys.executable, [sys.executable, "-m", *words])  # noqa: S606 - our own interpreter
 

@@ -1,4 +1,4 @@
-"""A release and its report appear together: both whole, or neither."""
+"""Write a release and its report together: both complete, or neither."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from masquerade.net.progress import OnStage, Stage, silent
 
 
 def deliver(release: Release, outputs: Outputs, on_stage: OnStage = silent) -> None:
-    """Write the release and its report; how long that took is added to the release's `seconds`."""
+    """Write the release and its report; add the time taken to the release's `seconds`."""
     with replacing_together() as opened:
         on_stage(Stage(f"writing {outputs.table.name}"))
         started = time.perf_counter()

@@ -1,7 +1,7 @@
-"""`demo`: a coordinator and three party nodes as processes on this machine, and one request through the whole path.
+"""`demo`: a coordinator and three party nodes as processes on this machine, and one request from start to finish.
 
-Everything is what an installation has: certificates and trust stores, a SQLite database, a Parquet and a CSV file,
-policies with prices, accounts, the HTTP interface. Only the people do not exist.
+Everything is as in a real installation: certificates and trust stores, a SQLite database, a Parquet and a CSV file,
+policies with prices, accounts, the HTTP interface. Only the people are fictitious.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OnEvent = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Demo:
-    """A demo that has made its release."""
+    """A demo that has produced its release."""
 
     folder: DemoFolder
     session: Session
@@ -43,12 +43,12 @@ class Demo:
 
     @property
     def console(self) -> str:
-        """Where the console is."""
+        """The URL of the console."""
         return f"{self.url}/console"
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The JSON summary: a mashup's, with the console's address."""
+        """The JSON summary: that of a mashup, with the console's address."""
         return {
             **self.release.summary,
             "session": self.session.id,
@@ -70,7 +70,7 @@ def run_demo(
     on_release: Callable[[Demo], None] | None = None,
     stay: bool = False,
 ) -> Demo:
-    """Run the demo in a folder; `on_release` is called once the release is there. `stay`: until interrupted.
+    """Run the demo in a folder; call `on_release` once the release exists. With `stay`, run until interrupted.
 
     All processes have ended when this returns or raises.
     """
@@ -97,20 +97,20 @@ def run_demo(
         try:
             run_async(whole())
         except KeyboardInterrupt:
-            if not (stay and made):  # else it is how a demo is meant to end
+            if not (stay and made):  # otherwise an interrupt is how a demo is meant to end
                 raise
         return made[0]
 
 
 def _check_extras() -> None:
-    """Refuse to begin where a library is missing that one of the processes needs."""
+    """Raise an error if a library that one of the processes needs is missing."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise ParameterError(f'the demo needs {", ".join(missing)}: pip install "masquerade[all]"')
 
 
 def _open_accounts(folder: DemoFolder) -> str:
-    """Make the accounts; returns a token of the analyst."""
+    """Create the accounts; return a token of the analyst."""
     from masquerade.service.accounts import Accounts
     from masquerade.service.resources import Role
     from masquerade.service.store import Store
@@ -133,7 +133,7 @@ async def _ask(folder: DemoFolder, url: str, token: str, on_stage: OnStage, on_e
         session = await client.wait(session.id, on_event)
         if (
             session.status is Status.AWAITING_CLIENT
-        ):  # with very few people the wished quality is out of reach
+        ):  # with very few people the requested quality is out of reach
             await client.accept(session.id)
             session = await client.wait(session.id)
         if not session.published:

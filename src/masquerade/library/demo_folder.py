@@ -1,13 +1,13 @@
-"""What the demo writes, and what it may replace when it is run again.
+"""The files that the demo writes, and which of them it may replace when run again.
 
-    FOLDER/demo.json                        says that the demo wrote all this
-    FOLDER/passwords.toml                   of the accounts, for their owner's eyes
+    FOLDER/demo.json                        marks the folder as the demo's
+    FOLDER/passwords.toml                   of the accounts, readable by the owner only
     FOLDER/bank, insurer, clinic            a party: identity, trust, table, taxonomies, party.toml, state
     FOLDER/coordinator                      identity, trust, coordinator.toml, state
     FOLDER/analyst                          client.toml, token; then release.csv and report.html
-    FOLDER/transcripts                      NAME.audit.jsonl and NAME.pem: what each process noted of the session
+    FOLDER/transcripts                      NAME.audit.jsonl and NAME.pem: each process's record of the session
     FOLDER/trusted                          the joined table that nobody has, with a job: for comparison
-    FOLDER/logs                             what each process had to say
+    FOLDER/logs                             the log of each process
 
 A file of these names that the demo did not write is never touched; other files may lie beside them.
 """
@@ -41,7 +41,7 @@ from masquerade.net.trust import TrustStore
 COORDINATOR = "coordinator"
 _MARK = "demo.json"
 _FOLDERS = (*HOLDINGS, COORDINATOR, "analyst", "transcripts", "trusted", "logs")
-# Every file that the demo and its processes write; a folder that ends with "/" is theirs as a whole.
+# Every file that the demo and its processes write; a folder that ends with "/" belongs to them entirely.
 _OURS = (
     *("identity.pem", "key.pem", "trust/", "state/", "taxonomies/", "party.toml", "coordinator.toml"),
     *(holding.file for holding in HOLDINGS.values()),
@@ -59,7 +59,7 @@ class DemoFolder:
 
     @property
     def passwords_file(self) -> Path:
-        """Where the passwords are kept."""
+        """The file with the passwords."""
         return self.path / "passwords.toml"
 
     @property
@@ -69,21 +69,21 @@ class DemoFolder:
 
     @property
     def report(self) -> Path:
-        """The release's report."""
+        """The report on the release."""
         return self.path / "analyst" / "report.html"
 
     @property
     def transcripts(self) -> Path:
-        """What each process noted of the session: every message by kind, size and digest."""
+        """The folder with each process's record of the session: every message by kind, size and digest."""
         return self.path / "transcripts"
 
     @property
     def logs(self) -> Path:
-        """What the processes had to say."""
+        """The folder with the processes' logs."""
         return self.path / "logs"
 
     def commands(self) -> dict[str, tuple[str | Path, ...]]:
-        """How each process is started."""
+        """Return the command that starts each process."""
         parties: dict[str, tuple[str | Path, ...]] = {
             name: ("party", "serve", self.path / name / "party.toml") for name in HOLDINGS
         }
@@ -91,7 +91,7 @@ class DemoFolder:
         return {COORDINATOR: ("coordinator", "serve", own), **parties}
 
     def configure(self, addresses: Mapping[str, str]) -> None:
-        """Write everybody's configuration, with everybody's address."""
+        """Write the configuration of every process, with everyone's address."""
         parties = {name: addresses[name] for name in HOLDINGS}
         for name, holding in HOLDINGS.items():
             text = holding.configuration(name, addresses[name], addresses[COORDINATOR])
@@ -100,15 +100,15 @@ class DemoFolder:
         (self.path / COORDINATOR / "coordinator.toml").write_text(text, encoding="utf-8")
 
     def keep_transcripts(self) -> None:
-        """Copy the audit logs as they are now, each with the certificate that it is sealed with."""
+        """Copy the audit logs as they are now, each with the certificate that verifies its seals."""
         for name in (*HOLDINGS, COORDINATOR):
             own = self.path / name
-            # With its mode: an audit log is its owner's alone.
+            # Keep the mode: only its owner may read an audit log.
             shutil.copy(own / "state" / "audit.jsonl", self.transcripts / f"{name}.audit.jsonl")
             shutil.copy(own / "identity.pem", self.transcripts / f"{name}.pem")
 
     def invite(self, url: str, token: str, people: int) -> None:
-        """Write what the analyst needs to ask for a table."""
+        """Write what the analyst needs to request a table."""
         write_whole(self.path / "analyst" / "token", token + "\n", PRIVATE)
         text = f'coordinator = "{url}"\ntoken_file = "token"\n\n' + toml_table("request", request(people))
         (self.path / "analyst" / "client.toml").write_text(text, encoding="utf-8")
@@ -116,7 +116,7 @@ class DemoFolder:
 
 @contextmanager
 def demo_folder(path: Path) -> Iterator[DemoFolder]:
-    """The folder, emptied of what an earlier demo wrote, for this process alone."""
+    """Yield the folder, cleared of an earlier demo's files and locked for this process."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         _claim(path)
@@ -144,7 +144,7 @@ def demo_folder(path: Path) -> Iterator[DemoFolder]:
 
 
 def write_scene(folder: DemoFolder, people: int, seed: int) -> None:
-    """Write fresh identities, and generated people shared out over the parties."""
+    """Write new identities, and generated people divided among the parties."""
     names = (COORDINATOR, *HOLDINGS)
     authority, identities = trial_identities(names)
     (folder.path / AUTHORITY_FILE).write_bytes(authority)
@@ -165,7 +165,7 @@ def write_scene(folder: DemoFolder, people: int, seed: int) -> None:
 
 
 def _claim(path: Path) -> None:
-    """Refuse a folder in which somebody else has files of our names."""
+    """Refuse a folder that has somebody else's files of the demo's names."""
     if (path / _MARK).exists():
         return
     for name in (*_FOLDERS, AUTHORITY_FILE, "passwords.toml"):
@@ -176,7 +176,7 @@ def _claim(path: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Remove what an earlier demo wrote, and nothing else."""
+    """Remove the files of an earlier demo, and nothing else."""
     for name in (AUTHORITY_FILE, "passwords.toml"):
         (path / name).unlink(missing_ok=True)
     for folder in _FOLDERS:
@@ -186,5 +186,5 @@ def _clear(path: Path) -> None:
                     shutil.rmtree(path / folder / name)
             else:
                 (path / folder / name).unlink(missing_ok=True)
-        with suppress(OSError):  # it is not there, or somebody's file keeps it
+        with suppress(OSError):  # it does not exist, or another file is in it
             (path / folder).rmdir()

@@ -1,4 +1,4 @@
-"""The demo's story: a bank, an insurer and a clinic, what each gives and insists on, and what an analyst asks for."""
+"""The demo's story: a bank, an insurer and a clinic, what each offers and requires, and what an analyst asks for."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ HOLDINGS: Mapping[str, Holding] = {
 
 
 def checked_people(people: int) -> int:
-    """How many people to generate, if they can be."""
+    """Check the number of people to generate, and return it."""
     if not FEWEST_PEOPLE <= people <= MOST_PEOPLE:
         raise ParameterError(
             f"--people: must be a whole number from {FEWEST_PEOPLE:,} to {MOST_PEOPLE:,}; got {people:,}"
@@ -81,7 +81,7 @@ def checked_people(people: int) -> int:
 
 
 def request(people: int) -> dict[str, Any]:
-    """What the analyst asks for: attributes of all three, with less privacy than the parties insist on."""
+    """Return the analyst's request: attributes of all three, with less privacy than the parties require."""
     return {
         "purpose": PURPOSE,
         "attributes": [*_ATTRIBUTES, "disease"],
@@ -95,7 +95,7 @@ def request(people: int) -> dict[str, Any]:
 
 
 def trusted_job() -> str:
-    """A job for the joined table, which nobody has, with what the parties agree on: it makes the same release."""
+    """Return a job for the joined table, which nobody has, on the parties' agreed terms: it makes the same release."""
     own = [list(holding.attributes) for holding in HOLDINGS.values()]
     agreed = [{"model": "k-anonymity", "qid": qid, "k": LEAST_K} for qid in (_QID, *own)]
     lines = [

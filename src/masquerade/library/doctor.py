@@ -1,4 +1,4 @@
-"""`doctor`: looks at a configuration and at all that it names, and says what to do.
+"""`doctor`: check a configuration and everything it names, and advise what to do.
 
 It recognises a party's, a coordinator's and a client's configuration by their keys. It changes nothing, and shows no
 secret: no key, no token, no database URL with its password.
@@ -20,7 +20,7 @@ Kind = Literal["party", "coordinator", "client"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at. `code` is the exit code of an error."""
+    """The result of one check. `code` is the exit code if it is an error."""
 
     name: str
     status: Status
@@ -30,43 +30,43 @@ class Check:
 
     @property
     def line(self) -> str:
-        """What was seen and what to do, on one line."""
+        """The finding and the advice, on one line."""
         return f"{self.name}: {self.detail}" + (f"; {self.advice}" if self.advice else "")
 
 
 def fine(name: str, detail: str) -> Check:
-    """All is well."""
+    """Return a check that passed."""
     return Check(name, "ok", detail)
 
 
 def warning(name: str, detail: str, advice: str = "") -> Check:
-    """It works, and will not for ever."""
+    """Return a check of something that works now but may soon fail."""
     return Check(name, "warning", detail, advice)
 
 
 def error(name: str, detail: str, advice: str = "") -> Check:
-    """It does not work."""
+    """Return a check of something that does not work."""
     return Check(name, "error", detail, advice)
 
 
 def unreachable(name: str, detail: str, advice: str = "") -> Check:
-    """Another one is at fault, or not there."""
+    """Return a failed check for which another machine is at fault or absent."""
     return Check(name, "error", detail, advice, PeerUnreachable.exit_code)
 
 
 def words_of(caught: MasqueradeError) -> str:
-    """An error on one line, without the name of the party: the check has it."""
+    """Return an error on one line, without the party's name, which the check already has."""
     return "; ".join(str(each.at(party=None)) for each in caught.problems)
 
 
 def problems(name: str, caught: MasqueradeError, code: int = AnswerIsNo.exit_code) -> list[Check]:
-    """An error's problems, each a check."""
+    """Return a failed check for each problem of an error."""
     return [Check(name, "error", problem, code=code) for problem in caught.lines]
 
 
 @dataclass(frozen=True)
 class Examination:
-    """All that was looked at."""
+    """The results of all checks."""
 
     path: Path
     kind: Kind | None
@@ -74,17 +74,17 @@ class Examination:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong; a warning is nothing wrong."""
+        """Whether there are no errors; warnings are allowed."""
         return not self.errors
 
     @property
     def errors(self) -> tuple[Check, ...]:
-        """What is wrong."""
+        """The checks that failed."""
         return tuple(check for check in self.checks if check.status == "error")
 
     @property
     def summary(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The JSON summary."""
         checks = [
             {"name": each.name, "status": each.status, "detail": each.detail, "advice": each.advice}
             for each in self.checks
@@ -92,7 +92,7 @@ class Examination:
         return {"configuration": str(self.path), "kind": self.kind, "ok": self.ok, "checks": checks}
 
     def insist(self) -> None:
-        """Raise what is wrong: a bad file before an absent peer, and that before all else."""
+        """Raise the errors as ParameterError if a file is bad, PeerUnreachable if a peer is absent, else AnswerIsNo."""
         if self.ok:
             return
         lines = [each.line for each in self.errors]
@@ -105,7 +105,7 @@ class Examination:
 
 
 def examine(path: Path, on_stage: OnStage = silent) -> Examination:
-    """Look at a configuration and all that it names."""
+    """Check a configuration and everything it names."""
     from masquerade.library.client.requests import read_configuration
 
     try:
@@ -126,7 +126,7 @@ def examine(path: Path, on_stage: OnStage = silent) -> Examination:
 
 
 def recognise(content: dict[str, Any]) -> Kind | None:
-    """Whose configuration it is, by its keys."""
+    """Return whose configuration this is, judging by its keys; None if unknown."""
     if "datasets" in content or isinstance(content.get("coordinator"), dict):
         return "party"
     if {"parties", "party_address", "database", "https"} & content.keys():

@@ -1,4 +1,4 @@
-"""The doctor's look at certificates and keys: who they are for, until when, and who may read them."""
+"""The doctor's checks of certificates and keys: their names, validity and file permissions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from masquerade.report.wording import counted
 
 
 def identity_checks(folder: Path, name: str | None) -> tuple[Identity | None, list[Check]]:
-    """Our own certificate and key, and what is to be said of them."""
+    """Check our own certificate and key; return the identity, if it could be loaded, with the checks."""
     checks = list(mode_checks("key", folder / KEY_FILE))
     try:
         identity = Identity.load(folder)
@@ -42,7 +42,7 @@ def identity_checks(folder: Path, name: str | None) -> tuple[Identity | None, li
 
 
 def trust_checks(folder: Path, needed: Iterable[str]) -> tuple[TrustStore | None, list[Check]]:
-    """The certificates that we pinned: all that are needed, and all of them valid."""
+    """Check the pinned certificates: all needed ones are present, and all are valid."""
     try:
         trust = TrustStore.load(folder)
     except ParameterError as caught:
@@ -68,11 +68,11 @@ def trust_checks(folder: Path, needed: Iterable[str]) -> tuple[TrustStore | None
 
 
 def mode_checks(name: str, path: Path) -> Iterator[Check]:
-    """Whether only its owner may read a secret."""
+    """Check that only its owner may read a secret."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
-        return  # whoever needs the file says that it is not there
+        return  # a missing file is reported by the check that needs it
     if mode & 0o007:
         yield error(
             name, f"{path}: everybody on this machine may read it (mode {mode:04o})", f"chmod 600 {path}"
@@ -84,13 +84,13 @@ def mode_checks(name: str, path: Path) -> Iterator[Check]:
 
 
 def https_checks(certificate: Path, key: Path) -> Iterator[Check]:
-    """The certificate that browsers and clients see."""
+    """Check the certificate that browsers and clients see."""
     yield from mode_checks("https", key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_cert_chain(
             certificate, key, password=""
-        )  # an empty one, so that nobody is asked at a terminal
+        )  # an empty one, to prevent a prompt at the terminal
     except (ssl.SSLError, OSError) as caught:
         missing = isinstance(caught, OSError) and not isinstance(caught, ssl.SSLError)
         reason = caught.strerror if missing else "certificate and key do not belong together, or are no PEM"
@@ -103,7 +103,7 @@ def https_checks(certificate: Path, key: Path) -> Iterator[Check]:
 
 
 def file_dated(name: str, path: Path, renew: str) -> Check:
-    """Until when the first certificate of a file is valid."""
+    """Check the expiry date of the first certificate in a file."""
     pem = read_file(path)
     try:
         x509.load_pem_x509_certificate(pem)

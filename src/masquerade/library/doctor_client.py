@@ -1,4 +1,4 @@
-"""The doctor's visit to a client: is the coordinator there, is it the right one, and does it know who asks?"""
+"""The doctor's checks of a client: is the coordinator reachable, is it the right one, does it accept the user?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from masquerade.net.progress import OnStage, Stage
 
 
 def client_checks(path: Path, on_stage: OnStage) -> Iterator[Check]:
-    """A client: everything that `request` needs."""
+    """Check everything that `request` needs."""
     try:
         settings = read_settings(path)
     except ParameterError as caught:
@@ -82,4 +82,4 @@ def _request(client: Client, path: Path, away: Sequence[str]) -> Iterator[Check]
     elif not preview.problems:
         yield fine("request", f"can be asked of {', '.join(preview.parties) or 'the parties'}")
     for problem in preview.problems:
-        yield error("request", problem)  # which names the key that is to be corrected
+        yield error("request", problem)  # names the key to correct

@@ -1,4 +1,4 @@
-"""The doctor's visit to a party's node and to a coordinator. What is wrong in one place does not hide another."""
+"""The doctor's checks of a party's node and of a coordinator. One error does not hide another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[Check]:
-    """A party's node: everything that `party serve` needs."""
+    """Check everything that `party serve` needs."""
     from masquerade.service.node.settings import read_settings
 
     try:
@@ -60,7 +60,7 @@ def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iter
 
 
 def coordinator_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[Check]:
-    """A coordinator: everything that `coordinator serve` needs."""
+    """Check everything that `coordinator serve` needs."""
     state = path.parent / _text(content, "state", "state")
     yield from _coordinator_file(path, content)
     parties = content.get("parties")
@@ -110,18 +110,18 @@ def _who(
 
 def _peers(peers: Mapping[str, str], identity: Identity | None, trust: TrustStore | None) -> Iterator[Check]:
     if identity is None or trust is None:
-        return  # what is missing was told, and nobody can be asked without it
+        return  # what is missing was reported, and peers cannot be asked without it
     addresses = {}
     for name, address in peers.items():
         try:
             addresses[name] = Node(name, address).address
         except MasqueradeError:
-            continue  # a fault of the file, which was told
+            continue  # an error in the file, already reported
     yield from run_async(peer_checks(addresses, identity, trust))
 
 
 def _dataset(party: str, settings: DatasetSettings) -> Iterator[Check]:
-    """Read the table as a session would; its snapshot is taken with a key that is thrown away."""
+    """Read the table as a session would; its snapshot is taken with a throw-away key."""
     from masquerade.service.node.datasets import Dataset
 
     name = f"dataset {settings.name}"

@@ -1,7 +1,7 @@
-"""The doctor's look at peers: whether they answer over mutual TLS, what their clocks say, which protocol they speak.
+"""The doctor's checks of peers: whether they answer over mutual TLS, their clocks, and their protocol version.
 
-A party knows only its coordinator's address. Of the other parties it compares the certificates with what the
-coordinator knows; whether they can be reached from here, and whether they know us, is for a session to show.
+A party knows only its coordinator's address. It compares the other parties' certificates with those that the
+coordinator knows; only a session shows whether they can be reached from here and whether they trust us.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from masquerade.service.peer_http import PeerHttp
 PATIENCE = 5.0  # seconds for one answer
 DIFFERS, TOO_MUCH = 5.0, 60.0  # seconds between two clocks
 
-# What the probe can say better than HTTP can: the others mean that TLS is not what fails.
+# Findings on which the probe says more than HTTP; any other means that TLS is not the problem.
 _TELLING = (Finding.NO_TLS, Finding.STRANGER, Finding.OUT_OF_DATE, Finding.REFUSES_US, Finding.NOBODY)
 
 
 async def peer_checks(addresses: Mapping[str, str], identity: Identity, trust: TrustStore) -> list[Check]:
-    """What is to be said of each peer at its address; all are asked at once."""
+    """Check each peer at its address, all concurrently."""
     known = {name: address for name, address in addresses.items() if name in trust.names}
     found = await asyncio.gather(*(_peer(name, address, identity, trust) for name, address in known.items()))
     return [check for checks in found for check in checks]
@@ -46,21 +46,21 @@ async def _peer(name: str, address: str, identity: Identity, trust: TrustStore) 
         diagnosis = await probe(node, identity, trust)
         told = explain(node, diagnosis, identity, trust) if diagnosis.finding in _TELLING else caught
         return [unreachable(f"peer {name}", words_of(told))]
-    except MasqueradeError as caught:  # it answers, and refuses
+    except MasqueradeError as caught:  # it answers, but refuses
         return [unreachable(f"peer {name}", f"at {address}: {words_of(caught)}", "its log says why")]
 
 
 async def other_parties(
     coordinator: str, address: str, identity: Identity, trust: TrustStore, folder: Path
 ) -> list[Check]:
-    """Whether the peers of our sessions are in our trust store with the certificates that contracts will name.
+    """Check that our trust store has the peers of our sessions, with the certificates that contracts will name.
 
-    The coordinator is asked for the fingerprints that it knows. They are compared, and nothing is taken over.
+    The coordinator is asked for the fingerprints it knows. They are only compared; none is adopted.
     """
     try:
         async with PeerHttp(coordinator, address, identity, trust, timeout=PATIENCE) as line:
             told: Parties = await line.call("GET", "/v1/parties", answer=Parties)
-    except MasqueradeError as caught:  # one of an older version does not know the question
+    except MasqueradeError as caught:  # an older version does not have this call
         return [
             warning(
                 "peers",
@@ -74,7 +74,7 @@ async def other_parties(
 
 
 def _compared(name: str, known: str, coordinator: str, trust: TrustStore, folder: Path) -> Check:
-    name, known = one_line(name), one_line(known)  # another machine says so
+    name, known = one_line(name), one_line(known)  # sent by another machine
     file = folder / f"{name}.pem"
     if name not in trust.names:
         return warning(
@@ -118,7 +118,7 @@ def _heard(name: str, address: str, health: Health, before: float, after: float)
 
 
 def clock_check(name: str, now: float, before: float, after: float, grain: float = 0.0) -> Check:
-    """How far a clock is from ours, at least: it was read between `before` and `after`, and shows steps of `grain`."""
+    """Check how far a clock is off, at least: it was read between `before` and `after`, with resolution `grain`."""
     ahead = now - after
     behind = before - now - grain
     difference = max(ahead, behind, 0.0)

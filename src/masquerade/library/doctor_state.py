@@ -1,4 +1,4 @@
-"""The doctor's look at what is kept: state folder, disk, audit log, ledger, database. Nothing is changed by looking."""
+"""The doctor's checks of stored data: state folder, disk, audit log, ledger, database. They change nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LITTLE, TOO_LITTLE = 1 << 30, 100 << 20  # bytes
 
 
 def state_checks(folder: Path, identity: Identity | None, identity_folder: Path) -> Iterator[Check]:
-    """The state folder: there, ours, closed to others, with room; and the audit log in it, whole."""
+    """Check that the state folder exists, is ours, private and has space, and that its audit log is intact."""
     there = folder
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -56,9 +56,9 @@ def state_checks(folder: Path, identity: Identity | None, identity_folder: Path)
 
 
 def earlier(identity: Identity, folder: Path) -> Iterator[bytes]:
-    """The certificates that this identity had before, where they are kept as PEM files in its folder."""
+    """Yield this identity's earlier certificates that are kept as PEM files in its folder."""
     for path in sorted(folder.glob("*.pem")):
-        with suppress(MasqueradeError):  # a key, or somebody else's
+        with suppress(MasqueradeError):  # a key, or another party's certificate
             certificate = read_file(path)
             if certificate != identity.certificate and party_of(certificate, str(path)) == identity.name:
                 yield certificate
@@ -106,8 +106,9 @@ def _audit(path: Path, certificates: Sequence[bytes]) -> Iterator[Check]:
 
 
 def ledger_checks(folder: Path, datasets: Iterable[str]) -> Iterator[Check]:
-    """A party's ledger, whole; the secrets by which it knows what it has released, there and closed to others; and what
-    it has published.
+    """Check that a party's ledger is intact, and the secrets that identify past releases are present and private.
+
+    Report how many datasets it has published.
     """
     state = State(folder)
     try:
@@ -134,7 +135,7 @@ def ledger_checks(folder: Path, datasets: Iterable[str]) -> Iterator[Check]:
 
 
 def configuration_checks(folder: Path, digest: str) -> Iterator[Check]:
-    """Whether a node that runs has taken over the configuration as it stands in the file."""
+    """Check that a running node has adopted the configuration as it stands in the file."""
     used = State(folder).configuration
     if used is not None and used != digest:
         yield warning(
@@ -145,7 +146,7 @@ def configuration_checks(folder: Path, digest: str) -> Iterator[Check]:
 
 
 def database_checks(url: str, base: Path) -> Iterator[Check]:
-    """Whether the database answers, and is of this version."""
+    """Check that the database answers and has this version's schema."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import DBAPIError
 
@@ -155,7 +156,7 @@ def database_checks(url: str, base: Path) -> Iterator[Check]:
             address = PostgresUrl.parse(url)
             name = address.shown()
             engine = create_engine("postgresql+psycopg://", creator=_postgres(address))
-        elif not url.startswith("sqlite:"):  # and its rest is not repeated
+        elif not url.startswith("sqlite:"):  # the rest of the URL is not repeated
             told = f"{url.partition('://')[0]}://…: not a database for the service"
             yield error(
                 "database", told, "allowed are sqlite:///file.db and postgresql://user:password@host/database"

@@ -1,4 +1,4 @@
-"""What a release is worth: a finished release beside the table it came from."""
+"""Measure the utility of a release against the table it came from."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def evaluate(
     seed: int = 7,
     on_stage: OnStage = silent,
 ) -> dict[str, Any]:
-    """The metrics of a release whose row i is row i of the original's complete rows (`order="input"`).
+    """Return the metrics of a release whose row i is row i of the original's complete rows (`order="input"`).
 
-    `metrics`; `attribute_losses`; `query_error` of so many random range `queries` (0 for none); and, with a
+    `metrics`; `attribute_losses`; `query_error` over this many random range `queries` (0 for none); and, with a
     class attribute `target`, `classification`: the errors BE, UE, IE, and SE for each source (a party's
     name and its attributes), of decision trees grown on the first `train` rows and tested on the rest, or
     without `train` cross-validated in `folds` parts (0 for none).
@@ -90,7 +90,7 @@ def _check_numbers(**numbers: object) -> None:
 
 
 def _refuse_other_order(original: Table, release: Table, names: Iterable[str]) -> None:
-    """Columns that are published as they are show whether the rows stand where they stood."""
+    """Raise DataError if columns published unchanged show that the rows are in another order."""
     for name in dict.fromkeys(names):
         if name not in release.arrow.column_names or _written_anew(original.cells(name).type):
             continue
@@ -106,6 +106,6 @@ def _refuse_other_order(original: Table, release: Table, names: Iterable[str]) -
 
 
 def _written_anew(kind: pa.DataType) -> bool:
-    """Whether a file may write a value differently from how it is shown: then texts prove nothing."""
+    """Return whether files may write such values differently from how they are shown: then texts prove nothing."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_temporal(kind) or pa.types.is_decimal(kind))

@@ -1,4 +1,4 @@
-"""What the commands do with a job file: anonymise, verify, evaluate."""
+"""The commands that run a job file: anonymise, verify, evaluate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from masquerade.net.progress import OnStage, Stage, silent
 
 @dataclass(frozen=True)
 class Written:
-    """A release and where it was written."""
+    """A release and the files it was written to."""
 
     release: Release
     table: Path
@@ -49,15 +49,15 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     plan.settle()
 
     on_stage(Stage(f"reading {bare_source(data.source)}"))
-    # For its first array Arrow imports numpy.ma, and pandas where it is installed: that is no reading.
+    # For its first array Arrow imports numpy.ma, and pandas if installed: do not count that as reading time.
     pa.array(np.zeros(1))
     started = time.perf_counter()
     used = list(dict.fromkeys([*schema.names, *plan.published]))
     provider = plan.job.roles.provider
-    # A provider's column that is not there is told with the others, whether or not it is released.
+    # Report a missing provider column together with the others, whether or not it is released.
     asked = used if provider is None else [*used, provider]
     source = _read(data.source, data, plan.base, asked, {*plan.requirement.qid_attributes, *plan.published})
-    # m-privacy is checked with the provider, whether or not it is released.
+    # The check of m-privacy needs the provider, whether or not it is released.
     needed = list(dict.fromkeys([*used, *plan.requirement.provider_columns]))
     table = Table(source.table.select(needed), schema, origin=source.origin)
     read = time.perf_counter() - started
@@ -85,7 +85,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
 
 
 def verify_job(release: str | Path, job: str | Path) -> Verification:
-    """Does the release satisfy the job's requirements, and hold none of its identifiers?"""
+    """Check whether the release satisfies the job's requirements and holds none of its identifiers."""
     plan = Plan(Path(job))
     plan.settle()
     source = read_source(str(release), Path())
@@ -111,10 +111,10 @@ def evaluate_job(
     folds: int = 10,
     on_stage: OnStage = silent,
 ) -> dict[str, Any]:
-    """The metrics of a release whose rows are in the order of the (kept) input; see `evaluate`.
+    """Return the metrics of a release whose rows are in the order of the (kept) input; see `evaluate`.
 
-    SE, the error of one source alone, is there where the job names parties with their attributes. An
-    original in a database is asked the job's query.
+    SE, the error of one source alone, is included if the job names parties with their attributes. If the
+    original is in a database, the job's query is run on it.
     """
     plan = Plan(Path(job))
     schema = plan.schema()
@@ -150,7 +150,7 @@ def evaluate_job(
 def _read(
     source: str, data: DataSection, base: Path, columns: Sequence[str], coded: Container[str]
 ) -> Source:
-    """A table as `[data]` describes it, from that or another place."""
+    """Read a table as `[data]` describes it, from its source or another one."""
     in_database = database_scheme(source) is not None or source == data.source
     query = data.query if in_database else None
     return read_section(data.model_copy(update={"source": source, "query": query}), base, columns, coded)

@@ -1,4 +1,4 @@
-"""Configurations of a coordinator and of party nodes that all run on this machine, for the demo and for trials."""
+"""Configurations of a coordinator and party nodes that all run on this machine, for the demo and for trials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOST = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Holding:
-    """What a party holds and how it is willing to give it: one dataset with its file, attributes and policy.
+    """A party's dataset, with its file, attributes and policy.
 
     `attributes` are the texts of the tables [attributes.NAME]; `policy` is the text of the policy's table.
     """
@@ -45,11 +45,11 @@ class Holding:
             (folder / "taxonomies" / name).write_text(text, encoding="utf-8")
 
     def configuration(self, party: str, address: str, coordinator: str) -> str:
-        """The party's configuration file."""
+        """Return the text of the party's configuration file."""
         at = f"datasets.{self.dataset}"
         source = [f"source = {_toml(self.file)}"]
         if self.file.endswith(".db"):
-            # Names of ours, for a file of ours. The order of the rows belongs to a snapshot.
+            # The names and the file are our own. The order of the rows belongs to a snapshot.
             query = f"SELECT * FROM {self.dataset} ORDER BY {self.id}"  # noqa: S608
             source = [f"source = {_toml(f'sqlite:///{self.file}')}", f"query = {_toml(query)}"]
         lines = [
@@ -77,7 +77,7 @@ class Holding:
 
 
 def coordinator_configuration(party_address: str, parties: Mapping[str, str], more: str = "") -> str:
-    """The coordinator's configuration file; people reach it at a port that is free."""
+    """Return the text of the coordinator's configuration file; its public port is any free one."""
     lines = [
         'name = "coordinator"',
         f'address = "{HOST}:0"  # people: console and API; 0: any free port',
@@ -93,7 +93,7 @@ def coordinator_configuration(party_address: str, parties: Mapping[str, str], mo
 
 
 def toml_table(name: str, content: Mapping[str, Any]) -> str:
-    """A table of TOML; a list of tables in it is written in double brackets."""
+    """Format a TOML table; a list of tables in it is written in double brackets."""
     plain, tables = [f"[{name}]"], []
     for key, value in content.items():
         if isinstance(value, list) and value and isinstance(value[0], Mapping):
@@ -106,7 +106,7 @@ def toml_table(name: str, content: Mapping[str, Any]) -> str:
 
 
 def free_addresses(count: int) -> list[str]:
-    """So many addresses that nobody listens at now. Somebody may take one before it is used: then try others."""
+    """Return `count` addresses at which nothing listens. Another process may take one before it is used: then retry."""
     with ExitStack() as opened:
         found = []
         for _ in range(count):
@@ -117,7 +117,7 @@ def free_addresses(count: int) -> list[str]:
 
 
 def is_taken(address: str) -> bool:
-    """Whether somebody listens at an address, so that nobody else can."""
+    """Return whether something already listens at an address."""
     host, _, port = address.rpartition(":")
     with closing(socket.socket()) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -129,7 +129,7 @@ def is_taken(address: str) -> bool:
 
 
 def write_sqlite(table: pa.Table, path: Path, name: str) -> None:
-    """A table in a new SQLite database; dates are texts, as SQLite has it."""
+    """Write a table to a new SQLite database, with dates as texts, as is usual in SQLite."""
     kinds = {field.name: _affinity(field.type) for field in table.schema}
     columns = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
     rows = zip(*(_plain(table[column]) for column in kinds), strict=True)
@@ -155,9 +155,9 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML writes it: texts, numbers, truth values, lists, tables in one line."""
+    """Format a value as TOML: texts, numbers, booleans, lists, inline tables."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)  # JSON's texts, numbers and truth values are TOML's too
+    return json.dumps(value, ensure_ascii=False)  # JSON's texts, numbers and booleans are TOML's too

@@ -1,4 +1,4 @@
-"""Coordinator and party nodes as processes on this machine."""
+"""Run a coordinator and party nodes as processes on this machine."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from masquerade.errors import MasqueradeError, PeerUnreachable, one_line
 from masquerade.library.local_configurations import free_addresses, is_taken
 from masquerade.library.supervisor import Child, Supervisor
 
-_READY_WITHIN = 120.0  # seconds, on a machine that does much else
+_READY_WITHIN = 120.0  # seconds, on a busy machine
 _ATTEMPTS = 5
 
 Commands = Mapping[str, Sequence[str | Path]]
 
 
 class LocalServices(Supervisor):
-    """Running `masquerade … serve` commands by name. The coordinator ends first, or it would miss the others."""
+    """Running `masquerade … serve` commands by name. The coordinator is stopped first, or it would miss the others."""
 
     def __init__(self, logs: Path, *, grace: float = 10.0) -> None:
         super().__init__(logs, grace=grace, ended_first=("coordinator",))
         self._drains: set[asyncio.Task[None]] = set()
 
     async def start(self, name: str, *words: str | Path) -> dict[str, Any]:
-        """Run `masquerade WORDS… --json` until it says that it is ready; returns what it said."""
+        """Run `masquerade WORDS… --json` until it reports that it is ready; return that report."""
         child = await self.spawn(name, "masquerade", *words, "--json")
         try:
             line = await asyncio.wait_for(child.hear(), _READY_WITHIN)
@@ -42,7 +42,7 @@ class LocalServices(Supervisor):
         return ready
 
     async def start_all(self, commands: Commands) -> dict[str, dict[str, Any]]:
-        """Start several at once; returns what each said when it was ready."""
+        """Start several at once; return each one's report that it is ready."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = {
@@ -55,10 +55,9 @@ class LocalServices(Supervisor):
     async def start_somewhere(
         self, commands: Commands, configure: Callable[[Mapping[str, str]], None]
     ) -> dict[str, dict[str, Any]]:
-        """Start everybody at addresses that are free, which `configure` writes down first; returns what each said.
+        """Start all at free addresses, which `configure` writes down first; return each one's report that it is ready.
 
-        Everybody must know everybody's address beforehand, and somebody else may take one meanwhile: then others are
-        tried.
+        All addresses must be known beforehand, and another process may take one in the meantime: then others are tried.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             addresses = dict(zip(commands, free_addresses(len(commands)), strict=True))
@@ -72,7 +71,7 @@ class LocalServices(Supervisor):
         raise AssertionError("the last attempt has raised")
 
     def death(self, child: Child, code: int) -> PeerUnreachable:
-        """How a service ended, with the last line of its log when it ended by itself."""
+        """Return how a service ended, with the last line of its log if it ended by itself."""
         how = "; ".join(super().death(child, code).reasons)
         return PeerUnreachable(
             child.name, f"{how}{_last_line(child.log) if code > 0 else ''}; its log is {child.log}"

@@ -1,4 +1,4 @@
-"""`mashup`: the tables of a job's parties joined on this machine, written with a report, transcripts and costs."""
+"""`mashup`: join the tables of a job's parties on this machine; write the release, a report, transcripts and costs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from masquerade.protocol.method import TOLD
 
 @dataclass(frozen=True)
 class Mashup:
-    """A release made by several parties, what it cost, and where everything was written."""
+    """A release made by several parties, its cost, and the files written."""
 
     release: Release
     table: Path
@@ -37,7 +37,7 @@ class Mashup:
     bytes_sent: Mapping[str, int]
     messages: Mapping[str, int]
     rounds: int
-    dropped_rows: Mapping[str, int]  # for missing cells, by party; no peer is told
+    dropped_rows: Mapping[str, int]  # for missing cells, by party; peers do not learn it
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Mashup:
 
 
 def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnParty | None = None) -> Mashup:
-    """Run a mashup: every party of the job as a process of its own, over mutual TLS on this machine.
+    """Run a mashup: every party of the job in its own process, over mutual TLS on this machine.
 
     Nothing is written unless the joined release passes its check.
     """
@@ -80,7 +80,7 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
         run = MashupRun(plan, contract, Path(folder), on_stage, on_party or _nobody)
         try:
             release = run_async(run.run())
-        except ParameterError as error:  # of a trusted third party
+        except ParameterError as error:  # with a trusted third party
             tell_values(plan.job, plan.problems, error)
             plan.settle()
             raise
@@ -88,11 +88,11 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
 
 
 def _nobody(_party: str, _stage: Stage) -> None:
-    """Nobody watches."""
+    """Ignore a party's progress."""
 
 
 def _headers(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """The names of each party's columns; all that this process ever reads of a party's table."""
+    """Return each party's column names; this process reads nothing else of a party's table."""
     headers, errors = {}, []
     for name, section in plan.job.parties.items():
         try:
@@ -118,7 +118,7 @@ def _written(run: MashupRun, release: Release, outputs: Outputs, transcripts: Pa
     transcripts.mkdir(exist_ok=True)
     for name in contract.parties:
         for path in Records(folder, name).files:
-            shutil.copy(path, transcripts)  # with its mode: an audit log is its owner's alone
+            shutil.copy(path, transcripts)  # keep the mode: only its owner may read an audit log
     return Mashup(
         release,
         outputs.table,

@@ -28,14 +28,14 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Assembly, SessionMethod
 
 _PARTY = "masquerade.library.party_process"
-_GRACE = 10.0  # seconds that the others get to end by themselves when one has failed
+_GRACE = 10.0  # seconds that the others get to end by themselves after one has failed
 
 OnParty = Callable[[str, Stage], None]  # a party's name, and what it is doing
 
 
 @dataclass
 class MashupRun:
-    """One run: a process a party, and this process as the assembler."""
+    """One run: a process per party, and this process as the assembler."""
 
     plan: Plan
     contract: Contract
@@ -43,16 +43,16 @@ class MashupRun:
     on_stage: OnStage
     on_party: OnParty
     dropped_rows: dict[str, int] = field(default_factory=dict)  # for missing cells, by party
-    _failures: dict[str, MasqueradeError] = field(default_factory=dict)  # by party, as each told us
+    _failures: dict[str, MasqueradeError] = field(default_factory=dict)  # by party, as reported by each
 
     @property
     def method(self) -> SessionMethod:
-        """The method of the contract."""
+        """The method that the contract names."""
         return method_of(self.contract)
 
     async def run(self) -> Release:
-        """The joined and verified release; when it fails, the first cause, and no process is left."""
-        # What a party computes is lost with the session: it is killed, not asked to end.
+        """Return the joined and verified release; on failure raise the first cause. No process is left either way."""
+        # A party's results are lost with the session anyway: it is killed, not asked to end.
         async with Supervisor(self.folder, grace=0.0) as parties:
             for name in self.contract.parties:
                 await parties.spawn(name, _PARTY)
@@ -121,12 +121,12 @@ class MashupRun:
         )
 
     async def _hear(self, party: Child, listening: asyncio.Future[str]) -> None:
-        """Take in what a party says, until it ends."""
+        """Process a party's messages until it ends."""
         while line := await party.hear():
             match msgspec.json.decode(line, type=Said):
                 case Listening(address, dropped_rows):
                     self.dropped_rows[party.name] = dropped_rows
-                    if not listening.done():  # cancelled, as the mashup was
+                    if not listening.done():  # otherwise cancelled with the mashup
                         listening.set_result(address)
                 case Failed() as failed:
                     self._failures[party.name] = failed.error
@@ -134,12 +134,12 @@ class MashupRun:
                     self.on_party(party.name, stage)
         if not listening.done():
             listening.set_exception(PeerUnreachable(party.name, "ended before the mashup began"))
-            listening.exception()  # it may be that nobody asks for it any more
+            listening.exception()  # marks it as retrieved, in case nobody awaits it
 
     async def _endings(
         self, parties: Supervisor, hearing: Sequence[asyncio.Task[None]]
     ) -> dict[str, MasqueradeError | None]:
-        """The error that each party ended with; None for one that did not fail, or does not end by itself."""
+        """Return the error that each party ended with; None if it did not fail or is still running."""
         for child in parties.children.values():
             child.hang_up()
         ends = [asyncio.create_task(child.wait()) for child in parties.children.values()]
@@ -153,7 +153,7 @@ class MashupRun:
         return endings
 
     def _left(self) -> str:
-        """What is on the disk after a run that failed."""
+        """Describe what is left on disk after a failed run."""
         notes = [_notes(self.plan, name) for name in self.contract.parties]
         kept = " and ".join(path.name for path in notes if path.exists())
         if not self.method.resumes or not kept:
@@ -166,6 +166,6 @@ async def _tell(party: Child, message: msgspec.Struct) -> None:
 
 
 def _notes(plan: Plan, name: str) -> Path:
-    """Where a party notes its rounds down: beside the table, until the release is there."""
+    """Return the file in which a party records its rounds: beside the table, until the release exists."""
     table = plan.outputs().table
     return table.with_name(f".{table.stem}.{name}.notes")

@@ -1,13 +1,13 @@
-"""One party of a trial mashup, as a process of its own: `python -m masquerade.library.party_process`.
+"""One party of a trial mashup, in its own process: `python -m masquerade.library.party_process`.
 
-It hears what to do by lines of JSON on its standard input, answers on its standard output, and ends with an exit code,
-as every command does. Keys come that way too, and are never written to a disk.
+It reads lines of JSON from standard input, answers on standard output, and ends with an exit code as every command
+does. Keys are passed this way too, and are never written to disk.
 
     launcher -> party   Setup      the job, the party's name, the contract, its identity and trust store
     party -> launcher   Listening  its address, once its own table is read
-    launcher -> party   Book       everybody's address
-    party -> launcher   Doing      what it is doing, as it goes
-    party -> launcher   Failed     its last word, when it fails
+    launcher -> party   Book       everyone's address
+    party -> launcher   Doing      its current stage, as it changes
+    party -> launcher   Failed     its last message, if it fails
 """
 
 from __future__ import annotations
@@ -42,39 +42,39 @@ from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.method import Seat
 
-STOPPED = 130  # the exit code of a party that was asked to end, as shells have it
+STOPPED = 130  # exit code of a party that was asked to end: 128 + SIGINT, as in shells
 
 
 @dataclass(frozen=True)
 class Records:
-    """What a party keeps of a session."""
+    """The files that a party keeps about a session."""
 
     folder: Path
     name: str
 
     @property
     def transcript(self) -> Path:
-        """Every message: kind, size, digest."""
+        """The file that lists every message: kind, size, digest."""
         return self.folder / f"{self.name}.jsonl"
 
     @property
     def audit(self) -> Path:
-        """The same with the contract, in a chain that nobody can change unseen."""
+        """The audit log: the messages and the contract, in a tamper-evident chain."""
         return self.folder / f"{self.name}.audit.jsonl"
 
     @property
     def certificate(self) -> Path:
-        """What the audit log is sealed with."""
+        """The certificate that verifies the audit log's seals."""
         return self.folder / f"{self.name}.pem"
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All of them."""
+        """All of these files."""
         return self.transcript, self.audit, self.certificate
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """Everything that a party needs to know."""
+    """Everything that a party needs to start."""
 
     job: str
     name: str
@@ -83,24 +83,24 @@ class Setup(msgspec.Struct, frozen=True):
     key: str
     trust: dict[str, str]
     folder: str  # where its transcript, audit log and certificate go
-    notes: str = ""  # what it notes down between rounds, so that a session that broke can go on; "": nothing
+    notes: str = ""  # records of finished rounds, to resume a broken session; "": none
 
 
 class Listening(msgspec.Struct, frozen=True, tag="listening"):
-    """Where the party can be reached, and what its table lacked: that is for its launcher, not for its peers."""
+    """The party's address, and how many rows it dropped: that is for its launcher, not for its peers."""
 
     address: str
     dropped_rows: int
 
 
 class Doing(msgspec.Struct, frozen=True, tag="doing"):
-    """What the party is doing."""
+    """The party's current stage."""
 
     stage: Stage
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """The error that ended the party: its class, its problems, and of a PeerError the party at fault."""
+    """The error that ended the party: its class, its problems and, for a PeerError, the party at fault."""
 
     kind: str
     problems: tuple[Problem, ...]
@@ -108,13 +108,13 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
     @classmethod
     def of(cls, error: MasqueradeError) -> Failed:
-        """An error as it travels."""
+        """Convert an error for sending."""
         peer = error.peer if isinstance(error, PeerError) else None
         return cls(type(error).__name__, error.problems, peer)
 
     @property
     def error(self) -> MasqueradeError:
-        """The error again."""
+        """The original error, rebuilt."""
         return restored(self.kind, self.problems, self.peer)
 
 
@@ -122,13 +122,13 @@ Said = Listening | Doing | Failed
 
 
 class Book(msgspec.Struct, frozen=True):
-    """Everybody's address."""
+    """Everyone's address."""
 
     addresses: dict[str, str]
 
 
 def main() -> int:
-    """Run a party to its end; returns the exit code."""
+    """Run a party to its end; return the exit code."""
     try:
         setup = msgspec.json.decode(sys.stdin.readline(), type=Setup)
         return run_async(_run(setup))
@@ -137,13 +137,13 @@ def main() -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return STOPPED
-    except Exception as error:  # its text may hold a person's data: its kind is told, its text is not
+    except Exception as error:  # its text may hold personal data, so only its type is reported
         _tell(Failed.of(Bug(f"a bug of ours ({type(error).__name__})")))
         return Bug.exit_code
 
 
 def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[str, ...]]:
-    """The party's table without incomplete rows, and the columns that it keeps to itself."""
+    """Return the party's table without incomplete rows, and the names of the columns that it keeps to itself."""
     section = plan.job.parties[name]
     needed = contract.columns_needed(name)
     attributes = {each: plan.job.attributes[each] for each in needed if each in plan.job.attributes}
@@ -155,7 +155,7 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
     table = Table(source.table, schema, origin=source.origin).complete(used, section.missing)
     if not len(table):
         raise DataError.about(source.origin.name, "no complete row is left")
-    # Wrong cells, and values that nobody has, are told before anybody else is bothered.
+    # Report wrong cells and unknown values before any other party is involved.
     table.columns(column.name for column in contract.columns_of(name) if column.name in qid)
     try:
         refuse_unknown_to(name, contract, table)
@@ -173,7 +173,7 @@ async def _run(setup: Setup) -> int:
     ids = (
         identifiers(table, plan.job.parties[setup.name].id, contract.normalize)
         if contract.provider is None
-        else []  # nobody is in common
+        else []  # providers have nobody in common
     )
     identity = Identity(setup.certificate.encode(), setup.key.encode())
     trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
@@ -182,7 +182,7 @@ async def _run(setup: Setup) -> int:
     async with listen(identity, trust) as listener:
         _tell(Listening(listener.address, table.dropped_rows))
         line = await asyncio.to_thread(sys.stdin.readline)
-        if not line:  # another party has failed before it was ready
+        if not line:  # another party failed before it was ready
             return STOPPED
         book = msgspec.json.decode(line, type=Book)
         peers = [Node(name, address) for name, address in book.addresses.items()]
@@ -199,7 +199,7 @@ async def _run(setup: Setup) -> int:
 def _script(
     setup: Setup, contract: Contract, table: Table, ids: list[bytes], left_out: tuple[str, ...]
 ) -> Script[int]:
-    """The party's part in what the contract asks for."""
+    """Return the party's side of the protocol that the contract names."""
 
     def on_stage(stage: Stage) -> None:
         _tell(Doing(stage))
@@ -216,5 +216,5 @@ def _tell(message: Any) -> None:
 
 if __name__ == "__main__":
     ended = main()
-    # Threads that still blind identifiers for a session that is over are not waited for.
+    # Do not wait for threads that are still blinding identifiers for a session that is over.
     os._exit(ended)

@@ -1,6 +1,6 @@
-"""Child processes of this one: started, heard, watched, and ended in order.
+"""Child processes: started, listened to, watched, and ended in order.
 
-Each runs in a session of its own, so that Ctrl-C is ours to handle, and writes its standard error to a log. Whatever
+Each runs in its own session, so that Ctrl-C is ours to handle, and writes its standard error to a log. Whatever
 happens to us (a failure, an interrupt, a second one, our death), no child is left behind.
 """
 
@@ -21,11 +21,11 @@ from masquerade.library import bound_process
 Result = TypeVar("Result")
 
 _DEATH_IS_NOTICED = 1.0  # seconds
-_LONGEST_LINE = 1 << 24  # bytes that a child may say at once
+_LONGEST_LINE = 1 << 24  # longest line from a child, in bytes
 
 
 class Child:
-    """A running process, which hears lines on its standard input and says lines on its standard output."""
+    """A running process, which exchanges lines with us over its standard input and output."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
         self.name, self.log = name, log
@@ -46,27 +46,27 @@ class Child:
             raise PeerUnreachable(self.name, "its process has ended") from None
 
     async def hear(self) -> bytes:
-        """The next line of its standard output; b"" once it has ended."""
+        """Return the next line of its standard output; b"" once it has ended."""
         assert self._process.stdout is not None
         return await self._process.stdout.readline()
 
     def hang_up(self) -> None:
-        """Close its standard input: it hears that nothing more comes."""
+        """Close its standard input, to signal that nothing more comes."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     async def drain(self) -> None:
-        """Read what it says until it has ended, so that it never waits for a reader."""
+        """Discard its output until it has ended, so that it never blocks on a full pipe."""
         assert self._process.stdout is not None
         while await self._process.stdout.read(1 << 16):
             pass
 
     async def wait(self) -> int:
-        """Wait for its end; returns its code."""
+        """Wait for it to end; return its exit code."""
         return await self._process.wait()
 
     async def end(self, grace: float) -> None:
-        """Ask it to end, and kill it when it has not within `grace` seconds."""
+        """Ask it to end, and kill it if it has not within `grace` seconds."""
         if self.code is None and grace:
             self._process.terminate()
             with contextlib.suppress(TimeoutError):
@@ -74,13 +74,13 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it, if it still runs."""
         if self.code is None:
             self._process.kill()
 
 
 class Supervisor:
-    """Children by name, which all end with the block: `ended_first` first, and each within `grace` seconds."""
+    """Child processes by name, all ended on leaving the block: `ended_first` first, and each within `grace` seconds."""
 
     def __init__(self, logs: Path, *, grace: float = 10.0, ended_first: tuple[str, ...] = ()) -> None:
         self._logs, self._grace, self._ended_first = logs, grace, ended_first
@@ -95,7 +95,7 @@ class Supervisor:
         await self.end()
 
     async def spawn(self, name: str, module: str, *words: str | Path) -> Child:
-        """Run a module of Python with these words; its log is NAME.log."""
+        """Run a Python module with these arguments; its log is NAME.log."""
         path = self._logs / f"{name}.log"
         log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
@@ -114,12 +114,12 @@ class Supervisor:
         return self.children[name]
 
     def death(self, child: Child, code: int) -> PeerUnreachable:
-        """How a child ended, as an error that names it."""
+        """Return an error that says which child ended, and how."""
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return PeerUnreachable(child.name, f"its process {how}")
 
     async def watched(self, work: Coroutine[Any, Any, Result], *, may_end: bool = False) -> Result:
-        """The result of some work, unless a child dies meanwhile: then that is the failure.
+        """Return the result of some work, or raise the death of a child that dies meanwhile.
 
         With `may_end`, a child that ends by itself is not dead, whatever its exit code: only a signal is a death.
         """
@@ -138,7 +138,7 @@ class Supervisor:
             while not task.done():
                 await until_any_ends(task)
             if not task.cancelled() and isinstance(task.exception(), PeerError):
-                # Whoever talks to a process that dies may hear of it first.
+                # The work may notice a dying process before we do.
                 await until_any_ends(timeout=_DEATH_IS_NOTICED)
             return await task
         finally:
@@ -148,7 +148,7 @@ class Supervisor:
                     await each
 
     async def end(self) -> None:
-        """End all; whoever does not end in time is killed, and at a second interrupt all are."""
+        """End all children; those that do not end in time are killed, and on a second interrupt all are."""
         first = [child for name, child in self.children.items() if name in self._ended_first]
         others = [child for child in self.children.values() if child not in first]
         try:

@@ -1,4 +1,4 @@
-"""Where a coordinator is."""
+"""Parse a coordinator's address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _API = "/api/v1"
 
 @dataclass(frozen=True)
 class Address:
-    """A coordinator's address: `base` is what paths are added to."""
+    """A coordinator's address; paths are appended to `base`."""
 
     base: str
     secure: bool
@@ -21,14 +21,14 @@ class Address:
 
     @classmethod
     def read(cls, url: str) -> Address:
-        """Read a coordinator's URL, as people have it: of the API, of the console, or of neither."""
+        """Parse a coordinator's URL; that of its API or of its console will do as well."""
         try:
             parts = urlsplit(url.strip())
             host, port = parts.hostname, parts.port
         except ValueError:
             host = port = None
         else:
-            if parts.username is not None or parts.password is not None:  # and it is not repeated
+            if parts.username is not None or parts.password is not None:  # and the URL is not repeated
                 raise ParameterError(
                     "the coordinator's URL holds a name or a password; give user and password apart"
                 )
@@ -47,7 +47,7 @@ class Address:
         return cls(base, parts.scheme == "https", loopback)
 
     def of(self, path: str) -> str:
-        """The URL of a path of the API."""
+        """Return the URL of an API path."""
         return f"{self.base}{_API}{path}"
 
 

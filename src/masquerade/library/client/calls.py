@@ -1,4 +1,4 @@
-"""The calls of a client, each declared once: what is asked of the coordinator, and what comes of it."""
+"""A client's calls, each declared once: the request to the coordinator and the result of its answer."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ class Calls:
 
     @call
     async def me(self) -> Me:
-        """Who asks, and with which role."""
+        """Return the user's account and role."""
         answer = await self._caller.ask(Ask("GET", "/me"))
         return Me(**dict(read(answer, Account)), now=told_date(answer))
 
     @call
     async def providers(self) -> tuple[Provider, ...]:
-        """The parties that this user may ask, with the schemas of their datasets."""
+        """Return the parties that this user may ask, with the schemas of their datasets."""
         return tuple(await self._listed("/providers", Page[Provider]))
 
     @call
     async def preview(self, request: Wish) -> RequestPreview:
-        """What a request would come to; nothing is asked of anybody yet."""
-        ask = Ask("POST", "/previews", body=keys_of(request))  # what is wrong with it is part of the answer
+        """Return what a request would lead to, without sending it to any party."""
+        ask = Ask("POST", "/previews", body=keys_of(request))  # errors in the request are part of the answer
         found = read(await self._caller.ask(ask), RequestPreview)
         return found.model_copy(update={"errors": placed(found.errors, request)})
 
     @call
     async def request(self, request: Wish) -> Session:
-        """Ask for a table: a dictionary, a TOML file (its [request]) or a Request. The session begins at once."""
+        """Request a table: a dictionary, a TOML file (its [request]) or a Request. The session starts at once."""
         ask = Ask("POST", "/sessions", body=whole_request(request))
         try:
             return read(await self._caller.ask(ask), Session)
@@ -74,14 +74,14 @@ class Calls:
 
     @call
     async def session(self, session: str) -> Session:
-        """How a session stands."""
+        """Return a session's current state."""
         return await self._session(session)
 
     @call
     async def sessions(
         self, *, status: str | None = None, limit: int = 50, everyone: bool = False
     ) -> list[Session]:
-        """The newest sessions that concern this user; an admin may ask for everyone's."""
+        """Return the newest sessions that concern this user; an admin may ask for everyone's."""
         if not isinstance(limit, int) or limit < 1:
             raise ParameterError(f"limit: must be a whole number of at least 1; got {limit!r}")
         query: dict[str, str | int] = {"status": status} if status is not None else {}
@@ -92,9 +92,9 @@ class Calls:
     def watch(
         self, session: str, *, after: int = 0, patience: float = PATIENCE
     ) -> AsyncGenerator[Event, None]:
-        """The events of a session as they happen, from its first (or after number `after`) to its last.
+        """Yield the events of a session as they happen, from its first (or after number `after`) to its last.
 
-        A broken connection is taken up again where it broke; PeerUnreachable after `patience` seconds of silence.
+        A broken connection is resumed where it broke; PeerUnreachable after `patience` seconds of silence.
         """
         return self._events(session, after, patience)
 
@@ -102,48 +102,48 @@ class Calls:
     async def wait(
         self, session: str, on_event: OnEvent | None = None, *, patience: float = PATIENCE
     ) -> Session:
-        """The session once it has ended, or waits for its client's word (`awaiting_client`).
+        """Wait until the session ends or needs a decision by its client (`awaiting_client`), and return it.
 
-        SessionFailed, a PeerError, when it failed because of a party; it has the session.
+        Raise SessionFailed, a PeerError that carries the session, if it failed because of a party.
         """
         async with aclosing(self._events(session, 0, patience)) as events:
             async for event in events:
                 if on_event is not None:
                     on_event(event)
                 if event.status is Status.AWAITING_CLIENT:
-                    now = await self._session(session)  # the event may be older than the client's last word
+                    now = await self._session(session)  # the event may predate the client's last decision
                     if now.status is Status.AWAITING_CLIENT:
                         return now
         return unless_failed(await self._session(session))
 
     @call
     async def offers(self, session: str) -> tuple[PartyOffer, ...]:
-        """What each party answered in each round of the negotiation."""
+        """Return each party's answer in each round of the negotiation."""
         return tuple(await self._listed(_of(session, "/offers"), Page[PartyOffer]))
 
     @call
     async def contract(self, session: str) -> dict[str, Any] | None:
-        """The contract that all parties signed; None before that."""
+        """Return the contract that all parties signed; None before that."""
         try:
             answer = await self._caller.ask(Ask("GET", _of(session, "/contract")))
         except NotFound:
-            await self._session(session)  # NotFound when it is the session that does not exist
+            await self._session(session)  # NotFound if the session itself does not exist
             return None
         return read(answer, dict[str, Any])
 
     @call
     async def cancel(self, session: str) -> Session:
-        """End a session; Conflict when it has ended already."""
+        """End a session; Conflict if it has already ended."""
         return read(await self._caller.ask(Ask("POST", _of(session, "/cancel"))), Session)
 
     @call
     async def accept(self, session: str) -> Session:
-        """Take the release although it missed the wished quality."""
+        """Accept the release although it missed the requested quality."""
         return await self._decide(session, {"decision": Decision.ACCEPT})
 
     @call
     async def relax(self, session: str, request: Wish) -> Session:
-        """Ask again, for less; what the parties refuse leaves the release that missed the wished quality waiting."""
+        """Ask again, for less; if the parties refuse, the release that missed the requested quality keeps waiting."""
         try:
             return await self._decide(session, {"decision": Decision.RELAX, "request": keys_of(request)})
         except ParameterError as error:
@@ -151,23 +151,23 @@ class Calls:
 
     @call
     async def withdraw(self, session: str) -> Session:
-        """Do without the release."""
+        """Decline the release."""
         return await self._decide(session, {"decision": Decision.WITHDRAW})
 
     @call
     async def release(self, session: str) -> PublishedRelease:
-        """What is known of a published table: rows, digests, summary."""
+        """Return the metadata of a published table: rows, digests, summary."""
         return await self._release(session)
 
     @call
     async def table(self, session: str) -> pa.Table:
-        """The published table; pandas, polars and DuckDB take it as it is."""
+        """Return the published table; pandas, polars and DuckDB can use it directly."""
         table, _, _ = await self._parquet(session)
         return table
 
     @call
     async def download(self, session: str, path: str | Path) -> PublishedRelease:
-        """Write the published table to a file, .csv or .parquet: all of it, or no file."""
+        """Write the published table to a .csv or .parquet file; on failure no file is left."""
         from masquerade.data.source import PARQUET_SUFFIXES
         from masquerade.data.write import check_target
         from masquerade.files import replacing
@@ -186,7 +186,7 @@ class Calls:
 
     @call
     async def report(self, session: str, path: str | Path) -> Path:
-        """Write the release's report to a file: all of it, and as it was written, or no file."""
+        """Write the release's report, unchanged, to a file; on failure no file is left."""
         from masquerade.files import replacing
 
         target = Path(path)
@@ -216,7 +216,7 @@ class Calls:
         query: dict[str, str | int] | None = None,
         most: int | None = None,
     ) -> list[Item]:
-        """The first `most` items of a list (None: all), page after page."""
+        """Return the first `most` items of a list (None: all), fetched page by page."""
         found: list[Item] = []
         query = dict(query or {})
         while True:
@@ -247,13 +247,13 @@ class Calls:
             await self._caller.transport.sleep(pause)
 
     async def _chunks(self, ask: Ask) -> AsyncGenerator[bytes, None]:
-        """The body of a good answer, as it comes."""
+        """Return the body of a successful answer as a stream."""
         answer = await self._caller.ask(replace(ask, streamed=True))
         assert answer.chunks is not None
         return answer.chunks
 
     async def _fetched(self, ask: Ask, file: BinaryIO) -> str:
-        """Write what is asked for to a file; its SHA-256."""
+        """Write the requested content to a file and return its SHA-256."""
         digest = hashlib.sha256()
         async with aclosing(await self._chunks(ask)) as chunks:
             async for chunk in chunks:
@@ -262,7 +262,7 @@ class Calls:
         return digest.hexdigest()
 
     async def _parquet(self, session: str) -> tuple[pa.Table, bytes, PublishedRelease]:
-        """The published table, its file, and what is known of it."""
+        """Return the published table, its Parquet file and its metadata."""
         import pyarrow as pa
         import pyarrow.parquet
 
@@ -273,7 +273,7 @@ class Calls:
         await self._fetched(_table_of(session, "parquet"), content)
         digest = hashlib.sha256()
         try:
-            # `read_table` lets go of it in another thread, later: a process that ends by then would be aborted.
+            # `read_table` releases it later, in another thread; a process that exits before that would be aborted.
             table = pyarrow.parquet.ParquetFile(content).read()
             for lines in csv_lines(table):
                 digest.update(lines)
@@ -284,7 +284,7 @@ class Calls:
 
 
 def checked_session(session: object) -> str:
-    """A session's identifier, before anybody is asked for it."""
+    """Check the form of a session's identifier before it is sent."""
     if not isinstance(session, str) or not _SESSION.fullmatch(session):
         told = shown(session) if isinstance(session, str) else repr(session)
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""The two clients. Both run the coroutines of calls.py: one leaves them to be awaited, the other runs them at once."""
+"""The two clients. Both use the coroutines of calls.py: one leaves them to be awaited, the other runs them at once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from masquerade.library.client.exchange import Transport
 from masquerade.library.client.signed_in import Caller
 from masquerade.service.resources import Event
 
-_TOKEN = "MASQUERADE_TOKEN"  # noqa: S105 # where a token is looked for
+_TOKEN = "MASQUERADE_TOKEN"  # noqa: S105 # the environment variable that holds a token
 
 Result = TypeVar("Result")
 
 
 class _Connected(Calls):
-    """A user's line to a coordinator, over a transport of transport.py."""
+    """A user's connection to a coordinator, over a transport of transport.py."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Client(_Connected, Synchronous):
         self.close()
 
     def close(self) -> None:
-        """Sign out, where a password signed in, and let go of the connections."""
+        """Sign out, if a password was used to sign in, and close the connections."""
         try:
             self._run(self._caller.sign_out())
         finally:
@@ -111,7 +111,7 @@ class AsyncClient(_Connected, Asynchronous):
         await self.close()
 
     async def close(self) -> None:
-        """Sign out, where a password signed in, and let go of the connections."""
+        """Sign out, if a password was used to sign in, and close the connections."""
         try:
             await self._caller.sign_out()
         finally:
@@ -131,7 +131,7 @@ class AsyncClient(_Connected, Asynchronous):
 
 
 def _at_once(calling: Awaitable[Result]) -> Result:
-    """Run a coroutine to its end. It never suspends: a synchronous transport answers before it returns."""
+    """Run a coroutine to its end. It never suspends, because a synchronous transport blocks until it has the answer."""
     waiting = calling.__await__()
     try:
         next(waiting)

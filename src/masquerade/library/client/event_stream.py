@@ -1,7 +1,7 @@
-"""A session's events as they happen: the stream read by hand, and followed over a restart of the coordinator.
+"""A session's events as they happen: parsing the stream, and following it across restarts of the coordinator.
 
-`StreamReader` takes bytes in any pieces and gives whole messages (text/event-stream, as HTML's standard has it).
-`Following` knows where we are: after which event to go on, when all is over, and how long to keep trying.
+`StreamReader` takes bytes in pieces of any size and yields whole messages (text/event-stream of the HTML standard).
+`Following` keeps the position: the last event seen, whether the session is over, and how long to keep trying.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from masquerade.errors import PeerBrokeProtocol, PeerError, PeerUnreachable
 from masquerade.library.client.exchange import COORDINATOR, Ask, TooMany, not_understood
 from masquerade.service.resources import Event
 
-PATIENCE = 60.0  # seconds without a word from the coordinator, after which we give up
-MOST_BYTES = 8 << 20  # of one message
+PATIENCE = 60.0  # seconds of silence after which to give up
+MOST_BYTES = 8 << 20  # per message
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _SHORTEST, _LONGEST = 0.2, 2.0  # seconds between attempts
@@ -36,7 +36,7 @@ class Message:
 
 
 class StreamReader:
-    """Turns bytes into messages; only its own line ends count, whatever a text holds."""
+    """A parser of bytes into messages; only the format's own line ends count, not those that a text may contain."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -47,9 +47,9 @@ class StreamReader:
         self._begun = False
 
     def feed(self, chunk: bytes) -> Iterator[Message]:
-        """The messages that are whole now."""
+        """Yield the messages that are now complete."""
         text = self._rest + chunk
-        # A carriage return at the end may be half of a line end.
+        # A trailing carriage return may be half of a line end.
         held = b"\r" if text.endswith(b"\r") else b""
         *lines, rest = _LINE_END.split(text[: len(text) - len(held)])
         self._rest = rest + held
@@ -83,7 +83,7 @@ class StreamReader:
 
 
 class Following:
-    """Where we are in a session's events."""
+    """The position in a session's events, and when to try again."""
 
     def __init__(
         self,
@@ -95,17 +95,17 @@ class Following:
         self.session, self.last = session, after
         self._over = False
         self._patience, self._clock = patience, clock
-        self._heard: float | None = None  # nothing yet: then a coordinator that is not there is no restart
+        self._heard: float | None = None  # nothing yet: a coordinator that never answered is not restarting
         self._pause = _SHORTEST
         self._brought = 0
         self._reader = StreamReader()
 
     def is_over(self) -> bool:
-        """Whether no event will follow."""
+        """Return whether no event will follow."""
         return self._over
 
     def ask(self) -> Ask:
-        """The request that opens the stream after the last event we saw."""
+        """Return the request that opens the stream after the last event seen."""
         self._reader, self._brought = StreamReader(), 0
         self._heard = self._clock() if self._heard is None else self._heard
         return Ask(
@@ -117,7 +117,7 @@ class Following:
         )
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """The events that are whole now, each once, in order; after the last of all, it is over."""
+        """Yield the events that are now complete, each once and in order; the final event ends the following."""
         self._heard, self._pause = self._clock(), _SHORTEST
         for message in self._reader.feed(chunk):
             event = _event(message)
@@ -130,16 +130,16 @@ class Following:
                 return
 
     def ended(self, is_final: bool) -> float:
-        """The stream ended without the last event: seconds until the next attempt.
+        """Return the seconds to wait after the stream ended without a final event.
 
-        The session may have been over already, and its events forgotten: then there is nothing to wait for.
+        If the session was over already and its events are no longer stored, there is nothing to wait for.
         """
         self._heard = self._clock()
         self._over = is_final and not self._brought
         return 0.0 if self._over else self._next_pause()
 
     def broke(self, error: PeerError) -> float:
-        """The stream broke off, or did not begin: seconds until the next attempt, or the error when time is over."""
+        """Return the seconds to wait after the stream broke or did not open; raise the error once time is up."""
         over = self._heard is None or self._clock() - self._heard > self._patience
         if over or not isinstance(error, PeerUnreachable):
             raise error
@@ -151,7 +151,7 @@ class Following:
 
 
 def _event(message: Message) -> Event | None:
-    """The event in a message, or None for one that is only for the connection."""
+    """Return the event in a message, or None if the message only serves the connection."""
     try:
         told: Any = TypeAdapter(Any).validate_json(message.data)
         is_event = isinstance(told, dict) and "number" in told

@@ -1,4 +1,4 @@
-"""Requests, answers, and what an answer means: what the calls of both clients are made of, without I/O."""
+"""Requests, answers and their interpretation, without I/O, as used by the calls of both clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Ask:
-    """One request. The body of a good answer that is `streamed` is left to be read from its `chunks`."""
+    """One request. The body of a successful answer that is `streamed` is read from its `chunks`."""
 
     method: str
     path: str
@@ -34,7 +34,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back; header names are in small letters."""
+    """An answer; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -43,17 +43,17 @@ class Answer:
 
 
 class Transport(Protocol):
-    """How requests travel, and how time passes."""
+    """How requests are sent, and how to wait."""
 
     async def send(self, ask: Ask) -> Answer:
-        """Send a request; PeerError when no answer comes."""
+        """Send a request; PeerError if no answer comes."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for a number of seconds."""
 
 
 class TooMany(PeerUnreachable):
-    """We ask too often; `seconds` says when to come back."""
+    """The rate limit was exceeded; try again after `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(COORDINATOR, f"is asked too often; try again in {seconds:.0f} s")
@@ -61,7 +61,7 @@ class TooMany(PeerUnreachable):
 
 
 def read(answer: Answer, kind: type[Result]) -> Result:
-    """What an answer says, checked before it is used."""
+    """Parse and validate an answer; PeerBrokeProtocol if it does not fit."""
     try:
         return TypeAdapter(kind).validate_json(answer.body, strict=True)
     except ValidationError as error:
@@ -69,14 +69,14 @@ def read(answer: Answer, kind: type[Result]) -> Result:
 
 
 def not_understood(what: str, error: ValidationError) -> PeerBrokeProtocol:
-    """The error of an answer that has not the form it should have."""
+    """Return the error for an answer of the wrong form."""
     first = error.errors(include_url=False, include_input=False)[0]
     why = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
     return PeerBrokeProtocol(COORDINATOR, f"{what} this version does not understand: {one_line(why)}")
 
 
 def refusal(answer: Answer) -> MasqueradeError | None:
-    """The error that an answer means, or None when it is a good one."""
+    """Return the error that an answer stands for, or None if it is a success."""
     status = answer.status
     if 200 <= status < 300:
         return None
@@ -99,7 +99,7 @@ def refusal(answer: Answer) -> MasqueradeError | None:
 
 
 def told_pause(answer: Answer) -> float:
-    """How long to wait, as Retry-After says: seconds, or a date."""
+    """Return the seconds to wait according to Retry-After, which holds seconds or a date."""
     told = answer.headers.get("retry-after", "")
     if told.isascii() and told.isdigit():
         return float(told[:9])
@@ -108,7 +108,7 @@ def told_pause(answer: Answer) -> float:
 
 
 def told_date(answer: Answer) -> datetime | None:
-    """What the coordinator's clock says."""
+    """Return the coordinator's clock time, from the Date header."""
     return _date(answer.headers.get("date", ""))
 
 

@@ -1,4 +1,4 @@
-"""What a client asks for, in any of its forms, as it is sent to the coordinator."""
+"""A client's request in any of its forms, converted to what is sent to the coordinator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Wish: TypeAlias = "Mapping[str, Any] | str | Path | Request"
 
 
 def whole_request(wish: Wish) -> dict[str, Any]:
-    """A whole request as it is sent; ParameterError with every problem, before anything is."""
+    """Return a complete request as sent; raise ParameterError with every problem before anything is sent."""
     from masquerade.service.request import Request, read_request
 
     if isinstance(wish, Request):
@@ -36,7 +36,7 @@ def whole_request(wish: Wish) -> dict[str, Any]:
 
 
 def keys_of(wish: Wish) -> dict[str, Any]:
-    """Some keys of a request as they are sent, whatever they are."""
+    """Return some keys of a request as sent, unchecked."""
     from masquerade.service.request import Request
 
     if isinstance(wish, Request):
@@ -54,7 +54,7 @@ def keys_of(wish: Wish) -> dict[str, Any]:
 
 
 def placed(problems: Iterable[Problem], wish: Wish | None) -> tuple[Problem, ...]:
-    """What the coordinator finds wrong with a request, as the file has it: `client.toml: request.class: …`."""
+    """Locate the coordinator's objections to a request in its file: `client.toml: request.class: …`."""
     if not isinstance(wish, str | Path):
         return tuple(problems)
     section = ("request",) if "request" in read_configuration(Path(wish)) else ()
@@ -67,18 +67,18 @@ def placed(problems: Iterable[Problem], wish: Wish | None) -> tuple[Problem, ...
 
 
 def is_of_request(problem: Problem) -> bool:
-    """Whether a problem is one of a key of the request."""
+    """Return whether a problem concerns a key of the request."""
     return bool(problem.key) and problem.source in ("", "request")
 
 
 def read_configuration(path: Path) -> dict[str, Any]:
-    """The content of a TOML file."""
+    """Read a TOML file."""
     from masquerade.forms.toml import read_toml
 
     return read_toml(path, "file", ParameterError)
 
 
 def _sendable(value: Any) -> Any:
-    """Seconds since 1970 for a moment with its zone, which JSON cannot say."""
+    """Convert a time with a zone, which JSON cannot express, to seconds since 1970."""
     is_moment = isinstance(value, datetime) and value.tzinfo is not None
     return int(value.timestamp()) if is_moment else value

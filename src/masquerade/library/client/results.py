@@ -1,4 +1,4 @@
-"""What a client has beside the API's resources: who asks, and a session that a party failed."""
+"""Results that are not API resources: the user's account, and the failure of a session by a party."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from masquerade.service.session_states import Status
 
 
 class Me(Account):
-    """Who asks; `now` is what the coordinator's clock says."""
+    """The user's account; `now` is the coordinator's clock time."""
 
     now: datetime | None
 
 
 class SessionFailed(PeerError):
-    """A session failed because of a party; `peer` names it, `session` is how the session ended."""
+    """A session failed because of a party; `peer` names it, `session` is the session's final state."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session.failed_by or "", *map(Problem, session.problems))
@@ -24,7 +24,7 @@ class SessionFailed(PeerError):
 
 
 def unless_failed(session: Session) -> Session:
-    """The session; SessionFailed when a party could not be reached, was not who it should be, or broke the protocol."""
+    """Return the session; raise SessionFailed if a party was unreachable, misidentified, or broke the protocol."""
     if session.status is Status.FAILED and session.failed_by is not None:
         raise SessionFailed(session)
     return session

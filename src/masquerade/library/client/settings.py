@@ -1,13 +1,13 @@
-"""A client's configuration: where the coordinator is, what proves who asks, and what is asked for.
+"""A client's configuration: the coordinator's address, the user's token, and the request.
 
     coordinator = "https://coordinator.example:8080"
-    token_file = "token"          # which only its owner may read; without it, MASQUERADE_TOKEN
-    ca = "web.pem"                # optional: the authority or the very certificate that will do
+    token_file = "token"          # readable by its owner only; without it, MASQUERADE_TOKEN
+    ca = "web.pem"                # optional: the authority or the very certificate to accept
     [request]
     purpose = "research"
     …
 
-Paths are relative to the file. Without a file, MASQUERADE_URL and MASQUERADE_TOKEN say it all.
+Paths are relative to the file. Without a file, MASQUERADE_URL and MASQUERADE_TOKEN are used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from masquerade.library.client.requests import read_configuration, whole_request
 
 DEFAULT = Path("client.toml")
 URL, TOKEN = "MASQUERADE_URL", "MASQUERADE_TOKEN"
-_PREFIX = "mq_"  # of every token (service/accounts.py)
+_PREFIX = "mq_"  # prefix of every token (service/accounts.py)
 
 _TEXTS = ("coordinator", "token_file", "ca")
 
@@ -48,7 +48,7 @@ class _File(Form):
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """Whom to ask and with what; the token is never shown."""
+    """The coordinator and how to authenticate to it; the token is never shown."""
 
     path: Path | None
     url: str
@@ -59,7 +59,7 @@ class ClientSettings:
 
 
 def read_settings(path: Path | None, *, with_request: bool = False) -> ClientSettings:
-    """The settings in a file, or of the environment where there is none; ParameterError with every problem at once."""
+    """Read the settings from a file, or else from the environment; raise ParameterError with every problem at once."""
     content = read_configuration(path) if path is not None else {}
     source, base = (str(path), path.parent) if path is not None else ("", Path())
     problems: list[str] = []
@@ -67,7 +67,7 @@ def read_settings(path: Path | None, *, with_request: bool = False) -> ClientSet
         file = read_form(_File, content, source)
     except ParameterError as error:
         problems += error.lines
-        # What can be read is looked at all the same.
+        # Check the readable keys all the same.
         file = _File(
             **{key: content[key] for key in _TEXTS if isinstance(content.get(key), str) and content[key]}
         )
@@ -100,7 +100,7 @@ def read_settings(path: Path | None, *, with_request: bool = False) -> ClientSet
 
 
 def found_settings(conf: Path | None) -> ClientSettings:
-    """The settings in a file that was named, or else in client.toml where there is one, or else of the environment."""
+    """Read the settings from the named file, or else client.toml if it exists, or else the environment."""
     return read_settings(conf if conf is not None else DEFAULT if DEFAULT.is_file() else None)
 
 
@@ -115,7 +115,7 @@ def _token(file: Path | None, written: str | None, source: str) -> str:
             )
             raise ParameterError(f"{where} {TOKEN}" if source else f"no token: {where} {TOKEN}")
         return token
-    if written is not None and written.startswith(_PREFIX):  # and it is not repeated
+    if written is not None and written.startswith(_PREFIX):  # the value is not repeated in the message
         raise ParameterError(f"{source}: token_file: holds a token; write it into a file, and its name here")
     try:
         token = read_secret(file, "this token", by_group=True).decode("ascii").strip()

@@ -1,4 +1,4 @@
-"""Who asks, and with which token; a request is sent again where its answer says so."""
+"""The user's token, and repeating a request when its answer calls for that."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from masquerade.errors import ParameterError, PeerError, PeerUnreachable
 from masquerade.library.client.exchange import COORDINATOR, Answer, Ask, TooMany, Transport, read, refusal
 from masquerade.service.resources import SignedIn
 
-TRIES = 5  # of one request, while the coordinator lets us wait
-LONGEST_PAUSE = 120.0  # seconds; where more is demanded, the call fails
+TRIES = 5  # per request, while the coordinator asks us to wait
+LONGEST_PAUSE = 120.0  # seconds; if asked to wait longer, the call fails
 
 
 class Caller:
-    """A user with a token, or with a password that gets one when it is first needed."""
+    """A user with a token, or with a password that is exchanged for one when first needed."""
 
     def __init__(
         self, transport: Transport, token: str | None, user: str | None, password: str | None
@@ -28,10 +28,10 @@ class Caller:
         self.transport = transport
         self._token = token
         self._user, self._password = user, password
-        self._got: list[str] = []  # tokens that our password got us; calls at once may get one each
+        self._got: list[str] = []  # tokens obtained by password; concurrent calls may get one each
 
     async def ask(self, ask: Ask) -> Answer:
-        """The answer to a request; when it is a refusal, the error that it means is raised."""
+        """Send a request and return its answer; raise the error that a refusal stands for."""
         renewed = False
         for left in reversed(range(TRIES)):
             if self._token is None:
@@ -40,16 +40,16 @@ class Caller:
             answer = await self.transport.send(sent)
             if answer.status == 401 and self._password is not None and not renewed:
                 renewed = True
-                self._forget(sent.token)  # it lives for hours, and we may live longer
+                self._forget(sent.token)  # a token lasts hours, and this client may outlive it
             elif await self._is_good(answer, left):
                 return answer
         raise PeerUnreachable(COORDINATOR, "refuses the token that it has just given us")
 
     async def sign_out(self) -> None:
-        """Make every token that a password got us worthless; a token that was given stays."""
+        """Revoke every token obtained by password; a token passed in stays valid."""
         for token in tuple(self._got):
             self._forget(token)
-            with suppress(PeerError):  # it ends by itself too, if nobody hears us
+            with suppress(PeerError):  # it expires anyway if the request is lost
                 await self.transport.send(Ask("DELETE", "/sign-in", token=token))
 
     def _forget(self, token: str | None) -> None:
@@ -67,7 +67,7 @@ class Caller:
                 return
 
     async def _is_good(self, answer: Answer, left: int) -> bool:
-        """Whether an answer is good; else wait where it says so and tries are left, or raise what it means."""
+        """Return whether an answer is a success; else wait if it asks us to and tries are left, or raise its error."""
         error = refusal(answer)
         if error is None:
             return True

@@ -1,4 +1,4 @@
-"""How a client's requests travel: httpx, which certificates will do, and what its failures mean."""
+"""How a client's requests are sent: httpx, which certificates to accept, and what its failures mean."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from masquerade.library.client.address import Address
 from masquerade.library.client.exchange import COORDINATOR, Answer, Ask
 
 _CONNECT = 10.0  # seconds
-_SILENCE = 60.0  # between two pieces of an answer; a stream of events has a sign of life far more often
+_SILENCE = 60.0  # between two pieces of an answer; a stream of events sends keep-alives far more often
 
 
 class _Http:
-    """What both transports share: nobody but the coordinator hears the token."""
+    """What both transports share; only the coordinator ever gets the token."""
 
     def __init__(self, address: Address, ca: str | Path | None) -> None:
         self._address = address
         self._options: dict[str, Any] = {
-            "verify": trust(ca) if address.secure else False,  # plain http is for this machine alone
+            "verify": trust(ca) if address.secure else False,  # plain http is for this machine only
             "timeout": httpx.Timeout(_SILENCE, connect=_CONNECT),
             "follow_redirects": False,
-            "trust_env": address.secure and not address.loopback,  # a proxy sees no more than ciphertext
+            "trust_env": address.secure and not address.loopback,  # a proxy sees only ciphertext
             "headers": {"user-agent": f"masquerade/{__version__}"},
         }
 
@@ -53,14 +53,14 @@ class _Http:
 
 
 class HttpTransport(_Http):
-    """Requests that are answered at once: nothing here suspends the coroutine that awaits it."""
+    """Blocking requests: nothing here suspends the coroutine that awaits it."""
 
     def __init__(self, address: Address, ca: str | Path | None) -> None:
         super().__init__(address, ca)
         self._http = httpx.Client(**self._options)
 
     async def send(self, ask: Ask) -> Answer:
-        """Send a request; PeerError when no answer comes."""
+        """Send a request; PeerError if no answer comes."""
         response = None
         try:
             response = self._http.send(self._request(self._http, ask), stream=True)
@@ -80,23 +80,23 @@ class HttpTransport(_Http):
                 raise self._failure(error, response) from None
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)  # no event loop is kept waiting
+        """Block for a number of seconds."""
+        time.sleep(seconds)  # there is no event loop to block
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
 
 class AsyncHttpTransport(_Http):
-    """Requests that are awaited."""
+    """Requests on the event loop."""
 
     def __init__(self, address: Address, ca: str | Path | None) -> None:
         super().__init__(address, ca)
         self._http = httpx.AsyncClient(**self._options)
 
     async def send(self, ask: Ask) -> Answer:
-        """Send a request; PeerError when no answer comes."""
+        """Send a request; PeerError if no answer comes."""
         response = None
         try:
             response = await self._http.send(self._request(self._http, ask), stream=True)
@@ -116,16 +116,16 @@ class AsyncHttpTransport(_Http):
                 raise self._failure(error, response) from None
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for a number of seconds."""
         await asyncio.sleep(seconds)
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
 
 def trust(ca: str | Path | None) -> ssl.SSLContext:
-    """Which certificates will do: the system's authorities, or only what a PEM file holds."""
+    """Return which certificates to accept: the system's authorities, or only what a PEM file holds."""
     if ca is None:
         import truststore
 
@@ -148,7 +148,7 @@ def _answer(
 
 
 def failure(error: httpx.HTTPError, address: Address, *, answered: bool) -> PeerError:
-    """What went wrong on the way, in words that help; `answered`: after the coordinator had begun to answer."""
+    """Return a helpful error for a failure in transit; `answered`: after the coordinator had begun to answer."""
     tls = _tls_error(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
         return PeerRefused(
@@ -177,7 +177,7 @@ def failure(error: httpx.HTTPError, address: Address, *, answered: bool) -> Peer
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """The error of TLS underneath, however deep it is."""
+    """Return the underlying TLS error, however deeply it is nested."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return error
