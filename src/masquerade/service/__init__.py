@@ -1,1 +1,1 @@
-"""The service around mashups: what parties offer, agree to, keep and record."""
+"""The service around mashups: offers, negotiation, contracts, storage, and the records that are kept of them."""

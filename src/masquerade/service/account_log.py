@@ -1,6 +1,6 @@
-"""Sign-ins and changes of accounts: all go to the process's log, changes and lock-outs to the audit log as well.
+"""Logging of sign-ins and account changes: all go to the process log, changes and lock-outs to the audit log as well.
 
-In neither is a password, a token, or a name that nobody has: somebody may have typed the password there.
+Neither log ever holds a password, a token, or a name without an account: a user may have typed the password there.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Append = Callable[[str, Mapping[str, Any]], object]
 
 
 class AccountLog:
-    """Writes to a structured log, and with `append` to an audit log, where they are given.
+    """Write to a structured log and, with `append`, to an audit log, where they are given.
 
-    `by` is who changes something; without it everybody does so for themselves.
+    `by` is the user who makes the changes; without it, users are taken to change their own accounts.
     """
 
     def __init__(self, log: Any = None, append: Append | None = None, by: str | None = None) -> None:
         self._log, self._append, self._by = log, append, by
 
     def acting_as(self, by: str) -> AccountLog:
-        """Return the same log for what this user changes."""
+        """Return the same log with changes attributed to this user."""
         return AccountLog(self._log, self._append, by)
 
     def note(self, event: str, user: str | None, **more: Any) -> None:
-        """Write an event to the process's log alone."""
+        """Write an event to the process log only."""
         if self._log is not None:
             self._log.info(event, user=user, address=client_address.get(), **more)
 
@@ -45,7 +45,7 @@ class AccountLog:
             self._append(ACCOUNT, fields)
 
     def record_lockout(self, user: str | None) -> None:
-        """Write that a name was locked. Whoever guesses hears nothing of an audit log that cannot be written."""
+        """Record that a name was locked. A failure to write the audit log is not shown to the client that guesses."""
         try:
             self.record("locked out", user)
         except (MasqueradeError, OSError) as error:

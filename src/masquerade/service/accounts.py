@@ -1,7 +1,7 @@
 """Who may use the coordinator: passwords, lock-out on guessing, API tokens, roles.
 
 A sign-in takes the same steps whatever is wrong: look the name up, verify one Argon2 hash (for an unknown name, that
-of a password nobody has), count the guess. It answers the same as well. So neither tells which names have accounts.
+of a password nobody has), count the guess. The answer is the same as well, so neither reveals which names exist.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WRONG_TOKEN = "the token is not valid: unknown, expired or revoked, or its acco
 
 @dataclass(frozen=True)
 class Lockout:
-    """How guessing is stopped: after `failures` within `window`, for `first`, then twice as long each time."""
+    """Lock-out rule: after `failures` within `window`, lock for `first`, then for twice as long each time."""
 
     failures: int = 5
     window: timedelta = timedelta(minutes=15)
@@ -44,7 +44,7 @@ class Lockout:
             raise ParameterError("a lock-out needs at least 1 failure and times above 0")
 
     def judge(self, guard: Guard, right: bool, now: datetime) -> tuple[Guard | None, bool]:
-        """What is remembered after a guess, and whether it opens the door. While locked, nothing does."""
+        """Return the updated guard after a guess, and whether the guess succeeds. No guess succeeds while locked."""
         if guard.locked_until is not None and now < guard.locked_until:
             return guard, False
         if right:
@@ -60,7 +60,7 @@ class Lockout:
 
 
 class Accounts:
-    """Users and what proves that somebody is one."""
+    """Users and their credentials."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class Accounts:
         self._lockout = lockout or Lockout()
         self._hasher = hasher or PasswordHasher()  # Argon2id, parameters of RFC 9106
         self._nobodys_hash = self._hasher.hash(secrets.token_bytes(32))
-        # Each hash takes 64 MiB: a storm of sign-ins waits here instead of filling the memory.
+        # Each hash takes 64 MiB: concurrent sign-ins queue here instead of exhausting memory.
         self._places = threading.BoundedSemaphore(max(2, os.cpu_count() or 2))
 
     def by(self, name: str) -> Accounts:
-        """The same accounts, as this user (or "command line") changes them: so it is written down."""
+        """Return the same accounts with changes logged as made by this user (or "command line")."""
         changing = copy(self)
         changing._log = self._log.acting_as(name)
         return changing
@@ -87,13 +87,13 @@ class Accounts:
     # --- users ---
 
     def create(self, name: str, password: str, role: Role | str = Role.ANALYST) -> User:
-        """A new account; Conflict when the name is taken."""
+        """Create an account; raise Conflict when the name is taken."""
         made = self._store.users.add(user_name(name), self._hash(checked_password(password)), _role(role))
         self._log.record("account made", made.name, role=made.role.value)
         return made
 
     def set_password(self, name: str, password: str, *, revoke_tokens: bool = True) -> None:
-        """Set another password. Tokens go too, by default: whoever had the old password may have made them."""
+        """Set a new password. Tokens are revoked too by default: anyone with the old password may have created them."""
         self._store.users.set_hash(name, self._hash(checked_password(password)))
         self._forget_guesses(name)
         if revoke_tokens:
@@ -101,17 +101,17 @@ class Accounts:
         self._log.record("password changed", name, tokens_revoked=revoke_tokens)
 
     def set_role(self, name: str, role: Role | str) -> User:
-        """Another role."""
+        """Give a user another role."""
         changed = self._store.users.set_role(name, _role(role))
         self._log.record("role changed", name, role=changed.role.value)
         return changed
 
     def disable(self, name: str) -> User:
-        """Shut an account: neither its password nor its tokens open anything."""
+        """Disable an account: neither its password nor its tokens work any more."""
         return self._set_disabled(name, True)
 
     def enable(self, name: str) -> User:
-        """Open an account again."""
+        """Enable an account again."""
         return self._set_disabled(name, False)
 
     def _set_disabled(self, name: str, disabled: bool) -> User:
@@ -120,7 +120,7 @@ class Accounts:
         return changed
 
     def unlock(self, name: str) -> None:
-        """Forget the guesses at a name, so that it can sign in now."""
+        """Forget the failed guesses at a name, so that its user can sign in now."""
         self._forget_guesses(name)
         self._log.record("account unlocked", name)
 
@@ -128,7 +128,7 @@ class Accounts:
         self._store.users.guarded(name, lambda _guard: (None, None))
 
     def locked_until(self, name: str) -> datetime | None:
-        """Until when a name is locked, for admins; None when it is not."""
+        """Return until when a name is locked, for admins; None when it is not."""
         guard = self._store.users.guard(name)
         until = guard.locked_until if guard is not None else None
         return until if until is not None and until > self._store.clock() else None
@@ -136,15 +136,15 @@ class Accounts:
     # --- signing in ---
 
     def sign_in(self, name: str, password: str) -> User:
-        """The user with this name and password; NotAllowed otherwise, with one message for every reason."""
+        """Return the user with this name and password; else raise NotAllowed, with one message for every reason."""
         return self._proved(name, password)[0]
 
     def sign_in_for_token(
         self, name: str, password: str, purpose: str, lifetime: timedelta
     ) -> tuple[User, str, ApiToken]:
-        """Sign in, with a token from then on, its description and its user.
+        """Sign in and return the user, a new token and its description.
 
-        A password that is changed at the same moment takes its tokens with it: no token is made for the old one.
+        Raise NotAllowed if the password is changed meanwhile: no token is made for the old one.
         """
         user, stored = self._proved(name, password)
         token, expires = _new_token(), self._store.clock() + lifetime
@@ -155,12 +155,12 @@ class Accounts:
         return user, token, made
 
     def _proved(self, name: str, password: str) -> tuple[User, str]:
-        """The user with this name and password, and the hash that says so."""
+        """Return the user with this name and password, and the hash that was verified."""
         found = self._store.users.with_hash(name)
         stored = found[1] if found is not None else self._nobodys_hash
         right = self._verify(stored, password) and found is not None and not found[0].disabled
         now = self._store.clock()
-        # Judged after the hash was verified: of many guesses at once, those that end after the lock count for nothing.
+        # Judged after the hash was verified: of concurrent guesses, those that finish after the lock fail.
         opened, locked = self._store.users.guarded(name, lambda guard: self._judged(guard, right, now))
         known = found[0].name if found is not None else None
         if locked:
@@ -176,7 +176,7 @@ class Accounts:
         return found[0], stored
 
     def _judged(self, guard: Guard, right: bool, now: datetime) -> tuple[Guard | None, tuple[bool, bool]]:
-        """What is remembered after a guess, whether it opens the door, and whether it locked the name."""
+        """Return the updated guard after a guess, whether the guess succeeds, and whether it locked the name."""
         after, opened = self._lockout.judge(guard, right, now)
         return after, (opened, after is not None and after.lockouts > guard.lockouts)
 
@@ -185,7 +185,7 @@ class Accounts:
     def create_token(
         self, user: User, name: str, lifetime: timedelta | None = timedelta(days=90)
     ) -> tuple[str, ApiToken]:
-        """A new token and its description. The token itself is shown here and never again."""
+        """Create a token; return it with its description. The token itself is never shown again."""
         if lifetime is not None and lifetime <= timedelta(0):
             raise ParameterError(f"a token's lifetime must be above 0; got {lifetime}")
         token = _new_token()
@@ -195,7 +195,7 @@ class Accounts:
         return token, made
 
     def authenticate(self, token: str) -> User:
-        """The user who has this token; NotAllowed otherwise, with one message for every reason."""
+        """Return the user who owns this token; raise NotAllowed otherwise, with one message for every reason."""
         found = self._store.users.by_token(token) if token.startswith(TOKEN_PREFIX) else None
         if found is None:
             raise NotAllowed(_WRONG_TOKEN)
@@ -211,7 +211,7 @@ class Accounts:
         return self._store.users.tokens(user.name)
 
     def revoke(self, user: User, token_id: str, *, for_sign_out: bool = False) -> ApiToken:
-        """Make one of a user's tokens worthless; NotFound when it is not theirs."""
+        """Revoke one of a user's tokens; raise NotFound when it is not theirs."""
         revoked = self._store.users.revoke_token(user.name, token_id)
         if for_sign_out:
             self._log.note("signed out", user.name)
@@ -236,7 +236,7 @@ class Accounts:
 
 
 def require(user: User, role: Role | str) -> User:
-    """NotAllowed unless a user has a role; an admin has them all."""
+    """Raise NotAllowed unless a user has a role; an admin has every role."""
     wanted = _role(role)
     if user.disabled or (user.role is not Role.ADMIN and user.role is not wanted):
         raise NotAllowed(f"this needs the role {wanted}; {user.name} has the role {user.role}")
@@ -244,7 +244,7 @@ def require(user: User, role: Role | str) -> User:
 
 
 def checked_password(password: str) -> str:
-    """A password that is long enough; the message never shows it."""
+    """Return a password that is long enough; the error message never shows it."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise ParameterError(
             f"a password must have from {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} signs; got {len(password)}"
@@ -257,7 +257,7 @@ def _new_token() -> str:
 
 
 def _bytes(password: str) -> bytes:
-    """The same bytes however a keyboard composes its accents."""
+    """Return the same bytes however a keyboard composes accented characters."""
     return unicodedata.normalize("NFKC", password).encode("utf-8", "surrogatepass")
 
 

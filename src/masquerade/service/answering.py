@@ -1,7 +1,7 @@
-"""What a policy says to a request: an offer with everything the party insists on, or a refusal with every reason.
+"""A policy's answer to a request: an offer with everything the party insists on, or a refusal with every reason.
 
-An offer contains what was wished, so a party answers a counter-offer as it answers a request. To answer its own offer
-adds nothing: that is why a negotiation ends. Before a party signs, `accepts` holds the finished deal, which others have
+An offer contains what was wished, so a party answers a counter-offer as it answers a request. Answering its own offer
+adds nothing, which is why a negotiation ends. Before a party signs, `accepts` checks the finished deal, which others
 put together, against the policy once more. The reasons themselves are in reservations.py and ledger.py.
 """
 
@@ -37,9 +37,9 @@ def answer(
     load: Load,
     schema: Schema | None = None,
 ) -> Offer | Refusal:
-    """The policy's answer. The table must have been read: the card names its snapshot.
+    """Return the policy's answer. The table must have been read: the card names its snapshot.
 
-    `schema` says how the dataset's attributes are generalised; without it, what follows from that is not looked at.
+    `schema` says how the dataset's attributes are generalised; without it, the checks that depend on it are skipped.
     """
     kind = KINDS[request.kind]
     mine = _contributed(request, card)
@@ -100,9 +100,9 @@ def accepts(
     load: Load,
     schema: Schema | None = None,
 ) -> tuple[str, ...]:
-    """Why the policy does not let the party sign this deal; nothing when it does.
+    """Return the reasons why the policy does not let the party sign this deal; empty when it may.
 
-    The coordinator put the deal together, and is not trusted with it: all that concerns this party is recomputed.
+    The coordinator put the deal together and is not trusted: everything that concerns this party is recomputed.
     """
     try:
         request = deal.as_request()
@@ -160,13 +160,13 @@ def accepts(
 
 
 def _in_order(request: Request, mine: Sequence[Contribution]) -> list[str]:
-    """The wanted columns in the order of a deal: those that are released as they are come last."""
+    """Return the wanted columns in the order of a deal: those released unchanged come last."""
     raw = {column.name for column in mine if column.role == "sensitive"}
     return sorted(request.attributes, key=lambda name: name in raw)
 
 
 def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]:
-    """The party's columns among those wanted, unless the request names another contributor."""
+    """Return the party's columns among those wanted, except those for which the request names another contributor."""
     holder = KINDS[request.kind].holder(card.party)
     found = []
     for name in request.attributes:
@@ -183,7 +183,7 @@ def _released(card: SchemaCard, ledger: Ledger) -> tuple[Released, ...]:
 
 
 def _agreed_before(released: Sequence[Released], request: Request) -> list[GroupRequirement]:
-    """What earlier releases satisfy, as far as it speaks of what is wanted now."""
+    """Return the requirements of earlier releases whose columns are all wanted now."""
     known = set(request.released)
     return [
         part
@@ -194,12 +194,12 @@ def _agreed_before(released: Sequence[Released], request: Request) -> list[Group
 
 
 def _fitted(request: Request, m: int, parts: Sequence[GroupRequirement]) -> dict[str, Any]:
-    """The request's method, as a contract over these requirements has it."""
+    """Return the request's method as a contract over these requirements states it."""
     return written_method(request.method.fitted(parts, m, request.class_name))
 
 
 def _insisted(policy: Policy, request: Request, mine: Sequence[Contribution]) -> tuple[GroupRequirement, ...]:
-    """What was wished, with a k that is large enough over every QID, and what the policy adds."""
+    """Return the wished requirements, with a k that is large enough over every QID, and those that the policy adds."""
     wanted = set(request.attributes)
     own = [column.name for column in mine if column.role == "attribute"]
     parts = [*request.privacy, *(part for part, _ in triggered(policy, request, own) if part is not None)]

@@ -1,8 +1,8 @@
 """Canonical JSON (RFC 8785) without floats: what is hashed and signed has one form, in every language.
 
 No white space; keys sorted by their UTF-16 code units, as the RFC says (which differs from the order of code points
-once a key has signs outside the basic plane); text as UTF-8 with the RFC's few escapes. Decimals are texts; whole
-numbers stay where every reader of JSON keeps them exact.
+once a key has characters outside the basic plane); text as UTF-8 with the RFC's few escapes. Decimals are strings;
+integers stay within the range that every JSON reader keeps exact.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_WHOLE = 2**53 - 1
 
 
 def canonical(value: Any) -> bytes:
-    """Encode None, a bool, an int, a str, a list, a dict, or a Struct of these, in its one form."""
+    """Encode None, a bool, an int, a str, a list, a dict, or a Struct of these, in canonical form."""
     ordered = _ordered(msgspec.to_builtins(value))
     return json.dumps(ordered, ensure_ascii=False, separators=(",", ":")).encode()
 

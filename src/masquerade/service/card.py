@@ -1,9 +1,9 @@
-"""What a party publishes of a dataset, so that it can be found: names and kinds of columns, never values.
+"""What a party publishes about a dataset so that it can be found: names and kinds of columns, never values.
 
-Published: the columns' names, kinds and roles; of a taxonomy its fingerprint, height and the name of its root; the name
-of the identifier's column; the number of records, rounded up; a commitment to the snapshot. Not published: leaves of a
-taxonomy and bounds, distinct values or how many there are, and of a flat taxonomy nothing, because it is made of the
-values that occur.
+Published: the columns' names, kinds and roles; each taxonomy's fingerprint, height and root name; the name of the
+identifier's column; the number of records, rounded up; a commitment to the snapshot. Not published: the leaves of a
+taxonomy, bounds, distinct values or their number, and nothing about a flat taxonomy, because it is made of the values
+that occur.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FINEST = 100
 
 
 class TaxonomyCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is told of a taxonomy; the root is told unless it is a value itself."""
+    """What is published about a taxonomy; the root's name is included unless it is a value itself."""
 
     fingerprint: str
     height: int
@@ -36,7 +36,7 @@ class TaxonomyCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ColumnCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column that may be asked for. Only attributes can be in a QID; the others are released as they are."""
+    """A column that may be requested. Only attributes can be in a QID; the others are released unchanged."""
 
     name: str
     kind: AttributeKind
@@ -45,19 +45,19 @@ class ColumnCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SchemaCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One dataset of a party, as others may know it."""
+    """One dataset of a party, as published to others."""
 
     party: str
     dataset: str
     identifier: str
     columns: tuple[ColumnCard, ...]
-    schema: str  # a digest of all that decides how the columns are generalised, bounds included
-    records: int | None = None  # rounded up; None: not told
+    schema: str  # a digest of everything that decides how the columns are generalised, bounds included
+    records: int | None = None  # rounded up; None: not published
     snapshot: str | None = None  # the root of the commitment to the table; None: not read yet
     horizontal: bool = False  # whether it may be published together with others that have the same columns
 
     def column(self, name: str) -> ColumnCard | None:
-        """The column of that name, if there is one."""
+        """Return the column of that name, or None."""
         return next((column for column in self.columns if column.name == name), None)
 
     @property
@@ -79,9 +79,9 @@ def card_of(
     snapshot: str | None = None,
     horizontal: bool = False,
 ) -> SchemaCard:
-    """The card of a dataset.
+    """Make the card of a dataset.
 
-    `schema` has the attributes; `sensitive` and `classes` name columns that are released as they are, in the schema or
+    `schema` has the attributes; `sensitive` and `classes` name columns that are released unchanged, in the schema or
     not. `key` is the dataset's secret: bounds are few enough to be guessed from a plain digest. `records` is the true
     number, which is rounded here.
     """
@@ -108,19 +108,19 @@ def card_of(
 
 
 def rounded_up(records: int) -> int:
-    """Two significant digits, and never finer than hundreds: 7 → 100, 30162 → 31000."""
+    """Round up to two significant digits, and never finer than hundreds: 7 → 100, 30162 → 31000."""
     step = max(_FINEST, int(10 ** (len(str(records)) - 2)))
     return -(-records // step) * step
 
 
 def fingerprint_of(taxonomy: Taxonomy) -> str:
-    """A digest of the whole tree: parties that compare it know whether they mean the same."""
+    """Return a digest of the whole tree, by which parties can compare taxonomies."""
     edges = None if taxonomy.edges is None else [write_number(edge) for edge in taxonomy.edges]
     return digest([[[node.name, node.parent] for node in taxonomy.nodes], edges]).hex()
 
 
 def unknown_column(card: SchemaCard, name: str) -> str:
-    """` has no column "…"`, with what it has."""
+    """Return ` has no column "…"`, followed by the columns it has."""
     return f'{card.dataset} has no column "{name}"{hint(name, card.names)}; it has {", ".join(card.names)}'
 
 

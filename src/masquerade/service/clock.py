@@ -1,4 +1,4 @@
-"""The clock that coordinator and nodes are given, so that tests can give them one that they move by hand."""
+"""The clock passed to coordinator and nodes, so that tests can substitute one that they advance by hand."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Clock(Protocol):
         """The time of day, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never set back."""
+        """Return seconds since an arbitrary moment; never goes backwards."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for this many seconds."""
 
 
 class SystemClock:
@@ -32,11 +32,11 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never set back."""
+        """Return seconds since an arbitrary moment; never goes backwards."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for this many seconds."""
         await asyncio.sleep(seconds)
 
 
@@ -55,10 +55,10 @@ async def wait(clock: Clock, futures: Iterable[asyncio.Future[Any]], seconds: fl
 
 
 def seconds_since_1970(clock: Clock) -> int:
-    """The time of day as contracts and policies count it."""
+    """Return the time of day in whole seconds, as contracts and policies count it."""
     return int(clock.now().timestamp())
 
 
 def iso(moment: datetime) -> str:
-    """A moment in UTC, as ISO 8601 writes it."""
+    """Format a moment in UTC as ISO 8601."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

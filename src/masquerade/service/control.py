@@ -1,4 +1,4 @@
-"""What the coordinator and the party nodes say to each other, apart from the protocol itself.
+"""Control messages between the coordinator and the party nodes, apart from the protocol itself.
 
     GET    /v1/health                       -> Health
     GET    /v1/datasets                     -> Published
@@ -9,9 +9,9 @@
     GET    /v1/sessions/{contract}          -> Progress
     DELETE /v1/sessions/{contract}          -> Progress
 
-are a node's; the coordinator has `/v1/health`, `POST /v1/datasets` where nodes push what they publish, and
+are served by a node; the coordinator serves `/v1/health`, `POST /v1/datasets` where nodes push what they publish, and
 `GET /v1/parties` (Parties), with which a node compares its trust store; nobody takes a certificate from it. None of
-these messages holds a value of a table. Whoever is at the other end is known by its pinned certificate.
+these messages holds a value of a table. Each peer is identified by its pinned certificate.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from masquerade.service.signing import SignedContract
 
 
 class Health(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who is there, since when its certificate holds, and what its clock says (seconds since 1970)."""
+    """Who answers, until when its certificate is valid, and its clock (seconds since 1970)."""
 
     name: str
     version: str
@@ -45,11 +45,11 @@ class PublishedDataset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     public: bool = False
     users: tuple[str, ...] = ()
     purposes: tuple[str, ...] = ()
-    sessions: int = 1  # at most so many at once
+    sessions: int = 1  # at most this many at once
 
 
 class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that a party publishes; `replaced` are commitments of snapshots that are no longer its data."""
+    """Everything a party publishes; `replaced` lists the commitments of snapshots that are no longer its data."""
 
     party: str
     datasets: tuple[PublishedDataset, ...]
@@ -57,13 +57,13 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Parties(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The coordinator's parties, each with the fingerprint of the certificate that it pinned: what contracts name."""
+    """The coordinator's parties, each with the fingerprint of its pinned certificate, as contracts name them."""
 
     fingerprints: dict[str, str]
 
 
 class AskOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What would you offer for this request?"""
+    """Ask what the party would offer for a request."""
 
     session: str
     dataset: str
@@ -71,7 +71,7 @@ class AskOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AskSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Sign this contract, if you accept it."""
+    """Ask the party to sign this contract, if it accepts it."""
 
     session: str
     contract: SignedContract
@@ -84,13 +84,13 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="si
 
 
 class Pending(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="pending"):
-    """A person at the party has to approve it first; ask again."""
+    """A person at the party has to approve the contract first; ask again later."""
 
     reason: str
 
 
 class Prepare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All have signed: read your table and listen. The token is the coordinator's word for this contract."""
+    """All parties have signed: read the table and listen. The token authorises this contract for the coordinator."""
 
     session: str
     contract: SignedContract
@@ -98,19 +98,19 @@ class Prepare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Ready(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ready"):
-    """Where the party's peers reach it in this session."""
+    """The address at which peers reach the party in this session."""
 
     address: str
 
 
 class Start(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everybody's address in this session, the coordinator's own among them."""
+    """Every participant's address in this session, including the coordinator's."""
 
     addresses: dict[str, str]
 
 
 class SeenStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A specialization of the party's own, told only where the contract grants it."""
+    """One of the party's own specializations, reported only where the contract grants it."""
 
     round: int
     attribute: str
@@ -122,7 +122,7 @@ State = Literal["ready", "running", "done", "failed", "cancelled"]
 
 
 class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far a party is in a session. `kind` names the class of what went wrong, `culprit` the party at fault."""
+    """How far a party is in a session. `kind` names the error's class, `culprit` the party at fault."""
 
     state: State
     stage: Stage = Stage("")
@@ -137,7 +137,7 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_said(data: bytes, kind: Any, source: str) -> Any:
-    """What somebody said, of one of the kinds above, in plain text; ParameterError that names the source."""
+    """Decode a message of one of the kinds above and check its text; raise ParameterError that names the source."""
     try:
         said = msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:

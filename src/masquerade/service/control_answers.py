@@ -22,17 +22,17 @@ from masquerade.service.problem_document import MEDIA_TYPE, rendered
 
 
 def said(content: Any) -> Response:
-    """An answer."""
+    """Return a JSON answer."""
     return Response(msgspec.json.encode(content), media_type="application/json")
 
 
 def problem(status: int, *problems: Problem | str) -> Response:
-    """A problem document instead of an answer."""
+    """Return a problem document."""
     return Response(rendered(status, problems), status, media_type=MEDIA_TYPE)
 
 
 def health_of(identity: Identity, clock: Clock) -> Health:
-    """Who answers, and what its clock says."""
+    """Report this process's identity and clock."""
     until = x509.load_pem_x509_certificate(identity.certificate).not_valid_after_utc
     return Health(identity.name, version("masquerade"), clock.now().timestamp(), int(until.timestamp()))
 
@@ -43,7 +43,7 @@ async def audited(
     request: Request,
     answer: Callable[[bytes], Awaitable[Response]],
 ) -> Response:
-    """Read a message and answer it; NotNoted when one of both cannot be entered in the audit log."""
+    """Read a message and answer it; raise NotNoted when either cannot be entered in the audit log."""
     method, path = request.method, request.scope["path"]
     body = await _body(request)
     if notes is not None:
@@ -69,5 +69,5 @@ async def no_route(request: Request, error: Exception) -> Response:
     what = f"{request.method} {request.scope['path']}"
     told = f"{what}: there is no such address" if error.status_code == 404 else f"{what}: not a method of it"
     answer = problem(error.status_code, told)
-    answer.headers.update(error.headers or {})  # which methods there are
+    answer.headers.update(error.headers or {})  # the allowed methods
     return answer

@@ -1,9 +1,9 @@
 """Control messages (control.py) in the audit log: kind, direction, peer, size and digest of each, never its content.
 
-A message is entered before it leaves, and when it has come before it is acted on; one that cannot be entered does not
-go on. Sender and receiver enter the same digest, of the bytes that were sent. Left out are only health probes, and what
-is said again and again as long as it stays the same: cards that are pulled, or pushed to a coordinator that is away, a
-signature that waits for a person, and progress, whose clock does not count.
+An outgoing message is entered before it is sent, an incoming one before it is acted on; one that cannot be entered
+goes no further. Sender and receiver enter the same digest, of the bytes that were sent. Only health probes are left
+out, and repeated messages while they stay the same: cards that are pulled, or pushed to a coordinator that is away, a
+signature that waits for a person, and progress (ignoring its clock).
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _MOST_REMEMBERED = 10_000
 
 
 class NotNoted(ParameterError):
-    """Our own audit log cannot be written: no fault of the peer's."""
+    """This process's own audit log cannot be written; the peer is not at fault."""
 
 
 class ControlNotes:
-    """Records the control messages of one process."""
+    """Record the control messages of one process."""
 
     def __init__(self, audit: AuditLog) -> None:
         self._audit = audit
-        # A thread of its own: while tables are read, which may take all others, progress must be told.
+        # A thread of its own: reading tables may occupy all others, and progress must still be reported.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="audit")
-        self._last: dict[tuple[Any, ...], object] = {}  # of what is said again and again
+        self._last: dict[tuple[Any, ...], object] = {}  # of each repeated kind of message
 
     async def note(
         self, direction: Direction, peer: str, method: str, path: str, data: bytes, status: int | None = None
     ) -> None:
-        """Record a message, or with its HTTP status the answer to one; NotNoted when it must not go on."""
+        """Record a message or, with an HTTP status, the answer to one; raise NotNoted when it must go no further."""
         kind, session = _kind(method, path)
         fields: dict[str, Any] = {
             "digest": hashlib.sha256(data).hexdigest(),
@@ -64,7 +64,7 @@ class ControlNotes:
             raise NotNoted(*error.problems) from None
 
     def _is_repeated(self, fields: Mapping[str, Any], data: bytes) -> bool:
-        """Return whether a message of a kind that is repeated says what the last one of its kind said."""
+        """Return whether a message of a repeatable kind is the same as the last one of its kind."""
         what = tuple(fields[key] for key in ("direction", "kind", "peer", "session"))
         if fields["kind"] == "POST /v1/contracts":  # several may wait at once
             what = (*what, fields["digest"])
@@ -91,12 +91,12 @@ def _kind(method: str, path: str) -> tuple[str, str | None]:
 
 
 def _is_push(fields: Mapping[str, Any]) -> bool:
-    """Return whether cards are pushed, which is tried again until it is answered."""
+    """Return whether the message pushes cards, which is retried until it is answered."""
     return fields["kind"] == "POST /v1/datasets" and fields["status"] is None
 
 
 def _without_clock(data: bytes) -> bytes:
-    """Hash a message without the seconds that have passed."""
+    """Hash a progress message, ignoring its elapsed seconds."""
     try:
         content = msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError):

@@ -1,9 +1,9 @@
-"""Control calls to one peer, whatever carries them: `peer_http` over TLS, tests in memory.
+"""Control calls to one peer over any transport: `peer_http` over TLS, in memory in tests.
 
     health = await link.call("GET", "/v1/health", answer=Health)
 
-What the peer answers is checked before it is used. Failures are PeerErrors that name it; an error that it tells
-(RFC 9457) comes back as the exception that it was there, as far as it concerns who asks.
+The peer's answer is checked before it is used. Failures are PeerErrors that name the peer; an error that it reports
+(RFC 9457) is raised again as the exception that it was there, as far as it concerns the caller.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from masquerade.service.problem_document import error_of, read_problems
 
 
 class ControlLink(ABC):
-    """Calls to one peer; given `notes`, each call and its answer is in the audit log."""
+    """Calls to one peer; with `notes`, each call and its answer are entered in the audit log."""
 
     def __init__(self, peer: str, notes: ControlNotes | None = None) -> None:
         self.peer = peer
@@ -30,12 +30,12 @@ class ControlLink(ABC):
     async def exchange(
         self, method: str, path: str, content: bytes | None, timeout: float | None
     ) -> tuple[int, bytes]:
-        """Carry a request to the peer; the HTTP status and content of its answer. PeerError when there is none."""
+        """Send a request; return the HTTP status and content of the answer. Raise PeerError when none arrives."""
 
     async def call(
         self, method: str, path: str, said: Any = None, *, answer: Any = None, timeout: float | None = None
     ) -> Any:
-        """The peer's answer, as one of the types in `answer`; None when no answer is expected."""
+        """Return the peer's answer as one of the types in `answer`; None when no answer is expected."""
         content = msgspec.json.encode(said) if said is not None else None
         if self._notes is not None:
             await self._notes.note("sent", self.peer, method, path, content or b"")

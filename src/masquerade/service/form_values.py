@@ -1,4 +1,4 @@
-"""Values that the service's forms share: durations, hosts, and requirements as a job file has them."""
+"""Values shared by the service's forms: durations, hosts, and requirements in the format of a job file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Host = Annotated[str, AfterValidator(_host)]
 
 
 def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ...]:
-    """`[[privacy]]` entries as a job file has them; decimals may be texts, as in canonical JSON."""
+    """Read `[[privacy]]` entries as in a job file; decimals may be strings, as in canonical JSON."""
     if isinstance(entries, list | tuple):
         if all(isinstance(each, GroupRequirement) for each in entries):
             return tuple(entries)
@@ -45,14 +45,14 @@ def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ..
     for position, entry in enumerate(job.privacy):
         model = REQUIREMENTS.get(entry.model)
         if model is not None and "sensitive" in words_of(model) and "sensitive" not in entry.given():
-            # A job file may say it elsewhere.
+            # A job file may state it elsewhere.
             needed = f"missing; {entry.model} needs a sensitive attribute"
             problems.broken(("privacy", position, "sensitive"), needed)
     return requirement_of(job, problems).parts if job.privacy else ()
 
 
 def _tell_m(entry: Any, position: int, problems: Problems) -> bool:
-    """m-privacy wraps all entries of a job; here it is a key of its own."""
+    """Report m-privacy among the entries: it wraps all entries of a job, and here it is a key of its own."""
     if not isinstance(entry, Mapping) or entry.get("model") != M_PRIVACY:
         return False
     problems.add(
@@ -63,7 +63,7 @@ def _tell_m(entry: Any, position: int, problems: Problems) -> bool:
 
 
 def _tell_immense(entries: Sequence[Any], problems: Problems) -> None:
-    """Numbers that no contract can hold."""
+    """Report numbers that are too large for a contract."""
     for position, entry in enumerate(entries):
         for name, value in entry.items() if isinstance(entry, Mapping) else ():
             if isinstance(value, int) and abs(value) > MOST_WHOLE:

@@ -1,9 +1,9 @@
-"""What a party has released from which snapshot: a chained file beside the dataset, and the questions a policy asks it.
+"""What a party has released from which snapshot: a chained file beside the dataset, and the queries a policy makes.
 
 A line is written **before** the columns are handed in: what is not in the ledger has not left. A line without its end
-was not finished, so its release never started: it does not count. The chain and the head beside it (`ledger.head`) show
-a slip, a mended line, an old copy put back. Whoever may write the folder can make both anew: the sealed audit log is
-the proof.
+was not finished, so its release never started: it does not count. The chain and the head beside it (`ledger.head`)
+reveal accidental damage, an edited line, or an old copy put back. Anyone who may write the folder can forge both: the
+sealed audit log is the proof.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     snapshot: str
     terms: str  # the terms' hash
     parties: tuple[str, ...]
-    columns: tuple[str, ...]  # of the whole release, whoever holds them
+    columns: tuple[str, ...]  # of the whole release, from all parties
     requirements: tuple[dict[str, Any], ...]
     class_name: str | None
     method: dict[str, Any]
@@ -54,7 +54,7 @@ class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Ledger:
-    """All releases of a party, the earliest first."""
+    """All releases of a party, earliest first."""
 
     records: tuple[Released, ...] = ()
 
@@ -68,12 +68,12 @@ class Ledger:
         return max(others, key=lambda each: each.time, default=None)
 
     def releases(self, dataset: str) -> int:
-        """Count the releases of a dataset, whatever its snapshot."""
+        """Count the releases of a dataset, from any snapshot."""
         return sum(each.dataset == dataset for each in self.records)
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a ledger, an empty one where there is none yet; DataError names the first line that is wrong."""
+        """Read a ledger (empty if the file does not exist yet); DataError names the first invalid line."""
         if not path.exists() and read_head(path) is None:
             return cls()
         found: list[Released | None] = []
@@ -95,7 +95,7 @@ class Ledger:
 
 
 def append(path: Path, record: Released) -> None:
-    """Add one line to a ledger that is whole, and return once it is on the disk."""
+    """Append one line to an intact ledger; return once it is on disk."""
     Ledger.load(path)
     with ChainedFile(path, "ledger") as file:
         file.append((_RELEASE, msgspec.to_builtins(record)))
@@ -105,7 +105,7 @@ def record_of(deal: Deal, party: str, time: int) -> Released:
     """Make the record that a party writes before it hands its columns in."""
     terms = deal.terms
     provision = terms.provision(party)
-    assert provision is not None  # who is no party hands nothing in
+    assert provision is not None  # only parties hand columns in
     return Released(
         dataset=provision.dataset,
         snapshot=provision.snapshot,
@@ -138,10 +138,10 @@ def objections(
 ) -> list[str]:
     """List why a release beside earlier ones of the same snapshot could break them, each reason once.
 
-    Whoever holds two releases intersects their groups. The same columns, generalised for the same QIDs at least as
-    strictly, are let through; everything that makes other groups of the same people is named. Of a horizontal release
-    the order of the columns, another requirement and another table of any party make other groups: beside it only the
-    same is let through. `final`: all that is to be agreed is, and is none of the earlier ones' terms.
+    Anyone who holds two releases can intersect their groups. The same columns, generalised for the same QIDs at least
+    as strictly, are let through; everything that makes other groups of the same people is reported. In a horizontal
+    release another column order, requirement or table of any party makes other groups: beside it only the same is let
+    through. `final`: everything has been agreed, and the terms equal none of the earlier ones.
     """
     reasons: dict[str, None] = {}
     for each in earlier:
@@ -176,7 +176,7 @@ def objections(
 
 
 def _other_method(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """In what a method differs that can make other groups."""
+    """List the differences between two methods that can make other groups."""
     if before.get("name") != now.get("name"):
         return [f"another method ({before.get('name')} before, {now.get('name')} now)"]
     known = session_methods().get(str(now.get("name")))
@@ -207,7 +207,7 @@ def _about_providers(
 
 @lru_cache(maxsize=1 << 14)  # the ledger is read for every answer, and hardly changes
 def _read(line: bytes) -> tuple[Record, Released | None]:
-    """Decode a line; None where it is of a line that a crash cut short."""
+    """Decode a line; the release is None for the marker of a line that a crash cut short."""
     record = read_line(line)
     if record.event == RECOVERED:
         return record, None
@@ -215,7 +215,7 @@ def _read(line: bytes) -> tuple[Record, Released | None]:
         if record.event != _RELEASE:
             raise ParameterError(f"the event {record.event}")
         released = msgspec.convert(record.fields, Released)
-        _ = released.parts  # requirements that nobody can read are noticed now
+        _ = released.parts  # raises now if the requirements are unreadable
     except (msgspec.MsgspecError, ParameterError) as error:
         raise LineError(f"not a ledger's record: {one_line(str(error))}") from None
     return record, released

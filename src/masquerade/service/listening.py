@@ -1,4 +1,4 @@
-"""How a process serves HTTP: on a port that is its own from the start, and without taking signals for itself."""
+"""Serve HTTP on a port that is reserved from the start, without taking over signal handling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from masquerade.errors import ParameterError
 
 
 def listening_at(address: str, *, key: str = "") -> socket.socket:
-    """A socket that listens at `host:port`; `key` says where the address is written, when it will not do."""
+    """Return a socket that listens at `host:port`; `key` names the setting in error messages."""
     host, _, port = address.rpartition(":")
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
@@ -37,7 +37,7 @@ def listening_at(address: str, *, key: str = "") -> socket.socket:
 
 @contextlib.asynccontextmanager
 async def served(config: uvicorn.Config, listening: socket.socket) -> AsyncIterator[None]:
-    """Serve at a socket while the block runs; afterwards as long as the configuration's graceful shutdown takes."""
+    """Serve on a socket while the block runs; then stop within the configuration's graceful-shutdown time."""
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
@@ -55,9 +55,9 @@ async def served(config: uvicorn.Config, listening: socket.socket) -> AsyncItera
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs the process."""
+    """A server that leaves signals to the process that runs it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Any:
-        """Capture none."""
+        """Install no signal handlers."""
         yield

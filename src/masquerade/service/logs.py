@@ -1,7 +1,7 @@
 """The log of a node or a coordinator: JSON lines, or lines for a person at a terminal, on standard error.
 
-Never a value of a table: libraries that log (the HTTP server, the event loop) are told by kind and first line alone,
-because their traces and the objects that they show may hold anything.
+It never holds a value of a table: of what libraries log (the HTTP server, the event loop), only the kind and the first
+line are kept, because their traces and the objects in them may hold anything.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import structlog
 
 
 def configure(*, as_json: bool) -> None:
-    """Set the log up for this process."""
+    """Set up logging for this process."""
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    # The trace of an exception may hold values: kinds are told, traces are not.
+    # The trace of an exception may hold values: only its kind is logged.
     rendering: Any = (
         structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False)
     )
@@ -36,24 +36,24 @@ def configure(*, as_json: bool) -> None:
 
 
 class _Libraries(logging.Handler):
-    """Takes in what libraries log, from warnings upwards."""
+    """Forward what libraries log, from warnings upwards."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell it in our own form."""
-        with suppress(Exception):  # a log must not end what it tells of
+        """Log the record in our own format."""
+        with suppress(Exception):  # logging must not abort the work it reports on
             kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
             told = record.getMessage().partition("\n")[0]
             log().log(record.levelno, told, library=record.name, kind=kind)
 
 
 def _printer(*_: Any) -> Any:
-    """Standard error as it is now; whoever started us may have closed it."""
+    """Return a logger for the current standard error, which the parent process may have closed."""
     return structlog.PrintLogger(sys.stderr) if sys.stderr is not None else structlog.ReturnLogger()
 
 
 def log() -> Any:
-    """The node's log."""
+    """Return the process's log."""
     return structlog.get_logger()

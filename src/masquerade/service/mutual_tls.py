@@ -1,7 +1,7 @@
-"""A server for peers alone, with certificates on both sides: who may connect, and who it is that calls.
+"""A server for peers only, with certificates on both sides: who may connect, and who is calling.
 
 Each side trusts exactly the certificates in its own trust store. Nobody else gets as far as sending a request, and the
-server tells its application the caller's name:
+server passes the caller's name to its application:
 
     async with serve(app, "127.0.0.1:7001", identity, trust) as address:   # any ASGI application
         ...                                                                # caller(scope) is the peer's name
@@ -33,14 +33,14 @@ _CALLER = "masquerade.caller"
 
 
 def caller(scope: MutableMapping[str, Any]) -> str:
-    """The name of the peer that sent a request."""
+    """Return the name of the peer that sent a request."""
     name: str = scope[_CALLER]
     return name
 
 
 @asynccontextmanager
 async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -> AsyncIterator[str]:
-    """Serve an ASGI application to the peers of a trust store; the address with its real port."""
+    """Serve an ASGI application to the peers of a trust store; yield the address with its actual port."""
     if not trust.names:
         raise ParameterError("the trust store is empty: put one <peer>.pem a peer into it")
     identity.check_dates()
@@ -57,7 +57,7 @@ async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -
         server_header=False,
         h11_max_incomplete_event_size=64 * 1024,
         timeout_graceful_shutdown=5,
-        timeout_keep_alive=75,  # callers let go of an idle connection first, or a call meets one that closes
+        timeout_keep_alive=75,  # longer than callers keep idle connections, so no call meets a closing one
     )
     config.load()
     config.ssl = tls_context(ssl.PROTOCOL_TLS_SERVER, identity, trust, *trust.names)
@@ -72,13 +72,13 @@ async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -
 
 
 class _Knowing(H11Protocol):
-    """A connection; while its server ends, whoever comes is turned away, because uvicorn would wait for it."""
+    """A connection that turns callers away while its server shuts down, because uvicorn would wait for them."""
 
     is_ending: bool
 
 
 def _knowing(trust: TrustStore) -> type[_Knowing]:
-    """HTTP connections whose application is told who called, by the certificate that was shown."""
+    """Return an HTTP connection class that passes the caller's name, by its certificate, to the application."""
 
     class Knowing(_Knowing):
         is_ending = False
@@ -90,7 +90,7 @@ def _knowing(trust: TrustStore) -> type[_Knowing]:
                 return
             shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
             name = trust.owner(shown)
-            if name is None:  # signed by a pinned certificate, and not one itself
+            if name is None:  # signed by a pinned certificate, but not pinned itself
                 transport.abort()
                 return
             inner = self.app
@@ -103,7 +103,7 @@ def _knowing(trust: TrustStore) -> type[_Knowing]:
 
         def shutdown(self) -> None:
             if self.cycle is None or self.cycle.response_complete:
-                self.transport.abort()  # a peer that keeps a connection does not answer TLS's goodbye
+                self.transport.abort()  # a peer that keeps a connection does not answer TLS's close_notify
             else:
                 super().shutdown()
 
@@ -111,20 +111,20 @@ def _knowing(trust: TrustStore) -> type[_Knowing]:
 
 
 def tls_context(kind: int, identity: Identity, trust: TrustStore, *peers: str) -> ssl.SSLContext:
-    """TLS 1.3 with our certificate, in which exactly the pinned certificates of these peers will do."""
+    """Return a TLS 1.3 context with our certificate that accepts exactly the pinned certificates of these peers."""
     context = ssl.SSLContext(kind)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags |= (
         ssl.VERIFY_X509_PARTIAL_CHAIN
-    )  # a pinned certificate is an anchor, whoever signed it
+    )  # a pinned certificate is an anchor, whatever its issuer
     context.load_verify_locations(cadata="".join(trust.pin(peer).decode() for peer in peers))
     _load_own(context, identity)
     return context
 
 
 def _load_own(context: ssl.SSLContext, identity: Identity) -> None:
-    """Python's ssl takes keys from files alone: one in memory, which no other user can open, and which has no name."""
+    """Load our key from an unnamed in-memory file that no other user can open; Python's ssl reads only files."""
     descriptor = os.memfd_create("identity", os.MFD_CLOEXEC) if hasattr(os, "memfd_create") else -1
     if descriptor < 0:
         with tempfile.NamedTemporaryFile() as file:

@@ -1,7 +1,7 @@
-"""From the parties' answers to one deal that every policy accepts, or to all the reasons why there is none.
+"""From the parties' answers to one deal that every policy accepts, or to all the reasons why none exists.
 
-The requirement is the strictest of all: whatever anybody insists on holds, and what another part covers is left out. In
-a horizontal session so is m, the number of colluding providers.
+The requirement is the strictest of all: whatever any party insists on holds, and parts covered by others are left out.
+In a horizontal session the same goes for m, the number of colluding providers.
 When an answer lacks something that another party insists on, the joint requirement goes back as a counter-offer. A
 policy only ever adds to what it is asked, over QIDs of a finite set, so this ends, as a rule in the second or third
 round. The order of the answers does not matter. No I/O here.
@@ -37,30 +37,30 @@ class Agreed:
 
 @dataclass(frozen=True)
 class CounterOffer:
-    """The joint requirement, which not all have answered yet: send `request` to all parties again."""
+    """The joint requirement, which not all parties have answered yet: send `request` to all of them again."""
 
     request: Request
     price: int  # what it would cost at most, in cents
-    insisted: Mapping[str, tuple[GroupRequirement, ...]]  # by party: what it added to the round before
+    insisted: Mapping[str, tuple[GroupRequirement, ...]]  # by party: what it added to the previous round
 
 
 @dataclass(frozen=True)
 class Refused:
-    """Every reason of every party; those of `THE_REQUEST` are about the whole. `busy`: may work out later."""
+    """Every reason of every party; those of `THE_REQUEST` concern the whole. `busy`: may succeed later."""
 
     reasons: Reasons
     busy: bool = False
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """One line a reason."""
+        """One line for each reason."""
         return tuple(f"{who}: {reason}" for who, each in self.reasons.items() for reason in each)
 
 
 def negotiate(
     request: Request, answers: Iterable[Offer | Refusal], earlier: Sequence[CounterOffer] = ()
 ) -> Agreed | CounterOffer | Refused:
-    """One round. `answers` are to the last of the `earlier` counter-offers, or to the request when there is none."""
+    """Run one round. `answers` are to the last of the `earlier` counter-offers, or to the request if there are none."""
     by_party = [_readable(each) for each in _by_party(answers)]
     offers = [each for each in by_party if isinstance(each, Offer)]
     asked = earlier[-1].request.privacy if earlier else request.privacy
@@ -105,7 +105,7 @@ def _by_party(answers: Iterable[Offer | Refusal]) -> list[Offer | Refusal]:
 
 
 def _readable(given: Offer | Refusal) -> Offer | Refusal:
-    """An offer whose requirements nobody can read is as good as a refusal."""
+    """Turn an offer with unreadable requirements into a refusal."""
     if isinstance(given, Offer):
         try:
             read_parts(given.requirements, "its offer", given.kind)
@@ -117,7 +117,7 @@ def _readable(given: Offer | Refusal) -> Offer | Refusal:
 def _conflicts(
     request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], m: int, *, complete: bool
 ) -> Iterator[Reason]:
-    """What stands between the offers, each with whom it concerns. Gaps count once everybody has offered."""
+    """Yield the conflicts between the offers, each with whom it concerns. Gaps count once every party has offered."""
     kind = KINDS[request.kind]
     if complete and len(offers) < 2:
         yield THE_REQUEST, f"a {kind.title} needs at least two parties; {len(offers)} can contribute"
@@ -156,7 +156,7 @@ def _conflicts(
 def _about_roles(
     request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement]
 ) -> Iterator[Reason]:
-    """Requirements that go together neither with each other nor with who holds what; told to all who ask for them."""
+    """Yield requirements that conflict with each other or with who holds what, for every party that asks for them."""
     columns = [column for offer in offers for column in offer.columns]
     raw = {column.name for column in columns if column.role == "sensitive"}
     raw |= {part.sensitive for part in joint if part.sensitive is not None}
@@ -170,7 +170,7 @@ def _about_roles(
 def _about_size(
     request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], records: int
 ) -> Iterator[Reason]:
-    """A group of k records needs k records: where the parties' numbers show that they lack them, nobody tries."""
+    """Report a k that exceeds the records the parties state they have: a group of k records needs k records."""
     have = KINDS[request.kind].few_records(offers, records)
     for part in joint:
         if (part.required_size or 1) > records:
@@ -188,7 +188,7 @@ def _asking(part: GroupRequirement, request: Request, offers: Sequence[Offer]) -
 def _about_method(
     request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], m: int, *, complete: bool
 ) -> Iterator[Reason]:
-    """What the method cannot do; a requirement that it refuses concerns all who ask for it."""
+    """Yield what the method cannot do; a requirement that it refuses concerns every party that asks for it."""
     for problem in request.method.refusals(proposal(joint, m, offers, complete=complete)):
         if problem.key[:1] == ("privacy",):
             for who in _asking(joint[int(problem.key[1])], request, offers):

@@ -1,4 +1,4 @@
-"""What carries messages between coordinator and nodes: TLS in life; in memory in tests, in one process."""
+"""The transport between coordinator and nodes: TLS in production; in memory, within one process, in tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from masquerade.service.peer_http import PeerHttp
 
 @dataclass(frozen=True)
 class Network:
-    """Three ways to reach others and to be reached; each is called as the one of `TLS` is."""
+    """Three ways to reach others and to be reached; each takes the same arguments as its counterpart in `TLS`."""
 
     link: Callable[..., AbstractAsyncContextManager[ControlLink]]  # control calls to a peer
     serve: Callable[..., AbstractAsyncContextManager[str]]  # answers the control calls of peers

@@ -1,4 +1,4 @@
-"""What a party answers to a request: an offer with all that it insists on, or a refusal with every reason."""
+"""A party's answer to a request: an offer with everything it insists on, or a refusal with every reason."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from masquerade.service.terms import Axis, Price, Provision, read_parts
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"):
-    """What a party brings, and what it insists on."""
+    """What a party contributes, and what it insists on."""
 
     provision: Provision
-    columns: tuple[Contribution, ...]  # without the class
-    requirements: tuple[dict[str, object], ...]  # with what was wished
+    columns: tuple[Contribution, ...]  # excluding the class
+    requirements: tuple[dict[str, object], ...]  # including those that were wished
     price: Price
     holds_class: bool = False
     shares_class: bool = False  # it lets the other parties know the class of the common records
@@ -27,11 +27,11 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     show_steps: bool = False
     kind: Kind = "vertical"  # of the request that it answers
     m: int = 0  # in a horizontal session: the least number of colluding providers to withstand
-    axes: tuple[Axis, ...] = ()  # there too: how each of the columns is generalised
+    axes: tuple[Axis, ...] = ()  # in a horizontal session: how each of the columns is generalised
 
     @property
     def party(self) -> str:
-        """Who offers."""
+        """The party that makes the offer."""
         return self.provision.party
 
     @property
@@ -40,12 +40,12 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
         return read_parts(self.requirements, f"the offer of {self.party}", self.kind)
 
     def axis(self, name: str) -> Axis | None:
-        """How a column is generalised, in a horizontal session."""
+        """Return how a column is generalised in a horizontal session, or None."""
         return next((axis for axis in self.axes if axis.name == name), None)
 
 
 class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="refusal"):
-    """Why a party does not take part; `busy` when it may do so later, because its load is the only reason."""
+    """Why a party does not take part; `busy` when its load is the only reason, so that it may do so later."""
 
     party: str
     reasons: tuple[str, ...]
@@ -54,12 +54,12 @@ class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="refu
 
 @dataclass(frozen=True)
 class Load:
-    """What a party is doing: its running sessions, and the time in seconds since 1970."""
+    """A party's running sessions, and the current time in seconds since 1970."""
 
     running: int
     now: int
 
 
 def names_of(names: Iterable[str]) -> str:
-    """Names for a person: each once, sorted."""
+    """List names for a person: each once, sorted."""
     return ", ".join(sorted(set(names)))

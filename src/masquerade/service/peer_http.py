@@ -27,7 +27,7 @@ _CONNECTED = ("connection.connect_tcp.failed", "connection.start_tls.failed", "c
 
 
 class PeerHttp(ControlLink):
-    """Calls to one peer, over connections that are kept."""
+    """Calls to one peer over persistent connections."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class PeerHttp(ControlLink):
         super().__init__(peer, notes)
         self.address = Node(peer, address).address
         self._pinned, self._own = trust.pin(peer), identity.certificate
-        # Only this peer's certificate will do here, whoever else is trusted.
+        # Only this peer's certificate is accepted here, though others may be trusted.
         context = tls_context(ssl.PROTOCOL_TLS_CLIENT, identity, trust, peer)
         self._http = httpx.AsyncClient(
             base_url=f"https://{self.address}",
@@ -55,13 +55,13 @@ class PeerHttp(ControlLink):
     async def exchange(
         self, method: str, path: str, content: bytes | None, timeout: float | None
     ) -> tuple[int, bytes]:
-        """Carry a request to the peer; the HTTP status and content of its answer."""
+        """Send a request to the peer; return the HTTP status and content of its answer."""
         request = self._http.build_request(
             method,
             path,
             content=content,
             headers={"content-type": "application/json"} if content is not None else None,
-            extensions={"sni_hostname": self.peer}  # the name in its certificate, wherever it is
+            extensions={"sni_hostname": self.peer}  # the name in its certificate, whatever its address
             | ({"timeout": _within(timeout).as_dict()} if timeout is not None else {}),
         )
         try:
@@ -82,7 +82,7 @@ class PeerHttp(ControlLink):
             ) from None
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
@@ -94,9 +94,9 @@ class PeerHttp(ControlLink):
         await self.close()
 
     async def _uncut(self, request: httpx.Request) -> tuple[int, bytes]:
-        """Status and content of the answer.
+        """Return the status and content of the answer.
 
-        httpcore leaves a connection open that is cut off while TLS begins: whoever is cancelled then waits for it.
+        httpcore leaks a connection cancelled during the TLS handshake, so a cancelled call waits for it to finish.
         """
         connecting = _Connecting()
         request.extensions = {**request.extensions, "trace": connecting.trace}
@@ -140,33 +140,33 @@ class PeerHttp(ControlLink):
 
 
 class _Connecting:
-    """Whether a connection is being made, by httpcore's trace."""
+    """Track from httpcore's trace whether a connection is being made."""
 
     def __init__(self) -> None:
         self._over = asyncio.Event()
         self._over.set()
 
     async def trace(self, name: str, _info: Any) -> None:
-        """Take in a step of httpcore's trace."""
+        """Record a step of httpcore's trace."""
         if name == "connection.connect_tcp.started":
             self._over.clear()
         elif name in _CONNECTED:
             self._over.set()
 
     async def over(self) -> None:
-        """Wait until none is, though not for ever."""
+        """Wait until no connection is being made, for `_MOST_CONNECTING` seconds at most."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_MOST_CONNECTING):
                 await self._over.wait()
 
 
 def _within(seconds: float) -> httpx.Timeout:
-    """So long for an answer, and less for a connection: a peer that is there makes one at once."""
+    """Allow `seconds` for an answer and at most 10 s to connect: a running peer accepts connections at once."""
     return httpx.Timeout(seconds, connect=min(seconds, 10.0))
 
 
 def _refused_certificate(error: BaseException | None) -> bool:
-    """Whether TLS is what went wrong, however deep in the chain of causes."""
+    """Return whether a TLS error is anywhere in the chain of causes."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return True

@@ -1,7 +1,7 @@
-"""Texts of others, which people decide by: only plain ones are taken.
+"""Text from others on which people base decisions: only plain text is accepted.
 
-A name or a purpose that moves the cursor, ends a line or turns the direction of writing could forge the page that a
-steward approves by.
+A name or a purpose that moves the cursor, ends a line or reverses the writing direction could forge the page on which
+a steward bases an approval.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def not_plain(text: str) -> str | None:
-    """What is wrong with a text that somebody will read, or None."""
+    """Return what is wrong with a text that a person will read, or None."""
     if text.isprintable():
         return None
     for sign in text:
@@ -27,7 +27,7 @@ def not_plain(text: str) -> str | None:
 
 
 def places_not_plain(content: Any) -> Iterator[tuple[Key, str]]:
-    """Every text, and every name of a key, that is not plain, with where it stands."""
+    """Yield every string and key name that is not plain, with its position."""
     waiting: list[tuple[Key, Any]] = [((), content)]
     while waiting:
         place, value = waiting.pop()
@@ -44,7 +44,7 @@ def places_not_plain(content: Any) -> Iterator[tuple[Key, str]]:
 
 
 def insist_on_plain(content: Any, source: str) -> None:
-    """Refuse content with a text that is not plain; ParameterError that names the source and each place."""
+    """Raise ParameterError, naming the source and each position, if any text in the content is not plain."""
     found = (Problem(text, source=source, key=place) for place, text in places_not_plain(content))
     problems = sorted(found, key=str)
     if problems:

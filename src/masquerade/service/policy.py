@@ -23,7 +23,7 @@ from masquerade.service.card import SchemaCard, unknown_column
 from masquerade.service.form_values import read_privacy
 from masquerade.service.request import MOST_COLLUDING, Cents, Text, Texts
 
-ANY = "*"  # in `purposes`: whatever for; in a requirement's qid: all attributes that this party releases
+ANY = "*"  # in `purposes`: any purpose; in a requirement's qid: all attributes that this party releases
 
 _CENTS = "a whole number of cents, of at least 0"
 
@@ -38,7 +38,7 @@ class Prices(BaseModel):
     attributes: dict[Text, Cents] = key({}, description="a table of cents, such as { salary = 500 }")
 
     def of(self, name: str) -> int:
-        """What a column costs."""
+        """Return the price of a column in cents."""
         return self.attributes.get(name, self.per_attribute)
 
 
@@ -74,13 +74,13 @@ class Policy(Form):
 
     @classmethod
     def convert(cls, content: dict[str, Any], problems: Problems) -> dict[str, Any]:
-        """The content with its requirements read."""
+        """Return the content with its requirements parsed."""
         if "privacy" in content:
             content["privacy"] = read_privacy(content["privacy"], problems)
         return content
 
     def contradictions(self) -> Iterator[tuple[Key, Problem | str]]:
-        """What is missing, and what does not go together."""
+        """Yield missing keys and combinations that contradict each other."""
         if self.least_k is None:
             yield ("least_k",), "missing; say how many records every group of a release has at least"
         if self.access == "public" and self.users:
@@ -98,7 +98,7 @@ class Policy(Form):
                 yield ("privacy", position, "qid"), '"*" stands for all attributes, alone'
 
     def _about_methods(self) -> Iterator[tuple[Key, Problem | str]]:
-        """Methods and parameters that there are not, or words that a parameter cannot have."""
+        """Yield unknown methods and parameters, and values that a parameter cannot have."""
         known = session_methods()
         for name, limits in self.methods.items():
             if name not in known:
@@ -121,7 +121,7 @@ class Policy(Form):
                     yield ("methods", name, word), Problem(allowed=must_be, found=wrong)
 
     def allowed(self, method: SessionMethod) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-        """The choices of a method that this policy limits: name, what is asked for, what is allowed."""
+        """Yield the choices of a method that this policy limits: name, requested value, allowed values."""
         limits = self.methods.get(method.name, {})
         for each in parameters_of(type(method)):
             allowed = limits.get(each.name) or each.granted
@@ -129,21 +129,21 @@ class Policy(Form):
                 yield each.name, str(getattr(method, each.name)), allowed
 
     def allows_user(self, user: str) -> bool:
-        """Whether this user may ask, and be given a release."""
+        """Return whether this user may make requests and receive a release."""
         return self.access == "public" or user in self.users
 
     def allows_purpose(self, purpose: str) -> bool:
-        """Whether a release may be made for this purpose."""
+        """Return whether a release may be made for this purpose."""
         return ANY in self.purposes or purpose in self.purposes
 
     def least(self, qid: Sequence[str]) -> int:
-        """The least k over a QID: that of every pattern whose attributes are all in it."""
+        """Return the least k over a QID: the maximum of `least_k` and every pattern whose attributes are all in it."""
         asked = (part.implied_size for part in self.patterns if set(part.qid) <= set(qid))
         return max(self.least_k or 1, *asked, 1)
 
     @property
     def patterns(self) -> tuple[GroupRequirement, ...]:
-        """The QIDs for which the policy names a k."""
+        """The requirements that only name a k for a QID."""
         return tuple(part for part in self.privacy if part.only_sizes)
 
     @property
@@ -153,14 +153,14 @@ class Policy(Form):
 
 
 def read_policy(content: Mapping[str, Any], source: str = "policy") -> Policy:
-    """A policy from TOML; ParameterError with every problem at once.
+    """Read a policy from TOML; raise ParameterError with every problem at once.
 
     An entry of `[[privacy]]` without `qid` is over all attributes that the party releases.
     """
     entries = content.get("privacy")
     if isinstance(entries, list):
         entries = [
-            {"qid": [ANY], **each} if isinstance(each, Mapping) else each  # what is no table is told later
+            {"qid": [ANY], **each} if isinstance(each, Mapping) else each  # other types are reported later
             for each in entries
         ]
         content = {**content, "privacy": entries}
@@ -168,9 +168,9 @@ def read_policy(content: Mapping[str, Any], source: str = "policy") -> Policy:
 
 
 def check_policy(policy: Policy, card: SchemaCard, source: str = "policy") -> None:
-    """Refuse a policy that speaks of columns of its own that the dataset does not have.
+    """Refuse a policy that names columns of this party that the dataset does not have.
 
-    A QID may name attributes of other parties; what costs something, and what is sensitive, must be there.
+    A QID may name attributes of other parties; columns with a price and sensitive columns must be in the dataset.
     """
     problems = Problems(source)
     for name in policy.price.attributes:

@@ -1,7 +1,7 @@
-"""An error over HTTP: one problem document (RFC 9457), rendered and read back here alone.
+"""Errors over HTTP: one problem document (RFC 9457), rendered and parsed only here.
 
-`problems` has a line for each problem, for people. `errors` has the same problems as data, so that a reader can place
-them: in the file that it sent, or as the words of the party that answered.
+`problems` has a line for each problem, for people. `errors` has the same problems as data, so that a client can
+attribute them: to a place in the file that it sent, or to the party that answered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from masquerade.errors import (
 
 MEDIA_TYPE = "application/problem+json"
 
-_LONGEST = 1_000  # signs of one text
+_LONGEST = 1_000  # characters of one text
 _MOST = 100  # problems of one document
 _STATUS: tuple[tuple[type[MasqueradeError], int], ...] = (
     (NotAllowed, 403),
@@ -39,7 +39,7 @@ _STATUS: tuple[tuple[type[MasqueradeError], int], ...] = (
     (BadInput, 422),
     (PeerError, 503),
 )
-# What a status means to whoever asked; the others are no fault of theirs.
+# What a status means to the client; the others are not its fault.
 _MEANING: Mapping[int, type[MasqueradeError]] = {
     400: ParameterError,
     401: NotAllowed,
@@ -103,17 +103,17 @@ class ProblemDocument(BaseModel):
 
 
 def status_of(error: MasqueradeError) -> int:
-    """The HTTP status that an error is answered with; 500 when it is a bug."""
+    """Return the HTTP status for an error; 500 when it is a bug."""
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
 def error_of(status: int, problems: Iterable[Problem]) -> MasqueradeError | None:
-    """The error that a status means to whoever asked; None when it is no fault of theirs."""
+    """Return the error that a status means to the client; None when it is not the client's fault."""
     return _MEANING[status](*problems) if status in _MEANING else None
 
 
 def content(status: int, problems: Iterable[Problem | str] = ()) -> dict[str, Any]:
-    """A problem document as JSON holds it."""
+    """Return a problem document as a JSON object."""
     title = HTTPStatus(status).phrase
     found = [each if isinstance(each, Problem) else Problem(each) for each in problems][:_MOST]
     lines = [_cut(str(each)) for each in found] or [title]
@@ -128,12 +128,12 @@ def content(status: int, problems: Iterable[Problem | str] = ()) -> dict[str, An
 
 
 def rendered(status: int, problems: Iterable[Problem | str] = ()) -> bytes:
-    """A problem document, in ASCII: what somebody sent may hold halves of signs that UTF-8 cannot write."""
+    """Encode a problem document in ASCII: echoed input may hold lone surrogates, which UTF-8 cannot encode."""
     return json.dumps(content(status, problems)).encode("ascii")
 
 
 def read_problems(body: bytes) -> tuple[Problem, ...]:
-    """The problems in a document; none when it is something else."""
+    """Parse the problems in a document; empty when the body is something else."""
     try:
         document = ProblemDocument.model_validate_json(body, strict=True)
     except ValidationError:

@@ -1,10 +1,10 @@
-"""What an analyst asks for: attributes, purpose, wished requirement and quality, budget, method.
+"""An analyst's request: attributes, purpose, wished requirement and quality, budget, method.
 
 A **vertical** request wants different columns about the same people; a **horizontal** one wants the same columns about
 different people, from providers of whom up to `m` may collude.
 
-The request travels to every party whose policy answers it. Who asks is set by the coordinator once it knows
-(`asked_by`); what somebody writes there himself is not believed.
+The request is sent to every party, and each party's policy answers it. The coordinator sets the user once it is known
+(`asked_by`); a user written in the request itself is not trusted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Texts = Annotated[tuple[Text, ...], Field(strict=False, max_length=1000)]
 Kind = Literal["vertical", "horizontal"]
 
 MOST_COLLUDING = 1_000
-DEFAULT_M = 1  # of a horizontal request that does not say
+DEFAULT_M = 1  # for a horizontal request that does not set m
 USUAL: Mapping[Kind, type[SessionMethod]] = {"vertical": JointSpecialization, "horizontal": Collaboration}
 _NAMES = 'a list of names, such as ["age", "job"]'
 
@@ -73,7 +73,7 @@ class Request(Form):
 
     user: str = key("", description="a user's name")
     purpose: Text | None = key(None, description='a purpose, such as "research"')
-    attributes: Texts = key((), description=_NAMES)  # their order is the joint schema's
+    attributes: Texts = key((), description=_NAMES)  # in the order of the joint schema
     class_name: Text | None = key(None, alias="class", description='a name, such as "income"')
     privacy: Annotated[tuple[GroupRequirement, ...], Field(strict=False)] = key(
         (), description="a list of tables, each written [[privacy]] in double brackets"
@@ -95,7 +95,7 @@ class Request(Form):
         description=f"a whole number from 0 to {MOST_COLLUDING}: the number of providers that may collude",
         only="horizontal",
     )
-    parties: Texts = key(  # none: all who can
+    parties: Texts = key(  # none: all that can
         (), description='a list of parties, such as ["north", "south"]', only="horizontal"
     )
     normalize: Literal["none", "strip", "casefold"] = key(
@@ -111,7 +111,7 @@ class Request(Form):
 
     @classmethod
     def convert(cls, content: dict[str, Any], problems: Problems) -> dict[str, Any]:
-        """The content with its requirements and its method read."""
+        """Return the content with its requirements and its method parsed."""
         if "privacy" in content:
             content["privacy"] = read_privacy(content["privacy"], problems)
         table = content.get("algorithm")
@@ -129,7 +129,7 @@ class Request(Form):
         return content
 
     def contradictions(self) -> Iterator[tuple[Key, Problem | str]]:
-        """What is missing, and what does not go together."""
+        """Yield missing keys and combinations that contradict each other."""
         if self.purpose is None:
             yield ("purpose",), "missing; say what the table is for"
         if not self.attributes:
@@ -167,13 +167,13 @@ class Request(Form):
         yield from self._about_method()
 
     def _of_the_other_kind(self) -> Iterator[tuple[Key, str]]:
-        """Keys that say nothing in a request of this kind."""
+        """Yield keys that have no meaning in a request of this kind."""
         for name, only in kinds_of_keys(Request).items():
             if only != self.kind and getattr(self, name) != Request.model_fields[name].default:
                 yield (name,), f'belongs to a {only} request; this one has kind = "{self.kind}"'
 
     def _about_method(self) -> Iterator[tuple[Key, Problem]]:
-        """What the method cannot do, whoever takes part; what it has against a requirement depends on that."""
+        """Yield what the method cannot do with any parties; its objections to requirements depend on who takes part."""
         try:
             self.method.fitted(self.privacy, self.colluding, self.class_name)
         except ParameterError as error:
@@ -186,12 +186,12 @@ class Request(Form):
 
     @property
     def released(self) -> tuple[str, ...]:
-        """Every column that is wanted, the class among them."""
+        """Every wanted column, including the class."""
         return (*self.attributes, self.class_name) if self.class_name is not None else self.attributes
 
     @property
     def method(self) -> SessionMethod:
-        """The method that is asked for, or the usual one for what the parties hold."""
+        """The requested method, or the default one for this kind of request."""
         return self.algorithm or USUAL[self.kind]()
 
     @property
@@ -203,20 +203,20 @@ class Request(Form):
 
     @property
     def receivers(self) -> tuple[str, ...]:
-        """Who gets the table, each once, in order."""
+        """The users who receive the table, each once, in order."""
         return tuple(sorted(set(self.recipients or (self.user,))))
 
     def asked_by(self, user: str) -> Request:
-        """The same request of this user."""
+        """Return the same request, made by this user."""
         return self.model_copy(update={"user": user})
 
     def wishing(self, parts: Iterable[GroupRequirement], m: int = 0) -> Request:
-        """The same request with other wished requirements, against so many colluding providers."""
+        """Return the same request with other wished requirements, against `m` colluding providers."""
         stricter: dict[str, Any] = {"privacy": tuple(parts)}
         return self.model_copy(update=stricter | ({"m": m} if self.kind == "horizontal" else {}))
 
     def content(self) -> dict[str, Any]:
-        """The request as canonical JSON can hold it; `read_request` reads it back."""
+        """Return the request as canonical JSON can hold it; `read_request` reads it back."""
         plain = self.model_dump(by_alias=True, exclude={"privacy", "algorithm"})
         written = {key: list(each) if isinstance(each, tuple) else each for key, each in plain.items()}
         return written | {
@@ -225,12 +225,12 @@ class Request(Form):
         }
 
     def canonical(self) -> bytes:
-        """The request's one form."""
+        """Encode the request in canonical form."""
         return canonical(self.content())
 
 
 def _method(table: Mapping[str, Any], arrangement: Kind, problems: Problems) -> SessionMethod | None:
-    """The method that a request names."""
+    """Return the method that a request names."""
     available = session_methods(arrangement)
     method, _, wrong = read_method(available, table, USUAL[arrangement].name, in_job=False)
     for problem in wrong:
@@ -239,7 +239,7 @@ def _method(table: Mapping[str, Any], arrangement: Kind, problems: Problems) -> 
 
 
 def read_request(content: Any, source: str = "request") -> Request:
-    """A request from TOML or JSON; ParameterError with every problem at once."""
+    """Read a request from TOML or JSON; raise ParameterError with every problem at once."""
     if not isinstance(content, Mapping):
         raise ParameterError(f"{source}: must be a table of keys and values")
     insist_on_plain(content, source)

@@ -1,4 +1,4 @@
-"""What stands in a policy, and in what was released before, against a request: each reason is one sentence."""
+"""Objections to a request, from a policy and from earlier releases: each is one sentence."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def against_request(
     mine: Sequence[Contribution],
     now: int,
 ) -> Iterator[str]:
-    """What the policy has against who asks, for what, how, and for which columns."""
+    """Yield the policy's objections to the user, purpose, method and columns of a request."""
     yield from _about_people(policy, request)
     yield from _about_protocol(policy, request, now)
     yield from _about_columns(policy, request, card, mine)
 
 
 def against_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, now: int) -> Iterator[str]:
-    """Whether the table as it stands may be released now, beside what its earlier states were released for."""
+    """Yield why the current table may not be released now, given the releases of its earlier snapshots."""
     if card.snapshot is None:
         yield f"{card.dataset} has not been read yet: there is no snapshot to commit to"
         return
@@ -44,7 +44,7 @@ def against_snapshot(policy: Policy, card: SchemaCard, ledger: Ledger, now: int)
 
 
 def against_schema(request: Request, mine: Sequence[Contribution], schema: Schema | None) -> Iterator[str]:
-    """What the method cannot do with how this party's attributes are generalised; all of them will be in a QID."""
+    """Yield what the method cannot do with this party's generalised attributes; all of them will be in a QID."""
     own = [column.name for column in mine if column.role == "attribute"]
     if schema is None or not own:
         return
@@ -56,7 +56,7 @@ def against_schema(request: Request, mine: Sequence[Contribution], schema: Schem
 def triggered(
     policy: Policy, request: Request, own: Sequence[str]
 ) -> Iterator[tuple[GroupRequirement | None, GroupRequirement]]:
-    """The models whose sensitive attribute is released, over the wanted part of their QID; None when none is."""
+    """Yield each model whose sensitive attribute is released, over the wanted part of its QID (None if empty)."""
     for model in policy.models:
         if model.sensitive in request.released:
             wanted = own if ANY in model.qid else [name for name in model.qid if name in request.attributes]

@@ -1,10 +1,10 @@
-"""The things that the coordinator's HTTP API speaks of, each declared once.
+"""The resources of the coordinator's HTTP API, each declared once.
 
 The API answers with these models, its OpenAPI document describes them, and the client reads them back. The store's
-records (store/records.py) add what stays in the house. Nothing here needs a server's dependencies.
+records (store/records.py) add internal fields. Nothing here needs a server's dependencies.
 
-A coordinator of a newer version may say more: a reader leaves out what it does not know. A field that is added later
-gets a default, because an older coordinator does not send it.
+A newer coordinator may send more fields: a reader ignores those it does not know. A field that is added later gets a
+default, because an older coordinator does not send it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Role(StrEnum):
 
 
 def _described(schema: dict[str, Any], model: type[BaseModel]) -> None:
-    """Promise exactly these keys, and describe a model that has no docstring of its own (`Page[Session]`)."""
+    """Declare exactly these keys, and describe a model that has no docstring of its own (`Page[Session]`)."""
     schema["additionalProperties"] = False
     schema.setdefault("description", inspect.getdoc(model))
 
@@ -48,7 +48,7 @@ class Resource(BaseModel):
     )
 
     def content(self) -> dict[str, Any]:
-        """The resource as a JSON object."""
+        """Return the resource as a JSON object."""
         return self.model_dump(mode="json", by_alias=True)
 
 
@@ -115,7 +115,7 @@ class IssuedToken(Token):
     )
 
 
-# --- what can be asked for ---
+# --- what can be requested ---
 
 
 class TaxonomyDigest(Resource):
@@ -189,7 +189,7 @@ class RequestPreview(Resource):
         return tuple(map(str, self.errors))
 
 
-# --- a session and its course ---
+# --- a session and its progress ---
 
 
 class SessionFacts(Resource):
@@ -218,7 +218,7 @@ class SessionFacts(Resource):
 
     @property
     def final(self) -> bool:
-        """Whether nothing follows."""
+        """Whether the session has ended."""
         return self.status.final
 
     @property
@@ -271,12 +271,12 @@ class Session(SessionFacts):
 
     @property
     def horizontal(self) -> bool:
-        """Whether the same columns about different people were asked for."""
+        """Whether the request is for the same columns about different people."""
         return self.request.get("kind") == "horizontal"
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Every reason why it ended without a release; none while it goes on or when it was published."""
+        """Every reason why the session ended without a release; empty while it runs or once it is published."""
         if self.published or not self.final:
             return ()
         return self.reasons or (f"the session is {self.status}: {self.cause or 'no cause was given'}",)
@@ -309,7 +309,7 @@ class Event(Resource):
 
     @property
     def status(self) -> Status | None:
-        """The status that the session has reached, if that is what happened; None for one that is not known here."""
+        """The status that the session reached, if the event is a move; None for a status unknown to this version."""
         return _STATUSES.get(str(self.data.get("to"))) if self.kind == "status" else None
 
     @property
@@ -318,7 +318,7 @@ class Event(Resource):
         return self.status is not None and self.status.final
 
 
-# --- what came of it ---
+# --- results ---
 
 
 class ReleaseFacts(Resource):

@@ -36,7 +36,7 @@ class Status(StrEnum):
 
     @property
     def final(self) -> bool:
-        """Nothing follows."""
+        """Whether no other state follows."""
         return self in FINAL
 
 
@@ -51,7 +51,7 @@ class Decision(StrEnum):
 FINAL = frozenset({Status.REFUSED, Status.PUBLISHED, Status.FAILED, Status.CANCELLED, Status.EXPIRED})
 COMPUTING = frozenset({Status.RUNNING, Status.ASSEMBLING})  # a restart interrupts these
 WAITING = frozenset(Status) - FINAL - COMPUTING
-NEEDS_CAUSE = frozenset({Status.REFUSED, Status.FAILED})  # nothing ends badly without a named cause
+NEEDS_CAUSE = frozenset({Status.REFUSED, Status.FAILED})  # these need a stated cause
 
 _FORWARD: Mapping[Status, frozenset[Status]] = {
     Status.REQUESTED: frozenset({Status.NEGOTIATING}),

@@ -1,9 +1,9 @@
-"""Session tokens: the coordinator's leave for one party to run one contract, for a few minutes and one use.
+"""Session tokens: the coordinator's permission for one party to run one contract, for a few minutes and one use.
 
 Compact form `mqs1.CLAIMS.SIGNATURE`, both parts base64url without padding. CLAIMS is JSON; the signature (ECDSA on
 P-256 with SHA-256, by the key of the coordinator's identity, as r and s of 32 bytes each) covers a label, so that it
-can never be taken for another message, and CLAIMS as they are written. Whoever has pinned the coordinator's certificate
-can verify a token; only the coordinator can make one. A party needs no store for that.
+can never be taken for another message, and CLAIMS as they are written. Anyone who has pinned the coordinator's
+certificate can verify a token; only the coordinator can make one. A party needs no store for that.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a token says. Times are whole seconds since 1970, UTC."""
+    """The content of a token. Times are whole seconds since 1970, UTC."""
 
     audience: str
     contract: str
@@ -44,7 +44,7 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Nonces:
-    """Nonces of tokens that were used, in memory: a party restarts with no session open."""
+    """Nonces of used tokens, kept in memory only: after a restart a party has no session open."""
 
     def __init__(self, clock: Now = SYSTEM_CLOCK.now) -> None:
         self._clock = clock
@@ -64,7 +64,7 @@ class Nonces:
 
 @dataclass(frozen=True)
 class TokenIssuer:
-    """Makes session tokens with the coordinator's identity."""
+    """Issue session tokens with the coordinator's identity."""
 
     identity: Identity
     clock: Now = SYSTEM_CLOCK.now
@@ -92,14 +92,14 @@ class TokenIssuer:
 
 @dataclass(frozen=True)
 class TokenVerifier:
-    """Checks session tokens against the coordinator's pinned certificate (PEM). A token that passes has been used."""
+    """Verify session tokens against the coordinator's pinned certificate (PEM). Verifying a token uses it up."""
 
     certificate: bytes
     seen: Nonces
     clock: Now = SYSTEM_CLOCK.now
 
     def verify(self, token: str, *, audience: str, contract_hash: str) -> Claims:
-        """Return the claims; NotAllowed when it is forged, late, for another party or contract, or used before."""
+        """Return the claims; raise NotAllowed if it is forged, late, used, or for another party or contract."""
         claims = self._signed(token)
         now = self.clock()
         expires = datetime.fromtimestamp(claims.expires, UTC)
@@ -111,7 +111,7 @@ class TokenVerifier:
             raise NotAllowed(f"session token: it is for party {claims.audience}, not for {audience}")
         if not secrets.compare_digest(claims.contract.encode(), contract_hash.encode()):
             raise NotAllowed("session token: it belongs to another contract")
-        if not self.seen.first_use(claims.nonce, expires):  # last: a refused token uses nothing up
+        if not self.seen.first_use(claims.nonce, expires):  # last: a refused token is not used up
             raise NotAllowed("session token: it was used before")
         return claims
 
@@ -136,7 +136,7 @@ def _is_signed(certificate: bytes, written: str, signature: bytes) -> bool:
     r, s = int.from_bytes(signature[:_HALF], "big"), int.from_bytes(signature[_HALF:], "big")
     if (
         len(signature) != 2 * _HALF or s > _ORDER // 2
-    ):  # s's twin is as good, and a signature has one spelling only
+    ):  # −s is valid too, but a signature must have only one encoding
         return False
     return is_signed(certificate, encode_dss_signature(r, s), _LABEL + written.encode())
 
@@ -147,6 +147,6 @@ def _encoded(data: bytes) -> str:
 
 def _decoded(written: str) -> bytes:
     data = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
-    if _encoded(data) != written:  # one spelling only
+    if _encoded(data) != written:  # only one encoding
         raise ValueError("not canonical")
     return data

@@ -1,8 +1,8 @@
 """Contracts with their signatures: signing one, and checking that every party has.
 
 `SignedContract.hash` names the session: it covers the deal (and with it the terms), nonce, expiry, attempt and the
-fingerprint of every party's certificate. Each party signs that hash with the key of its identity. Whoever checks takes
-the certificates from its **own** trust store, never from the contract or from whoever brought it.
+fingerprint of every party's certificate. Each party signs that hash with the key of its identity. A verifier takes
+the certificates from its **own** trust store, never from the contract or from its sender.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.service.canonical import canonical, digest
 from masquerade.service.terms import Deal
 
-_CONTEXT = b"masquerade contract\n"  # a signature over a contract can be one over nothing else
+_CONTEXT = b"masquerade contract\n"  # separates contract signatures from all others
 NOBODY_KNOWN = "no certificate of it is known here"
 _NONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
@@ -40,7 +40,7 @@ class SignedContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def hash(self) -> bytes:
-        """The session's name, and what the parties sign."""
+        """The hash that names the session and that the parties sign."""
         return digest({**msgspec.to_builtins(self), "signatures": None})
 
     @property
@@ -80,9 +80,9 @@ def read_contract(path: Path) -> SignedContract:
 
 
 def draw_up(deal: Deal, keys: Mapping[str, str], expiry: int, attempt: int = 1) -> SignedContract:
-    """Make a contract that nobody has signed yet; `keys` has every party's fingerprint.
+    """Make an unsigned contract; `keys` has every party's fingerprint.
 
-    It has a nonce of its own, so every attempt is a session of its own, which has to be signed anew.
+    A fresh nonce makes every attempt a separate session, which has to be signed anew.
     """
     lacking = [party for party in deal.terms.parties if party not in keys]
     if lacking:
@@ -98,9 +98,9 @@ def sign(identity: Identity, contract_hash: bytes) -> bytes:
 def verify_signatures(
     signed: SignedContract, trust: TrustStore, *, own: Identity | None = None, now: int | None = None
 ) -> None:
-    """Refuse a contract that not every party has signed with the key we know; PeerRefused names the first.
+    """Refuse a contract unless every party signed it with the key we know; PeerRefused names the first that did not.
 
-    `own` is this node's identity, where it is a party: its certificate is in nobody's own trust store.
+    `own` is this node's identity, if it is a party: a node's own certificate is not in its trust store.
     """
     for problem in refusals(signed, trust, own=own, now=now):
         raise problem
@@ -109,7 +109,7 @@ def verify_signatures(
 def refusals(
     signed: SignedContract, trust: TrustStore, *, own: Identity | None = None, now: int | None = None
 ) -> Iterator[PeerRefused]:
-    """Find everything that is wrong with a contract's signatures, party by party."""
+    """Yield everything that is wrong with a contract's signatures, party by party."""
     moment = int(datetime.now(UTC).timestamp()) if now is None else now
     wrong = _wrong_in_itself(signed, moment)
     for party in signed.parties:
@@ -127,7 +127,7 @@ def refusals(
 
 
 def signers(signed: SignedContract, trust: TrustStore, own: Identity | None = None) -> dict[str, str | None]:
-    """Map everybody whose signature the contract has to what is wrong with it, by the certificates we know, or None."""
+    """Map each signer to what is wrong with its signature by the certificates we know, or to None."""
     found: dict[str, str | None] = {}
     for party in sorted(signed.signatures):
         if party not in signed.parties:

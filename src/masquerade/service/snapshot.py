@@ -1,16 +1,16 @@
-"""A commitment to a table: it shows nothing of it, and an auditor who gets the table and a key can check both.
+"""A commitment to a table that reveals nothing of it; an auditor who gets the table and a key can check both.
 
 Each column is cut into chunks of rows, each chunk is hashed, and the hashes are joined in a Merkle tree; the tree's
 root, keyed, is the column's commitment. The table's commitment is a hash over those of its columns. So one column can
 be checked without the others, with a key that opens no other column.
 
-The key of a snapshot is made of the dataset's secret and the snapshot's content: the same table has the same
-commitment, by which a ledger and a cache know it, and a key given to an auditor opens one snapshot, not those before
-and after.
+The key of a snapshot is derived from the dataset's secret and the snapshot's content: the same table has the same
+commitment, by which a ledger and a cache recognise it, and a key given to an auditor opens one snapshot, not those
+before and after.
 
-Cells are hashed as what they are: text as UTF-8 byte for byte, whole numbers of any width alike (17.0 too, where all
-numbers of a column are whole), NaN as null. The text "17" and the number 17 are different, so an audit reads the table
-from the same kind of source. Row order counts; column order does not.
+Cells are hashed by type: text as UTF-8 byte for byte, integers of any width alike (17.0 too, where all numbers of a
+column are whole), NaN as null. The text "17" and the number 17 are different, so an audit reads the table from the
+same kind of source. Row order counts; column order does not.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _EXACT = 2**53  # every whole number up to it is a float
 
 
 class Commitment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a party publishes: the root, which the contract names, and the column commitments that it is made of."""
+    """What a party publishes: the root, which the contract names, and the column commitments behind it."""
 
     root: str
     columns: dict[str, str]
@@ -55,7 +55,7 @@ class Snapshot:
     key: bytes = field(repr=False)
 
     def column_key(self, name: str) -> bytes:
-        """What an auditor is given to check one column."""
+        """Return the key that an auditor needs to check one column."""
         return column_key(self.key, name)
 
 
@@ -126,7 +126,7 @@ def _check_key(key: bytes) -> None:
 
 
 def _roots(table: Table) -> dict[str, bytes]:
-    """Compute each column's root, which must stay secret: whoever guesses the cells could confirm them."""
+    """Compute each column's root, which must stay secret: with it, a guess at the cells could be confirmed."""
     return {name: _column_root(name, table.cells(name)) for name in table.arrow.column_names}
 
 
@@ -181,7 +181,7 @@ def _writer(name: str, column: pa.ChunkedArray) -> tuple[str, Writer]:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    """Return a slice as one array without a dictionary."""
+    """Return a column as one array without dictionary encoding."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
@@ -202,7 +202,7 @@ def _text(chunk: pa.Array) -> list[bytes]:
 
 
 def _fixed(chunk: pa.Array) -> list[bytes]:
-    """Encode whole numbers and floats of 64 bits, nulls as 0."""
+    """Encode 64-bit integers and floats, nulls as 0."""
     values: NDArray[Any] = chunk.fill_null(0).to_numpy(zero_copy_only=False)
     written = values.astype("<i8" if values.dtype.kind == "i" else "<f8", copy=False)
     return [struct.pack("<Q", len(chunk)), _valid(chunk), written.tobytes()]
@@ -219,7 +219,7 @@ def _without_nan(chunk: pa.Array) -> pa.Array:
 
 
 def _fits(column: pa.ChunkedArray) -> bool:
-    """Return whether unsigned numbers of 64 bits fit into 63."""
+    """Return whether unsigned 64-bit numbers fit into 63 bits."""
     plain = column.cast(pa.uint64()) if pa.types.is_dictionary(column.type) else column
     largest = pc.max(plain).as_py()
     return largest is None or largest < 1 << 63

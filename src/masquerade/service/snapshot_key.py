@@ -1,10 +1,10 @@
-"""The key that a party gives an auditor beside its table, or one column of it: it opens the commitment to that.
+"""The key that a party gives an auditor with its table or one column of it: it opens the commitment to that.
 
     key = key_of(table, secret, party="clinic", dataset="patients", column="disease")
     fits(key, contract, "clinic", table)
 
-It opens one snapshot, or one column of it, and no other. What the auditor trusts is the root in the contract, which all
-parties signed; whatever else stands in the key is held against that root.
+It opens one snapshot, or one column of it, and no other. The auditor trusts the root in the contract, which all
+parties signed; everything else in the key is checked against that root.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from masquerade.service.terms import Provision
 
 
 class SnapshotKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key with everything that is needed to use it, as it stands in its file (JSON). A secret."""
+    """A key with everything needed to use it, as stored in its file (JSON). A secret."""
 
     party: str
     dataset: str
@@ -71,7 +71,7 @@ def key_of(
 
 
 def read_key(path: Path) -> SnapshotKey:
-    """Read the key in a file; no error shows any of it."""
+    """Read the key in a file; no error message shows any of it."""
     data = read_file(path)
     try:
         found = msgspec.json.decode(data, type=SnapshotKey)
@@ -82,7 +82,7 @@ def read_key(path: Path) -> SnapshotKey:
 
 
 def provision_of(contract: SignedContract, party: str) -> Provision:
-    """Return what a party has committed itself to bring."""
+    """Return what a party committed itself to contribute."""
     provision = contract.deal.terms.provision(party)
     if provision is None:
         raise ParameterError(

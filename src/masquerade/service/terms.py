@@ -1,6 +1,6 @@
-"""What is agreed: the terms, which decide the release, and the deal around them (who, what for, at what price).
+"""What is agreed: the terms, which decide the release, and the deal around them (for whom, for what, at what price).
 
-`Terms.hash` is the same whenever the same is asked of the same snapshots: it keys the cache. It knows neither nonce nor
+`Terms.hash` is the same for the same request to the same snapshots: it keys the cache. It covers neither nonce nor
 user. `Deal` is what all parties sign, once it has a nonce, an expiry and their keys (signing.py).
 """
 
@@ -30,14 +30,14 @@ from masquerade.service.request import Kind, Request, read_request
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a party asks, in cents: a fixed sum for its columns, and so much for each released record."""
+    """A party's price in cents: a fixed sum for its columns, and a rate for each released record."""
 
     fixed: int = 0
     per_record: int = 0
 
 
 class Provision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a party brings: a dataset, the commitment to its snapshot, and the digest of its schema."""
+    """What a party contributes: a dataset, the commitment to its snapshot, and the digest of its schema."""
 
     party: str
     dataset: str
@@ -46,7 +46,7 @@ class Provision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How an attribute is generalised, which providers of the same columns must all do alike."""
+    """How an attribute is generalised; in a horizontal session all providers must agree on it."""
 
     name: str
     kind: AttributeKind
@@ -56,10 +56,10 @@ class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked of which snapshots."""
+    """What is requested from which snapshots."""
 
     provisions: tuple[Provision, ...]  # in the order of the contract's parties
-    columns: tuple[Contribution, ...]  # attributes in the joint order, then what is released as it is
+    columns: tuple[Contribution, ...]  # attributes in the joint order, then those released unchanged
     requirements: tuple[dict[str, Any], ...]
     method: dict[str, Any]  # its name and parameters, spelled out
     class_name: str | None = None
@@ -67,12 +67,12 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     normalize: Literal["none", "strip", "casefold"] = "strip"
     kind: Kind = "vertical"  # whether the parties hold different columns or different people
     m: int = 0  # in a horizontal session: the number of providers that may collude
-    axes: tuple[Axis, ...] = ()  # there too, in the order of the columns
+    axes: tuple[Axis, ...] = ()  # in a horizontal session, in the order of the columns
     version: int = PROTOCOL_VERSION
 
     @property
     def hash(self) -> bytes:
-        """The key of the cache."""
+        """The hash that keys the cache."""
         return digest(self)
 
     @property
@@ -86,11 +86,11 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return read_parts(self.requirements, "terms", self.kind)
 
     def provision(self, party: str) -> Provision | None:
-        """What a party brings, if it is one of the parties."""
+        """Return what a party contributes, or None if it is not one of the parties."""
         return next((each for each in self.provisions if each.party == party), None)
 
     def contract(self, nonce: str) -> Contract:
-        """The contract that the protocol runs by."""
+        """Return the contract that the protocol runs by."""
         return Contract(
             parties=self.parties,
             columns=self.columns,
@@ -107,41 +107,39 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The terms, and for whom, for what and at what price they are carried out."""
+    """The terms, with the users, purpose and prices they are carried out for."""
 
     terms: Terms
     user: str
     purpose: str
     recipients: tuple[str, ...]
     prices: dict[str, Price]  # by party
-    records: (
-        int | None
-    )  # at most so many are released; None: no party told, or of a horizontal session not all
+    records: int | None  # upper bound on released records; None: not stated (horizontal: not by all parties)
     budget: int
     most_error: str | None = None
     deadline: int | None = None
-    attempts: int = 3  # a session that a party broke is tried again up to so often
+    attempts: int = 3  # a session that a party broke is tried this many times at most
     show_steps: bool = False  # whether the coordinator may see the specializations
 
     @property
     def most_cost(self) -> int:
-        """What the release costs at most, in cents."""
+        """The maximum cost of the release, in cents."""
         return cost(self.prices.values(), self.records)
 
     def canonical(self) -> bytes:
-        """The deal's one form."""
+        """Encode the deal in canonical form."""
         return canonical(self)
 
     @classmethod
     def read(cls, data: bytes) -> Deal:
-        """A deal from its JSON."""
+        """Decode a deal from its JSON."""
         try:
             return msgspec.json.decode(data, type=cls)
         except msgspec.MsgspecError as error:
             raise ParameterError(f"deal: {error}") from None
 
     def as_request(self) -> Request:
-        """The request that asks for exactly this, so that a party can answer it once more before it signs."""
+        """Return the request for exactly this deal, so that a party can answer it once more before it signs."""
         terms = self.terms
         return read_request(
             {
@@ -164,7 +162,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _vertical(terms: Terms, show_steps: bool) -> dict[str, Any]:
-    """Who contributes what."""
+    """Return who contributes what."""
     holders = {column.name: column.holder for column in terms.columns}
     if terms.class_name is not None and terms.class_from is not None:
         holders[terms.class_name] = terms.class_from
@@ -172,17 +170,17 @@ def _vertical(terms: Terms, show_steps: bool) -> dict[str, Any]:
 
 
 def _horizontal(terms: Terms) -> dict[str, Any]:
-    """Who publishes together, and against how many of them."""
+    """Return who publishes together, and the m to withstand."""
     return {"m": terms.m, "parties": list(terms.parties)}
 
 
 def cost(prices: Iterable[Price], records: int | None) -> int:
-    """What prices come to at most, in cents."""
+    """Return the maximum total of the prices, in cents."""
     return sum(price.fixed + price.per_record * (records or 0) for price in prices)
 
 
 def read_parts(written: Iterable[Mapping[str, Any]], source: str, kind: Kind) -> tuple[GroupRequirement, ...]:
-    """Requirements that somebody else has written; ParameterError with every problem."""
+    """Read requirements written by others; raise ParameterError with every problem."""
     problems = Problems(source)
     parts = read_privacy([dict(each) for each in written], problems)
     problems.settle(ParameterError)
@@ -190,21 +188,21 @@ def read_parts(written: Iterable[Mapping[str, Any]], source: str, kind: Kind) ->
 
 
 def strictest(parts: Iterable[GroupRequirement], kind: Kind) -> tuple[GroupRequirement, ...]:
-    """The parts that no other covers, each in one form and all in one order, whatever order they came in."""
+    """Return the parts that no other covers, in canonical form and order, independent of the input order."""
     normal = {canonical(written): written for written in (_normal(part) for part in parts)}
     return without_redundant((read_requirement(normal[key]) for key in sorted(normal)), covering(kind))
 
 
 def covering(kind: Kind) -> Covers:
-    """Whether a requirement follows from another in a session of this kind; a horizontal one wraps both in m-privacy.
+    """Return the test whether one requirement implies another in this kind; horizontal wraps both in m-privacy.
 
-    With m = 0 too: m grows while the parties negotiate, and what was left out before would be lacking then.
+    It does so with m = 0 too: m grows during negotiation, and parts left out before would be missing then.
     """
     return covers if kind == "vertical" else covers_against_insiders
 
 
 def _normal(part: GroupRequirement) -> dict[str, Any]:
-    """A requirement written in one way: names sorted, and 2.0 as 2."""
+    """Write a requirement in its canonical form: names sorted, and 2.0 as 2."""
     written = written_requirement(part)
     written["qid"] = sorted(written["qid"])
     if "values" in written:

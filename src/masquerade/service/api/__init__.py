@@ -1,1 +1,1 @@
-"""The coordinator's HTTP API: `/api/v1` for people and their programs, health and metrics for those who run it."""
+"""The coordinator's HTTP API: `/api/v1` for people and their programs, health and metrics for operators."""

@@ -1,6 +1,6 @@
-"""Who asks. A token comes in the header Authorization and nowhere else: not in an address, not in a cookie.
+"""Authentication. A token is accepted only in the Authorization header: not in a URL, not in a cookie.
 
-Nothing that a browser sends by itself opens anything here, so no other page can act for somebody (CSRF).
+A browser sends no credentials here by itself, so no other site can act for a user (CSRF).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _bearer = HTTPBearer(
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks, and with which token."""
+    """The user who makes a request, and the token used."""
 
     user: User
     token: str = field(repr=False)
@@ -42,7 +42,7 @@ async def _coordinator(request: Request) -> Coordinator:
 
 
 async def no_unknown_parameters(request: Request) -> None:
-    """Refuse what cannot be asked, and what is asked twice: a slip must not look like an answer."""
+    """Refuse unknown and repeated parameters: a typo must not be silently ignored."""
     known = known_parameters(request)
     asked = [name for name, _value in request.query_params.multi_items()]
     problems = [unknown_parameter(name, known) for name in dict.fromkeys(asked) if name not in known]
@@ -53,7 +53,7 @@ async def no_unknown_parameters(request: Request) -> None:
 
 
 def _given_twice(body: bytes) -> list[str]:
-    """The keys that a JSON body gives twice; none for a body that is not JSON."""
+    """Return the keys that occur twice in a JSON body; empty for a body that is not JSON."""
     problems: list[str] = []
 
     def look(pairs: list[tuple[str, object]]) -> None:
@@ -68,7 +68,7 @@ def _given_twice(body: bytes) -> list[str]:
 
 
 def visitor(request: Request) -> None:
-    """Somebody who needs no token: counted by address."""
+    """Admit a client without a token, rate-limited by address."""
     limit: RateLimit = request.app.state.rate_limit
     request.state.allowance = limit.take(address_key(request.client.host if request.client else None))
 

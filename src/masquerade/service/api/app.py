@@ -1,6 +1,6 @@
-"""The coordinator's public app: the API under `/api/v1`, health and metrics beside it. The console joins it later.
+"""The coordinator's public app: the API under `/api/v1`, health and metrics beside it. The console is added later.
 
-The API is an app of its own within: its errors, limits and headers are its alone, whatever else is served here.
+The API is a mounted app with its own errors, limits and headers, independent of everything else that is served here.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _DESCRIPTION = (
 
 
 def create_app(coordinator: Coordinator) -> FastAPI:
-    """The app that people and their programs talk to.
+    """Create the app that people and their programs talk to.
 
-    Whoever serves it calls `app.state.streams.close()` to stop: a server waits for what it still answers.
+    To stop, the server must call `app.state.streams.close()`: it would wait for open streams otherwise.
     """
     streams = Streams()
     app = _plain_app()
@@ -61,7 +61,7 @@ def create_app(coordinator: Coordinator) -> FastAPI:
 
 
 def document() -> dict[str, Any]:
-    """The API's OpenAPI document, which is the same for every coordinator."""
+    """Return the API's OpenAPI document, which is the same for every coordinator."""
     return _routes().openapi()
 
 
@@ -88,7 +88,7 @@ def _routes() -> FastAPI:
 
 
 def _plain_app(**described: Any) -> FastAPI:
-    """An app with our problem documents, without redirects and without pages that load scripts from elsewhere."""
+    """Create an app with our problem documents, without redirects and without pages that load external scripts."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, **described)
     handle_errors(app)
     return app

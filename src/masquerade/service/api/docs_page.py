@@ -1,4 +1,4 @@
-"""The API's description: the OpenAPI document, and a page made of it. The page has no script and loads nothing."""
+"""The API's description: the OpenAPI document, and a page rendered from it, which has no script and loads nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def docs(request: Request) -> Response:
 
 
 def contents(document: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows: operations by topic, and the shapes that they speak of."""
+    """Return what the page shows: operations by topic, and the schemas that they use."""
     topics: dict[str, list[dict[str, Any]]] = {}
     for path, item in document["paths"].items():
         for method in _METHODS:
@@ -101,7 +101,7 @@ def _shape(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(schema: dict[str, Any]) -> str:
-    """A schema in a few words."""
+    """Describe a schema in a few words."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "enum" in schema:

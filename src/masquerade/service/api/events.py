@@ -1,7 +1,7 @@
-"""What happens in a session: as a list, or as a stream of server-sent events.
+"""The events of a session: as a list, or as a stream of server-sent events.
 
-A stream that waits holds neither a thread nor a connection of the database: it sleeps in the event loop, and each look
-is a short visit to one of a few threads. It sleeps longer while nothing happens.
+A waiting stream holds neither a thread nor a database connection: it sleeps in the event loop, and each poll runs
+briefly in one of a few threads. The interval grows while nothing happens.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from masquerade.service.resources import Event, Page
 
 MOST_EVENTS = 500
 _LARGEST = 2**31 - 1
-_SHORTEST, _LONGEST, _SLOWER = 0.2, 2.0, 1.5  # seconds between two looks, and by how much they grow
+_SHORTEST, _LONGEST, _SLOWER = 0.2, 2.0, 1.5  # seconds between two polls, and the factor by which they grow
 _HEARTBEAT = 15.0  # seconds; keeps proxies from cutting a quiet stream
 _LOOKS_AT_ONCE = 4
 _MOST_OF_ONE = 250
@@ -37,18 +37,18 @@ router = APIRouter(tags=["sessions"])
 
 
 class EventStream(StreamingResponse):
-    """A stream that ends as soon as its listener goes, not only at the next event."""
+    """A stream that ends as soon as its client disconnects, not only at the next event."""
 
     media_type = "text/event-stream"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send what comes until it ends, or until the listener goes."""
+        """Send events until the stream ends or the client disconnects."""
 
         async def until_gone(scope_of_all: anyio.CancelScope) -> None:
             await self.listen_for_disconnect(receive)
             scope_of_all.cancel()
 
-        with suppress(OSError):  # the listener went while something was sent
+        with suppress(OSError):  # the client disconnected during a send
             async with anyio.create_task_group() as group:
                 group.start_soon(until_gone, group.cancel_scope)
                 await self.stream_response(send)
@@ -56,7 +56,7 @@ class EventStream(StreamingResponse):
 
 
 class Streams:
-    """The streams that are open. `close` ends them all, so that a server can stop."""
+    """The open streams. `close` ends them all, so that a server can stop."""
 
     def __init__(self) -> None:
         self.open: Counter[str] = Counter()  # by user
@@ -65,7 +65,7 @@ class Streams:
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """End all streams; from any thread."""
+        """End all streams; may be called from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._closing.set)
         else:
@@ -74,7 +74,7 @@ class Streams:
     async def follow(
         self, coordinator: Coordinator, caller: Caller, session_id: str, after: int
     ) -> AsyncIterator[str]:
-        """The events of a session as the stream has them, until its last."""
+        """Yield a session's events in stream format, up to its last."""
         user = caller.user.name
         self._loop = asyncio.get_running_loop()
         self.open[user] += 1
@@ -82,7 +82,7 @@ class Streams:
             async for text in self._followed(coordinator, caller, session_id, after):
                 yield text
         except MasqueradeError:
-            return  # the token or the right to see the session is gone: so is the stream
+            return  # the token or the right to see the session has been revoked
         finally:
             self.open[user] -= 1
 
@@ -90,7 +90,7 @@ class Streams:
         self, coordinator: Coordinator, caller: Caller, session_id: str, after: int
     ) -> AsyncIterator[str]:
         user = caller.user
-        # What ended before `after` has no last event to come.
+        # A session that ended before `after` sends no final event.
         over = (await self._look(coordinator.session, user, session_id)).status.final
         yield "retry: 2000\n\n"
         wait, quiet = _SHORTEST, 0.0
@@ -171,7 +171,7 @@ async def _stream(
         )
     return EventStream(
         streams.follow(coordinator, caller, session_id, after),
-        headers={"X-Accel-Buffering": "no"},  # proxies pass it on at once
+        headers={"X-Accel-Buffering": "no"},  # proxies must not buffer it
     )
 
 

@@ -1,4 +1,4 @@
-"""The headers of every answer, for browsers and proxies: nothing is kept, guessed, loaded or framed."""
+"""Security headers of every answer, for browsers and proxies: no caching, sniffing, external loading or framing."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SECURE = "max-age=31536000"
 
 
 class Headers:
-    """Adds these headers to all answers, and what is left of the rate limit. What an answer sets itself stays."""
+    """Add these headers and the rest of the rate limit to all answers. Headers that an answer sets itself are kept."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on."""
+        """Pass the request on; add the headers to its answer."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

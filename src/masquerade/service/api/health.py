@@ -1,6 +1,6 @@
-"""For those who run the coordinator: is it alive, is it ready, and how does it fare. Outside `/api/v1`.
+"""For operators: whether the coordinator is alive and ready, and its metrics. Outside `/api/v1`.
 
-Health needs no token and so names no party. Metrics name them: they are for this machine, or for an admin's token.
+Health needs no token and so names no party. Metrics do name them: they need an admin's token or a local request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from masquerade.service.coordinator import metrics as coordinator_metrics
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Resource, Role
 
-_FRESH = 1.0  # seconds: however often somebody asks, the database is asked once
+_FRESH = 1.0  # seconds: within this time the database is asked only once
 
 router = APIRouter()
 
@@ -41,7 +41,7 @@ class Ready(Resource):
 
 
 class Health:
-    """The coordinator's health, looked at no more often than needed."""
+    """The coordinator's health, cached for a moment."""
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
@@ -49,7 +49,7 @@ class Health:
         self._seen: tuple[float, dict[str, Any]] | None = None
 
     def look(self) -> dict[str, Any]:
-        """How it was a moment ago at the earliest."""
+        """Return the health, at most `_FRESH` seconds old."""
         with self._lock:
             if self._seen is None or time.monotonic() - self._seen[0] > _FRESH:
                 self._seen = (time.monotonic(), self._coordinator.health())
@@ -98,7 +98,7 @@ def metrics(request: Request) -> Response:
 
 
 def _from_here(request: Request) -> bool:
-    """Whether this machine asks for itself. What a proxy on it passes on comes from elsewhere."""
+    """Return whether the request comes from this machine itself, not through a proxy on it."""
     if any(name in request.headers for name in ("forwarded", "x-forwarded-for", "x-real-ip", "via")):
         return False
     try:

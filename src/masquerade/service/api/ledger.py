@@ -1,4 +1,4 @@
-"""What sessions cost."""
+"""The price ledger: what sessions cost."""
 
 from __future__ import annotations
 

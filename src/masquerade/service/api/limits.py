@@ -1,7 +1,7 @@
-"""How much one may send: a body's size, and requests a minute.
+"""Limits on what a client may send: the size of a body, and requests per minute.
 
-Requests are counted in a bucket for each user, or for each address as long as nobody has shown a token. A bucket
-refills steadily, so that a pause is worth as many requests as it was long.
+Requests are counted in a token bucket for each user, or for each address until a token is presented. A bucket refills
+steadily, so that a pause is worth as many requests as it was long.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _DRAIN_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left to somebody: `remaining` requests now, all of them again in `reset` seconds."""
+    """What a client has left: `remaining` requests now, all of them again in `reset` seconds."""
 
     limit: int
     remaining: int
     reset: int
 
     def headers(self) -> dict[str, str]:
-        """The headers of the answer."""
+        """Return the rate-limit headers of the answer."""
         return {
             "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(self.remaining),
@@ -51,17 +51,17 @@ class TooMany(HTTPException):
 
 
 class RateLimit:
-    """The buckets of everybody, in memory: a restart forgives all."""
+    """All buckets, in memory: a restart refills them."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit = per_minute
         self._rate = per_minute / 60
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, and when
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # requests left, and as of when
         self._lock = threading.Lock()
 
     def take(self, key: str) -> Allowance:
-        """Count one request; TooMany when none is left."""
+        """Count one request; raise TooMany when none is left."""
         with self._lock:
             now = self._clock()
             left, then = self._buckets.pop(key, (float(self._limit), now))
@@ -70,7 +70,7 @@ class RateLimit:
             left -= enough
             self._buckets[key] = (left, now)
             while len(self._buckets) > _MOST_BUCKETS:
-                self._buckets.popitem(last=False)  # whoever was quiet for longest has a full one anyway
+                self._buckets.popitem(last=False)  # the longest idle bucket is full anyway
         allowance = Allowance(self._limit, int(left), math.ceil((self._limit - left) / self._rate))
         if not enough:
             raise TooMany(allowance, max(1, math.ceil((1 - left) / self._rate)))
@@ -78,7 +78,7 @@ class RateLimit:
 
 
 def address_key(host: str | None) -> str:
-    """Whose bucket an address counts for. Of IPv6 the network: a host there has as many addresses as it likes."""
+    """Return the bucket for an address: for IPv6 the network's, since one host there can use many addresses."""
     try:
         address = ipaddress.ip_address(host or "")
     except ValueError:
@@ -91,14 +91,14 @@ def address_key(host: str | None) -> str:
 
 
 class BodyLimit:
-    """Refuses bodies that are too large: by their stated length, and by the bytes that come."""
+    """Refuse bodies that are too large, by their declared length and by the bytes that arrive."""
 
     def __init__(self, app: ASGIApp, most: int = MOST_BYTES) -> None:
         self.app = app
         self.most = most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, counting."""
+        """Pass the request on, counting the bytes of its body."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -123,7 +123,7 @@ class BodyLimit:
 
 
 async def _drain(receive: Receive, most: int) -> None:
-    """Let a while of what is still coming go by: who is cut off in the middle of sending often misses the answer."""
+    """Discard some of the incoming body: a client that is cut off while sending often misses the answer."""
     gone = 0
     with anyio.move_on_after(_DRAIN_SECONDS):
         while gone < 8 * most:

@@ -1,4 +1,4 @@
-"""What the API counts, for Prometheus. A route is named by its pattern, never by an identifier."""
+"""Metrics of the API for Prometheus. A route is labelled by its pattern, never by an identifier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STREAM = b"text/event-stream"
 
 
 class Measures:
-    """Requests, how long they took, and open streams; of one app."""
+    """Requests, their durations, and open streams of one app."""
 
     def __init__(self, streams: Streams) -> None:
         self.registry = CollectorRegistry()
@@ -44,14 +44,14 @@ class _OpenStreams(Collector):
 
 
 class Measure:
-    """Counts each request once it is answered."""
+    """Count each request once it is answered."""
 
     def __init__(self, app: ASGIApp, measures: Measures) -> None:
         self.app = app
         self.measures = measures
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and count."""
+        """Pass the request on; count it and measure its duration."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

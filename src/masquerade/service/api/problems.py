@@ -1,7 +1,7 @@
 """Every error of the API as a problem document (RFC 9457).
 
-An unexpected error is answered with status 500 and no word of its text: that may hold a value of a table, a name or a
-part of a statement. The log has its class and where it happened, which is what is needed to find it.
+An unexpected error is answered with status 500 and none of its text, which may hold a value of a table, a name or a
+part of a statement. The log has its class and location, which suffice to find it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ NEEDED = {"WWW-Authenticate": 'Bearer realm="masquerade"'}
 
 
 class Unauthenticated(HTTPException):
-    """No token, or one that opens nothing."""
+    """The request has no token, or an invalid one."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(401, detail, NEEDED)
 
 
 class TooLarge(HTTPException):
-    """More was sent than is read."""
+    """The body is larger than the limit."""
 
     def __init__(self, most: int) -> None:
         super().__init__(413, f"the body may have at most {most} bytes", {"Connection": "close"})
@@ -50,12 +50,12 @@ class TooLarge(HTTPException):
 def problem(
     status: int, problems: Iterable[Problem | str] = (), headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The answer to a request that failed."""
+    """Return the answer to a failed request."""
     return Response(rendered(status, problems), status, dict(headers or {}), MEDIA_TYPE)
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """These statuses as the OpenAPI document describes them."""
+    """Return the OpenAPI descriptions of these statuses."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
 
@@ -70,13 +70,13 @@ def handle_errors(app: FastAPI) -> None:
 
 
 class LastResort:
-    """Answers unexpected errors with status 500, without their text."""
+    """Answer unexpected errors with status 500, without their text."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, and answer when it fails."""
+        """Pass the request on; answer if it fails."""
         started = False
 
         async def sent(message: Message) -> None:
@@ -87,14 +87,14 @@ class LastResort:
         try:
             await self.app(scope, receive, sent)
         except ClientDisconnect:
-            return  # nobody waits for an answer
+            return  # the client is gone
         except Exception as error:
             if is_outage(error):
                 answer = _away(error)
             else:
                 _note(error)
                 answer = problem(500, [_BUG])
-            if not started:  # otherwise the connection is cut, and whoever reads knows that it is not whole
+            if not started:  # otherwise the connection is cut: the client sees an incomplete answer
                 await answer(scope, receive, send)
 
 
@@ -144,7 +144,7 @@ def _away(error: Exception) -> Response:
 
 
 def _problem(fault: Mapping[str, Any]) -> Problem:
-    """One of pydantic's errors. Never the value: it may be a password."""
+    """Convert one of pydantic's errors, without the value: it may be a password."""
     place, *key = fault["loc"]
     if fault["type"] == "json_invalid":
         return Problem("cannot be read as JSON", source="body")
@@ -161,14 +161,14 @@ def _problem(fault: Mapping[str, Any]) -> Problem:
 
 
 def unknown_parameter(name: str, known: Sequence[str]) -> str:
-    """The line for an unknown query parameter."""
+    """Return the message for an unknown query parameter."""
     if not known:
         return f"query {name}: unknown; nothing can be asked here"
     return f"query {name}: unknown{hint(name, known)}; known here: {', '.join(known)}"
 
 
 def _note(error: Exception) -> None:
-    """To the log: what kind of error, and where; not what it says."""
+    """Log an error's class and location, but not its text."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "masquerade" in frame.filename] or list(frames)
     where = f"{own[-1].filename.rpartition('/')[2]}:{own[-1].lineno}" if own else "?"

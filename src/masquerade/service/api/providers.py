@@ -1,4 +1,4 @@
-"""Who can be asked for what, and what a request would come to."""
+"""Which parties can be asked for what, and previews of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The release of a session, for its client and its recipients alone."""
+"""The release of a session, for its client and its recipients only."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
 class Download(FileResponse):
-    """A whole file; part of one is not given."""
+    """A file sent whole; range requests are ignored."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the file."""
         self.headers["Accept-Ranges"] = "none"
         whole = [header for header in scope["headers"] if header[0] not in (b"range", b"if-range")]
         await super().__call__({**scope, "headers": whole}, receive, send)

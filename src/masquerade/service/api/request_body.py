@@ -1,7 +1,7 @@
 """The body of a request for a table, as the OpenAPI document describes it.
 
-It is read by `service/request.py`, which reports every problem at once. So what FastAPI sees is a JSON object, and this
-schema says what may be in it; a test holds the two against each other.
+It is read by `service/request.py`, which reports every problem at once. So FastAPI sees only a JSON object, and this
+schema says what may be in it; a test compares the two.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ TOGETHER: dict[str, Any] = {
 
 
 def _key(name: str, must_be: str | None) -> dict[str, Any]:
-    """A key's schema. Null is as if the key were not there."""
+    """Return a key's schema. Null is the same as leaving the key out."""
     said = _SAID.get(name, must_be or "")
     said += f"; only in a {_ONLY_IN[name]} request" if name in _ONLY_IN else ""
     kind = _TYPES[name]
@@ -75,7 +75,7 @@ def _key(name: str, must_be: str | None) -> dict[str, Any]:
 
 
 def _privacy() -> dict[str, Any]:
-    """One schema a model, made of what it declares."""
+    """Return one schema for each privacy model, derived from its declaration."""
     entries = [
         {
             "type": "object",
@@ -98,7 +98,7 @@ def _privacy() -> dict[str, Any]:
 
 
 def _algorithm() -> dict[str, Any]:
-    """One schema a method, made of what it declares."""
+    """Return one schema for each method, derived from its declaration."""
     methods = [
         {
             "type": "object",
@@ -151,7 +151,7 @@ _DRAFT = {
 
 
 def _text_alone(content: dict[str, Any]) -> dict[str, Any]:
-    """JSON can escape halves of signs, which are no text and which nothing can store or send back."""
+    """Refuse lone surrogates: JSON can escape them, but they cannot be stored or sent back."""
     try:
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Sessions: asked for, looked at, cancelled, decided."""
+"""Sessions: requesting, viewing, cancelling and deciding on them."""
 
 from __future__ import annotations
 

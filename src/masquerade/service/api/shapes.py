@@ -21,5 +21,5 @@ class Body(BaseModel):
 
 
 def page(found: Sequence[Item], limit: int) -> tuple[tuple[Item, ...], bool]:
-    """The items of a page of which one more was looked for, and whether there are more."""
+    """Split off the extra item that was fetched: return the page's items, and whether there are more."""
     return tuple(found[:limit]), len(found) > limit

@@ -22,12 +22,12 @@ from masquerade.service.store import ApiToken
 SIGNED_IN_FOR = timedelta(hours=12)
 _MOST_DAYS = 366
 _SIGN_INS_AT_ONCE = 4
-_MOST_TOKENS = 100  # of one user
+_MOST_TOKENS = 100  # per user
 _MOST_SIGN_INS = 100
 _SIGN_IN = "sign-in"
 
 router = APIRouter(tags=["sign-in and tokens"])
-# A password takes long to verify, on purpose: sign-ins queue in a line of their own and keep nobody else waiting.
+# A password takes long to verify, on purpose: sign-ins have a queue of their own and delay no other request.
 _line = anyio.CapacityLimiter(_SIGN_INS_AT_ONCE)
 
 
@@ -120,7 +120,7 @@ def _living(coordinator: Coordinator, user: User) -> list[ApiToken]:
 
 
 def _forget_old_sign_ins(coordinator: Coordinator, user: User) -> None:
-    """A program that signs in over and over and never out keeps the youngest of its tokens."""
+    """Revoke all but a user's newest sign-in tokens, for programs that sign in repeatedly and never out."""
     own = [each for each in _living(coordinator, user) if each.name == _SIGN_IN]
     for old in own[: max(0, len(own) - _MOST_SIGN_INS)]:
         coordinator.accounts.revoke(user, old.id, for_sign_out=True)

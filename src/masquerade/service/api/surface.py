@@ -1,4 +1,4 @@
-"""The methods of each path and their query parameters, as the OpenAPI document has them."""
+"""The methods of each path and their query parameters, according to the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _METHODS = ("get", "put", "post", "delete", "patch")
 
 
 class Surface:
-    """The paths of an app, as its document has them."""
+    """The paths of an app, according to its OpenAPI document."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._paths: list[tuple[re.Pattern[str], dict[str, list[str]]]] = []
@@ -27,7 +27,7 @@ class Surface:
             self._paths.append((compile_path(path)[0], operations))
 
     def operations(self, path: str) -> dict[str, list[str]]:
-        """The methods that a path has, and the query parameters of each."""
+        """Return the methods of a path, and the query parameters of each."""
         found: dict[str, list[str]] = {}
         for pattern, operations in self._paths:
             if pattern.match(path):
@@ -36,12 +36,12 @@ class Surface:
 
 
 def allowed_methods(request: Request) -> str:
-    """What a path allows, as the header Allow has it; empty for a path that the document has not."""
+    """Return the value of the Allow header for a path; empty for a path that is not in the document."""
     return ", ".join(sorted(_operations(request)))
 
 
 def known_parameters(request: Request) -> list[str]:
-    """The query parameters that this operation has."""
+    """Return the query parameters of this operation."""
     return _operations(request).get(request.method, [])
 
 

@@ -1,6 +1,6 @@
 """Horizontal sessions: the parties hold the same columns about different people, and some of them may collude.
 
-Kinds, roles and taxonomies are compared by the cards; bounds show when the parties make their offers.
+Kinds, roles and taxonomies are compared by the cards; bounds are compared when the parties make their offers.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from masquerade.service.terms import Axis, Price, Terms
 
 
 class Horizontal(SessionKind):
-    """A party takes part when it has all columns, alike; all records of all parties are released."""
+    """A party takes part if it has all columns, declared alike; all records of all parties are released."""
 
     name: ClassVar[Kind] = "horizontal"
     title: ClassVar[str] = "horizontal session"
     everybody: ClassVar[str] = "all providers' records"
 
     def match(self, request: Request, available: Available) -> Match:
-        """The datasets that have all columns and may be published together with others."""
+        """Match the datasets that have all columns and may be published together with others."""
         holders = {name: holders_of(name, available) for name in request.released}
         problems = [
             not_offered("class" if name == request.class_name else "attributes", name, available)
@@ -62,7 +62,7 @@ class Horizontal(SessionKind):
                 problems.append(Problem(_lacking(party, request, available[party]), key=("parties",)))
         wished = Proposal(
             request.privacy, request.colluding
-        )  # what a policy adds is looked at when it is offered
+        )  # additions by policies are checked with the offers
         problems += refused(request, wished)
         if not problems:
             problems += _unlike(request, cards)
@@ -75,15 +75,15 @@ class Horizontal(SessionKind):
         return Match(holders, datasets, tuple(dict.fromkeys(problems)))
 
     def holder(self, party: str) -> str:
-        """Everybody, each of its own people."""
+        """Return the marker for all parties: each holds the column for its own people."""
         return EVERYBODY
 
     def least_m(self, policy: Policy, request: Request) -> int:
-        """What is asked for, or what the policy insists on where that is more."""
+        """Return the larger of the request's m and the policy's `least_m`."""
         return max(request.colluding, policy.least_m or 0)
 
     def reservations(self, policy: Policy, request: Request, card: SchemaCard) -> Iterator[str]:
-        """What stands against publishing together with others who have the same columns."""
+        """Yield objections to publishing together with others who have the same columns."""
         if policy.least_m is None:
             yield (
                 f"{card.dataset} takes part in vertical sessions only: its policy has no least_m, "
@@ -96,15 +96,15 @@ class Horizontal(SessionKind):
                 yield unknown_column(card, name)
 
     def axes(self, schema: Schema | None, names: set[str]) -> tuple[Axis, ...]:
-        """Those of the columns."""
+        """Return how these columns are generalised, which all parties must do alike."""
         return tuple(axis for axis in axes_of(schema or Schema(())) if axis.name in names)
 
     def price(self, policy: Policy, card: SchemaCard, names: Sequence[str]) -> Price:
-        """All of it fixed: all of a party's records are released."""
+        """Return a fixed price that includes the per-record rate: all of a party's records are released."""
         return Price(sum(map(policy.price.of, names)) + policy.price.per_record * (card.records or 0))
 
     def conflicts(self, request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
-        """What the providers do not have alike."""
+        """Yield the columns on which the providers differ."""
         for name in request.attributes:
             roles = {
                 offer.party: next((column.role for column in offer.columns if column.name == name), "none")
@@ -123,21 +123,21 @@ class Horizontal(SessionKind):
                     yield offer.party, f'does not have the class "{request.class_name}", which all must have'
 
     def records(self, offers: Sequence[Offer]) -> int | None:
-        """All of them, where every party says how many it has."""
+        """Return the sum over all parties; None unless every party states its number."""
         known = [offer.records for offer in offers if offer.records is not None]
         return sum(known) if len(known) == len(offers) else None
 
     def few_records(self, offers: Sequence[Offer], records: int) -> str:
-        """The sum of all."""
+        """Explain that the limit is the sum over all parties."""
         return f"the parties have at most {records} records together"
 
     def figures(self, terms: Terms, records: int) -> dict[str, Any]:
-        """Against how many colluding providers."""
+        """Return m, the number of colluding providers."""
         return {"kind": self.name, "m": terms.m}
 
 
 def against(m: int) -> tuple[str, ...]:
-    """For a person: what m-privacy adds to a list of requirements."""
+    """Return what m-privacy adds to a list of requirements, for a person."""
     return (f"all of it against any {m} colluding provider{'s' if m > 1 else ''}",) if m else ()
 
 
@@ -147,7 +147,7 @@ def axes_of(schema: Schema) -> tuple[Axis, ...]:
 
 
 def _able(request: Request, datasets: Sequence[PublishedDataset]) -> SchemaCard | None:
-    """The first dataset of a party that has all columns and may be published together with others."""
+    """Return a party's first dataset that has all columns and may be published together with others."""
     for each in datasets:
         if each.card.horizontal and all(each.card.column(name) is not None for name in request.released):
             return each.card
@@ -165,7 +165,7 @@ def _lacking(party: str, request: Request, datasets: Sequence[PublishedDataset])
 
 
 def _unlike(request: Request, cards: dict[str, SchemaCard]) -> list[Problem]:
-    """The columns that are of another kind, role or taxonomy here than there."""
+    """Report the columns whose kind, role or taxonomy differs between the parties."""
     problems = []
     for name in request.released:
         ways: dict[ColumnCard | None, list[str]] = {}
@@ -190,7 +190,7 @@ def _column_way(column: ColumnCard | None) -> str:
 
 
 def _unlike_axes(name: str, axes: Iterable[tuple[str, Axis | None]]) -> str:
-    """Who generalises an attribute how, for a person."""
+    """Describe for a person how each party generalises an attribute."""
     ways = ", ".join(f"{party} {_way(axis)}" for party, axis in axes)
     return f'"{name}" is not generalised alike: {ways}; agree on one taxonomy and the same bounds'
 

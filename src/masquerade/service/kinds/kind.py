@@ -22,7 +22,7 @@ from masquerade.service.policy import Policy
 from masquerade.service.request import Kind, Request
 from masquerade.service.terms import Axis, Price, Terms
 
-THE_REQUEST = "request"  # whose reasons are nobody's but the request's own
+THE_REQUEST = "request"  # the "party" of reasons that concern the request itself
 
 Available = Mapping[str, Sequence[PublishedDataset]]  # by party: the datasets that a user may ask for
 Reason = tuple[str, str]  # whom it concerns, and why
@@ -30,20 +30,20 @@ Reason = tuple[str, str]  # whom it concerns, and why
 
 @dataclass(frozen=True)
 class Match:
-    """Who would contribute what; `problems` say why a request cannot be met as it is."""
+    """Who would contribute what; `problems` say why a request cannot be met as it stands."""
 
-    contributors: Mapping[str, tuple[str, ...]]  # by column, the class among them: the parties that hold it
+    contributors: Mapping[str, tuple[str, ...]]  # by column, including the class: the parties that hold it
     datasets: Mapping[str, str]  # by party that takes part: the dataset that it is asked for
     problems: tuple[Problem, ...]
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """Who takes part, in the order of the contract."""
+        """The parties that take part, in the order of the contract."""
         return tuple(sorted(self.datasets))
 
 
 class SessionKind(ABC):
-    """Sessions whose parties hold their data in one way."""
+    """Sessions whose parties hold their data in the same arrangement."""
 
     name: ClassVar[Kind]
     title: ClassVar[str]  # what such a session is called in a sentence: "a …"
@@ -59,60 +59,60 @@ class SessionKind(ABC):
 
     @abstractmethod
     def holder(self, party: str) -> str:
-        """Who a column of this party's is held by, in a contract."""
+        """Return the holder that a contract names for this party's columns."""
 
     def least_m(self, policy: Policy, request: Request) -> int:
-        """How many colluding providers the release must withstand."""
+        """Return how many colluding providers the release must withstand."""
         return 0
 
     def reservations(self, policy: Policy, request: Request, card: SchemaCard) -> Iterator[str]:
-        """What a policy has against a session of this kind."""
+        """Yield a policy's objections to a session of this kind."""
         yield from ()
 
     def axes(self, schema: Schema | None, names: set[str]) -> tuple[Axis, ...]:
-        """How these columns are generalised, where the parties must do it alike."""
+        """Return how these columns are generalised, where all parties must do it alike."""
         return ()
 
     @abstractmethod
     def price(self, policy: Policy, card: SchemaCard, names: Sequence[str]) -> Price:
-        """What a party asks for its columns."""
+        """Return the price a party asks for its columns."""
 
     # --- the agreement ---
 
     @abstractmethod
     def conflicts(self, request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
-        """What stands between the offers; gaps count once everybody has offered."""
+        """Yield the conflicts between the offers; gaps count once every party has offered."""
 
     @abstractmethod
     def records(self, offers: Sequence[Offer]) -> int | None:
-        """How many records are released at most, as far as the parties say."""
+        """Return an upper bound on the released records, as far as the parties state theirs."""
 
     @abstractmethod
     def few_records(self, offers: Sequence[Offer], records: int) -> str:
-        """Why there are no more than so many records."""
+        """Explain why at most this many records are released."""
 
     def class_from(self, request: Request, offers: Sequence[Offer]) -> str | None:
-        """Who shares the class with the others; None where all hold it."""
+        """Return the party that shares the class with the others; None where all hold it."""
         return None
 
     # --- for people ---
 
     def figures(self, terms: Terms, records: int) -> dict[str, Any]:
-        """What only releases of this kind say of themselves."""
+        """Return the figures that only releases of this kind report."""
         return {"kind": self.name}
 
 
 def proposal(
     parts: Sequence[GroupRequirement], m: int, offers: Sequence[Offer], *, complete: bool
 ) -> Proposal:
-    """What the offers come to, as a method is asked about it."""
+    """Combine the offers into the proposal that a method checks."""
     holder = {column.name: column.holder for offer in offers for column in offer.columns}
     parties = tuple(offer.party for offer in offers) if complete else None
     return Proposal(tuple(parts), m, parties, holder)
 
 
 def refused(request: Request, known: Proposal) -> Iterator[Problem]:
-    """What the method refuses, by the key of the request that it concerns."""
+    """Yield the method's refusals, each with the key of the request that it concerns."""
     for problem in request.method.refusals(known):
         yield Problem(
             problem.sentence, key=problem.key[:1] if problem.key[:1] == ("privacy",) else ("algorithm",)

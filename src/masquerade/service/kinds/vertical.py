@@ -27,18 +27,18 @@ from masquerade.service.terms import Price, Terms
 
 
 class Vertical(SessionKind):
-    """A party takes part when it contributes an attribute; the common records are released."""
+    """A party takes part if it contributes an attribute; the common records are released."""
 
     name: ClassVar[Kind] = "vertical"
     title: ClassVar[str] = "mashup"
     everybody: ClassVar[str] = "all common records"
 
     def match(self, request: Request, available: Available) -> Match:
-        """One dataset a party, which has all that the party contributes."""
+        """Match each party with one dataset that has everything the party contributes."""
         holders = {name: holders_of(name, available) for name in request.released}
         problems: list[Problem] = []
         wanted: dict[str, list[str]] = {}  # by party: what it contributes
-        # Several who have all of it may hold different people.
+        # Several parties with all columns may hold different people.
         alike = not Horizontal().match(request, available).problems
         for name in request.attributes:
             chosen = _chosen(name, holders[name], request, problems, alike=alike)
@@ -53,7 +53,7 @@ class Vertical(SessionKind):
         if not problems:
             holder = {name: party for party, names in wanted.items() for name in names}
             known = Proposal(request.privacy, parties=tuple(sorted(wanted)), holder=holder)
-            # A policy may yet add what a requirement lacks.
+            # A policy may still add what a requirement lacks.
             problems += [each for each in refused(request, known) if each.key != ("privacy",)]
         return Match(holders, datasets, tuple(dict.fromkeys(problems)))
 
@@ -62,16 +62,16 @@ class Vertical(SessionKind):
         return party
 
     def price(self, policy: Policy, card: SchemaCard, names: Sequence[str]) -> Price:
-        """A fixed sum for the columns, and one for each common record."""
+        """Return a fixed sum for the columns, and a rate for each common record."""
         return Price(sum(map(policy.price.of, names)), policy.price.per_record)
 
     def conflicts(self, request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
-        """Columns that nobody or several contribute, and a class that not all know."""
+        """Yield columns that no party or several contribute, and a class that not all parties know."""
         yield from _about_holders(request, offers, complete=complete)
         yield from _about_class(request, offers, complete=complete)
 
     def records(self, offers: Sequence[Offer]) -> int | None:
-        """No more are common than any party has."""
+        """Return the smallest stated number: no more records are common than any party has."""
         return min((offer.records for offer in offers if offer.records is not None), default=None)
 
     def few_records(self, offers: Sequence[Offer], records: int) -> str:
@@ -80,7 +80,7 @@ class Vertical(SessionKind):
         return f"{fewest} has at most {records} records, and no more can be common"
 
     def class_from(self, request: Request, offers: Sequence[Offer]) -> str | None:
-        """Whom the request names, or else the one party that holds the class."""
+        """Return the party that the request names, or else the one that holds the class; None if all hold it."""
         if request.class_name is None:
             return None
         named = request.providers.get(request.class_name)
@@ -89,7 +89,7 @@ class Vertical(SessionKind):
         return named
 
     def figures(self, terms: Terms, records: int) -> dict[str, Any]:
-        """How many records are common."""
+        """Return the number of common records."""
         return {"kind": self.name, "common_records": records}
 
 
@@ -119,7 +119,7 @@ def _dataset(
     datasets: Sequence[PublishedDataset],
     problems: list[Problem],
 ) -> str | None:
-    """The one dataset of a party that has all of these columns; of several, one with the class."""
+    """Return the one dataset of a party that has all of these columns; of several, one with the class."""
     able = [each.card for each in datasets if all(each.card.column(name) is not None for name in names)]
     if not able:
         held = ", ".join(sorted(each.card.dataset for each in datasets))

@@ -1,4 +1,4 @@
-"""What the coordinator remembers: users, providers, sessions, offers, releases, prices, events; in SQL."""
+"""The coordinator's SQL store: users, providers, sessions, offers, releases, prices, events."""
 
 from __future__ import annotations
 

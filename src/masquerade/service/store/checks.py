@@ -1,4 +1,4 @@
-"""What may be stored: refused here in one clear line, the same for every database."""
+"""Checks on values before they are stored; each refusal is one clear line, the same for every database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def user_name(name: str) -> str:
-    """A name that a user can have. One spelling each: nobody can pass for another by a capital or an accent."""
+    """Return a valid user name in its one spelling: nobody can pass for another by a capital or an accent."""
     if not _USER.fullmatch(name):
         raise ParameterError(
             f"{shown(name)} cannot name a user: small letters a-z, digits and . _ @ + - are allowed,"
@@ -30,7 +30,7 @@ def findable(name: str) -> str:
 
 
 def text(value: str, what: str, longest: int = 4_000) -> str:
-    """A text that every database can hold."""
+    """Check that every database can hold this text; return it."""
     if _unstorable(value):
         raise ParameterError(f"{what}: {shown(value)} holds signs that are no text")
     if len(value) > longest:
@@ -39,7 +39,7 @@ def text(value: str, what: str, longest: int = 4_000) -> str:
 
 
 def document(value: Mapping[str, Any], what: str, longest: int = 4_000_000) -> dict[str, Any]:
-    """A JSON object, copied, so that nothing changes it on the way."""
+    """Return a checked copy of a JSON object, which later changes cannot affect."""
     try:
         written = json.dumps(dict(value), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -51,21 +51,21 @@ def document(value: Mapping[str, Any], what: str, longest: int = 4_000_000) -> d
 
 
 def sha256(value: str, what: str) -> str:
-    """A SHA-256 as 64 hexadecimal digits."""
+    """Check a SHA-256 digest of 64 hexadecimal digits."""
     if not _HASH.fullmatch(value):
         raise ParameterError(f"{what}: must be 64 hexadecimal digits (small letters); got {shown(value)}")
     return value
 
 
 def cents(value: int, what: str) -> int:
-    """An amount of money: whole cents, never a float."""
+    """Check an amount of money: whole cents, never a float."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_CENTS:
         raise ParameterError(f"{what}: must be whole cents from 0 to {MOST_CENTS}; got {value!r}")
     return value
 
 
 def page(limit: int) -> int:
-    """How many things one answer may hold."""
+    """Check the number of items in one page."""
     if not 1 <= limit <= 1000:
         raise ParameterError(f"limit: must be from 1 to 1000; got {limit}")
     return limit

@@ -1,4 +1,4 @@
-"""The database behind the store: opened, brought up to date, and used in short transactions.
+"""The database behind the store: opened, migrated, and used in short transactions.
 
 SQLite: write-ahead log, foreign keys on, and write transactions that take the lock when they begin, because a reader
 that turns writer in the middle can be refused without waiting. PostgreSQL: read committed; rows that will change are
@@ -44,14 +44,14 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 _MIGRATION_LOCK = 0x6D617371  # any number, the same for all coordinators
 _BUSY_SECONDS = 30
 _POSTGRESQL = ("postgresql://", "postgres://")
-# A server that vanished without a word is noticed in half a minute, not in hours; a URL may say otherwise.
+# A vanished server is noticed within half a minute, not hours; the URL may override this.
 _NOTICED = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }
-_one_migration = threading.Lock()  # Alembic keeps what it works on in its modules
+_one_migration = threading.Lock()  # Alembic keeps its state in module globals
 
 
 class Database:
@@ -60,42 +60,42 @@ class Database:
     def __init__(self, engine: Engine, clock: Now, lock: Lock, scrub: Callable[[str], str] = str) -> None:
         self.engine = engine
         self.clock = clock
-        self.lock = lock  # for whoever works on it alone
+        self.lock = lock  # for exclusive use by one coordinator
         self._scrub = scrub
         self._writing = sessionmaker(engine, expire_on_commit=False)
         self._reading = sessionmaker(engine.execution_options(masquerade_reads=True), expire_on_commit=False)
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """One atomic change: everything in it is stored, or nothing."""
+        """Make one atomic change: everything in it is stored, or nothing."""
         with self._writing.begin() as transaction:
             yield transaction
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """One look, which keeps nobody waiting."""
+        """Open a read transaction, which blocks nobody."""
         with self._reading.begin() as transaction:
             yield transaction
 
     def read(self, kind: type[Record], query: Select[Any]) -> list[Record]:
-        """The rows of a query as frozen values: each field is the row's attribute of its name."""
+        """Return the rows of a query as frozen values, each field from the row's attribute of the same name."""
         with self.reading() as transaction:
             return [kind.model_validate(row) for row in transaction.scalars(query)]
 
     def read_first(self, kind: type[Record], query: Select[Any]) -> Record | None:
-        """The first row of a query as a frozen value, or None."""
+        """Return the first row of a query as a frozen value, or None."""
         with self.reading() as transaction:
             row = transaction.scalars(query).first()
             return None if row is None else kind.model_validate(row)
 
     def reason(self, error: BaseException) -> str:
-        """What the driver says of an outage, in one line and without a password."""
+        """Return the driver's description of an outage, in one line and without a password."""
         told = error.orig if isinstance(error, DBAPIError) else error
         return one_line(self._scrub(str(told).strip().partition("\n")[0]))
 
 
 def check_url(url: str) -> None:
-    """Refuse what names no database that the service can use."""
+    """Refuse a URL that names no database the service can use."""
     if url.startswith(_POSTGRESQL):
         PostgresUrl.parse(url)
     elif url.startswith("sqlite:"):
@@ -109,7 +109,7 @@ def check_url(url: str) -> None:
 
 
 def open_database(url: str, base: Path, clock: Now) -> Database:
-    """The database at a URL, brought up to date; ParameterError when that cannot be."""
+    """Open the database at a URL and migrate it; raise ParameterError when that is impossible."""
     address: PostgresUrl | None = None
     check_url(url)
     if url.startswith(_POSTGRESQL):
@@ -135,14 +135,14 @@ def open_database(url: str, base: Path, clock: Now) -> Database:
 
 
 def insert_if_new(transaction: Transaction, table: Any, values: dict[str, Any]) -> None:
-    """Add a row, unless there is one of its key. Waits for whoever is adding the same."""
+    """Add a row unless its key exists. Wait for a concurrent insert of the same key."""
     insert = postgresql.insert if transaction.get_bind().dialect.name == "postgresql" else sqlite.insert
     statement: Any = insert(table).values(**values)
     transaction.execute(statement.on_conflict_do_nothing())
 
 
 def migrate(engine: Engine, name: str) -> None:
-    """Bring the tables up to date, in one transaction; coordinators that start together take turns."""
+    """Migrate the tables in one transaction; coordinators that start together take turns."""
     with _one_migration, engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
@@ -155,7 +155,7 @@ def migrate(engine: Engine, name: str) -> None:
 
 
 def alembic_config(connection: Connection) -> Config:
-    """What Alembic needs to work on this connection."""
+    """Return the Alembic configuration for this connection."""
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
@@ -193,7 +193,7 @@ def _postgres(address: PostgresUrl) -> Engine:
 
 
 def _sqlite(path: Path) -> Engine:
-    try:  # password hashes are in it: only its owner may read it, and what lies beside it follows its rights
+    try:  # password hashes are in it: owner-only, and the files beside it inherit its mode
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise ParameterError(f"{path}: cannot be opened as a database: {error.strerror}") from None
@@ -220,7 +220,7 @@ def _sqlite(path: Path) -> Engine:
 
 
 def _use_write_ahead_log(engine: Engine) -> None:
-    """Set it once; the file remembers. SQLite does not wait for others here, so we do."""
+    """Enable it once; the file remembers. SQLite does not wait for other processes here, so we do."""
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What happened in a session, numbered without gaps, so that a listener can go on where it stopped."""
+"""The events of a session, numbered without gaps, so that a listener can resume where it stopped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Events:
         self._database = database
 
     def append(self, session_id: str, kind: str, data: Mapping[str, Any]) -> Event:
-        """Add an event to a session, for everybody who watches it."""
+        """Add an event to a session, visible to everyone who may see it."""
         with self._database.writing() as transaction:
             return append(transaction, session_id, kind, data, self._database.clock())
 
@@ -38,7 +38,7 @@ class Events:
                 append(transaction, session_id, kind, data, now)
 
     def after(self, session_id: str, number: int = 0, limit: int = 500) -> list[Event]:
-        """The events of a session that follow the one with this number, in order."""
+        """Return the events of a session that follow the one with this number, in order."""
         query = (
             select(EventRow)
             .where(EventRow.session == checks.findable(session_id), EventRow.number > number)
@@ -48,12 +48,12 @@ class Events:
         return self._database.read(Event, query)
 
     def last_moves(self, session_ids: Iterable[str]) -> dict[str, Event]:
-        """The event of each session's last move, by session, in one query."""
+        """Return the event of each session's last move, by session, in one query."""
         query = select(EventRow).where(EventRow.session.in_(session_ids), EventRow.number == _last_move())
         return {event.session: event for event in self._database.read(Event, query)}
 
     def since_last_move(self, session_ids: Iterable[str], kind: str) -> dict[str, list[Event]]:
-        """The events of a kind that followed each session's last move, by session and in order, in one query."""
+        """Return the events of a kind that followed each session's last move, by session and in order, in one query."""
         query = (
             select(EventRow)
             .where(EventRow.session.in_(session_ids), EventRow.kind == kind, EventRow.number > _last_move())
@@ -65,7 +65,7 @@ class Events:
         return found
 
     def last(self, session_id: str, kind: str) -> Event | None:
-        """The newest event of a kind, or None."""
+        """Return the newest event of a kind, or None."""
         query = (
             select(EventRow)
             .where(EventRow.session == checks.findable(session_id), EventRow.kind == kind)
@@ -76,14 +76,14 @@ class Events:
 
 
 def last_move(transaction: Transaction, session_id: str) -> Event | None:
-    """The event of a session's last move, within a transaction."""
+    """Return the event of a session's last move, within a transaction."""
     query = select(EventRow).where(EventRow.session == session_id, EventRow.number == _last_move())
     row = transaction.scalars(query).one_or_none()
     return None if row is None else Event.model_validate(row)
 
 
 def _last_move() -> ScalarSelect[int]:
-    """The number of the last move of the session that a query is about; found from the end of its events."""
+    """Select the number of the last move of the query's session, searching from the end of its events."""
     move = aliased(EventRow)
     return (
         select(move.number)
@@ -97,7 +97,7 @@ def _last_move() -> ScalarSelect[int]:
 def append(
     transaction: Transaction, session_id: str, kind: str, data: Mapping[str, Any], now: datetime
 ) -> Event:
-    """Add an event. The session's row is locked by the count, so numbers are given in the order of commits."""
+    """Add an event. Counting locks the session's row, so events are numbered in the order of commits."""
     counted = (
         update(SessionRow)
         .where(SessionRow.id == checks.findable(session_id))

@@ -1,4 +1,4 @@
-"""The price ledger: who owes which party how much, for which session. It is only ever added to."""
+"""The price ledger: who owes which party how much, for which session. It is append-only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from masquerade.service.store.tables import LedgerRow, SessionRow
 
 
 class Ledger:
-    """The lines of the ledger. Charges are written when a release is published, with it or not at all."""
+    """The lines of the ledger. Charges are written in the transaction that publishes their release."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -30,7 +30,7 @@ class Ledger:
         limit: int = 100,
         after: int = 0,
     ) -> list[LedgerEntry]:
-        """Lines in their order, the next `limit` after the number `after`."""
+        """Return lines in order: the next `limit` after the number `after`."""
         query = select(LedgerRow).where(LedgerRow.id > after).order_by(LedgerRow.id).limit(checks.page(limit))
         wished = ((LedgerRow.user, user), (LedgerRow.party, party), (LedgerRow.session, session))
         for column, value in wished:
@@ -49,7 +49,7 @@ class Ledger:
 
 
 def charge(transaction: Transaction, session: SessionRow, prices: Mapping[str, int], now: datetime) -> None:
-    """Charge the client of a session what each party asks."""
+    """Charge the client of a session each party's price."""
     parties = set(session.providers)
     for party, cents in sorted(prices.items()):
         if party not in parties:

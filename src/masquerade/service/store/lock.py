@@ -1,7 +1,7 @@
-"""The right to work on a state folder or a database, which one coordinator has at a time.
+"""The exclusive right to work on a state folder or a database, held by one coordinator at a time.
 
 A second one would take the first one's running sessions for interrupted ones. Files are locked with flock, PostgreSQL
-with an advisory lock that a connection of its own holds: both are free again when their process ends, however it does.
+with an advisory lock on a dedicated connection: both are released when their process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _GHOST_ENDS_WITHIN = 5.0  # seconds
 
 
 class Lock(Protocol):
-    """What one process at a time can have."""
+    """A lock that one process at a time can hold."""
 
     name: str  # of what is locked, for a person
 
     def hold(self) -> bool:
-        """Take it, or make sure that it is still ours; False when another process has it."""
+        """Take the lock, or check that it is still ours; return False when another process has it."""
 
     def release(self) -> None:
-        """Let go of it."""
+        """Release the lock."""
 
 
 class AdvisoryLock:
@@ -45,7 +45,7 @@ class AdvisoryLock:
         self._own: dict[str, Any] | None = None  # our connection as the server knows it
 
     def hold(self) -> bool:
-        """Take it, or again after its connection was lost; the driver's error when the database does not answer."""
+        """Take the lock, again if its connection was lost; raise the driver's error if the database is away."""
         if self._connection is not None:
             try:
                 self._connection.execute(text("SELECT 1"))
@@ -53,12 +53,12 @@ class AdvisoryLock:
             except DBAPIError:
                 self.release()
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        connection.detach()  # not the pool's: it is closed when we close it
+        connection.detach()  # taken from the pool: only we close it
         try:
             if not connection.scalar(_TAKE, {"ours": _COORDINATOR}) and not self._outlived(connection):
                 connection.close()
                 return False
-            for setting in _NOTICE:  # that we are gone without a goodbye, in seconds and not in hours
+            for setting in _NOTICE:  # a vanished coordinator is noticed within seconds, not hours
                 connection.execute(text(f"SET {setting}"))
             self._own = dict(connection.execute(_SELF).mappings().one())
         except BaseException:
@@ -68,7 +68,7 @@ class AdvisoryLock:
         return True
 
     def _outlived(self, connection: Connection) -> bool:
-        """Whether it was held by our own lost connection, which the server still took for alive."""
+        """Take the lock over from our own lost connection, if the server still keeps it; return success."""
         if self._own is None:
             return False
         gone = {"pid": self._own["pid"], "start": self._own["backend_start"]}
@@ -82,10 +82,10 @@ class AdvisoryLock:
         return True
 
     def release(self) -> None:
-        """Let go of it."""
+        """Release the lock."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             with suppress(DBAPIError), closing(connection):
-                # At once, for whoever comes next. Of a connection that was lost the server lets go by itself.
+                # Free it at once for the next process. The server frees that of a lost connection by itself.
                 if not connection.invalidated:
                     connection.execute(_LET_GO)

@@ -20,7 +20,7 @@ MOST_ROUNDS = 1000
 
 
 class Offers:
-    """What parties offered."""
+    """The parties' answers in negotiations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -34,7 +34,7 @@ class Offers:
         price_cents: int,
         reasons: Iterable[str] = (),
     ) -> PartyOffer:
-        """Note a party's answer in one round of a negotiation; one answer a round."""
+        """Store a party's answer in one round of a negotiation; one answer per round."""
         if not 1 <= round_number <= MOST_ROUNDS:
             raise ParameterError(f"rounds count from 1 to {MOST_ROUNDS}; got {round_number}")
         row = OfferRow(
@@ -59,6 +59,6 @@ class Offers:
         return PartyOffer.model_validate(row)
 
     def of(self, session_id: str) -> list[PartyOffer]:
-        """All answers of a session, by round and party."""
+        """Return all answers of a session, by round and party."""
         query = select(OfferRow).where(OfferRow.session == checks.findable(session_id))
         return self._database.read(PartyOffer, query.order_by(OfferRow.round, OfferRow.party))

@@ -1,7 +1,7 @@
-"""A database that is away, as opposed to a mistake of ours.
+"""Distinguish a database outage from a mistake of ours.
 
-Whoever meets an outage has stored nothing that it can be sure of. Nothing is decided then; it is looked at again when
-the database is back, where the row's version says whether the move was made after all.
+After an outage it is uncertain whether a change was stored. Nothing is decided then; it is checked again when the
+database is back, where the row's version says whether the move was made after all.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ _OURS = (
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether the database is the matter: it does not answer, or cannot be read or written now."""
+    """Return whether the database is at fault: it does not answer, or cannot be read or written now."""
     return isinstance(error, DBAPIError | NoConnection) and not isinstance(error, _OURS)

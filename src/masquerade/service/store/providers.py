@@ -1,4 +1,4 @@
-"""The parties that contribute data: where they are, who may reach them, and the schema they published."""
+"""The parties that contribute data: their addresses, who may ask them, and the schemas they published."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class Providers:
         public: bool | None = None,
         allowed: Iterable[str] | None = None,
     ) -> RegisteredProvider:
-        """Take in the schema that a party publishes; only from the certificate that it is known by.
+        """Store the schema that a party publishes; accepted only from the certificate registered for it.
 
-        The party may say with it who may ask; users that have no account (yet) are left out.
+        The party may also state who may ask it; users that have no account (yet) are left out.
         """
         written = checks.document(schema, f"the schema of {shown(party)}")
         with self._database.writing() as transaction:
@@ -76,12 +76,12 @@ class Providers:
             return RegisteredProvider.model_validate(row)
 
     def seen(self, party: str, fingerprint: str) -> None:
-        """Remember that a party was there."""
+        """Record that a party was reachable."""
         with self._database.writing() as transaction:
             self._own(transaction, party, fingerprint).last_seen = self._database.clock()
 
     def get(self, party: str) -> RegisteredProvider:
-        """A provider, or NotFound."""
+        """Return a provider, or raise NotFound."""
         query = select(ProviderRow).where(ProviderRow.party == checks.findable(party))
         found = self._database.read_first(RegisteredProvider, query)
         if found is None:
@@ -89,11 +89,11 @@ class Providers:
         return found
 
     def all(self) -> list[RegisteredProvider]:
-        """Every provider, by name."""
+        """Return every provider, by name."""
         return self._database.read(RegisteredProvider, select(ProviderRow).order_by(ProviderRow.party))
 
     def reachable(self, user: str) -> list[RegisteredProvider]:
-        """The providers that a user may ask, by name."""
+        """Return the providers that a user may ask, by name."""
         query = select(ProviderRow).where(reachable_by(user)).order_by(ProviderRow.party)
         return self._database.read(RegisteredProvider, query)
 
@@ -106,7 +106,7 @@ class Providers:
 
 
 def reachable_by(user: str) -> ColumnElement[bool]:
-    """The condition on a provider that a user may ask it."""
+    """Return the condition that a user may ask a provider."""
     listed = exists().where(
         ProviderUserRow.party == ProviderRow.party, ProviderUserRow.user == checks.findable(user)
     )

@@ -1,4 +1,4 @@
-"""The queue: whose turn it is, among the sessions whose parties all have a free place."""
+"""The queue: which session is next, among those whose parties all have a free slot."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Queue:
         self._database = database
 
     def next(self, free: Mapping[str, int]) -> SessionRecord | None:
-        """The session that is next, if each of its parties has a free slot.
+        """Return the next session all of whose parties have a free slot.
 
-        Users take turns: whoever was served longest ago comes first, and with them their oldest session.
+        Users take turns: the user served longest ago comes first, with their oldest session.
         """
         return self._database.read_first(SessionRecord, _next(free, self._database.clock()))
 
     def claim(self, free: Mapping[str, int], only: SessionRecord | None = None) -> SessionRecord | None:
-        """Take the next session (`only`: this one, if it can) and start an attempt. No two callers get the same one."""
+        """Take the next session (`only`: this one, if possible) and start an attempt. Callers never share one."""
         query = _next(free, self._database.clock())
         query = query if only is None else query.where(SessionRow.id == only.id)
         with self._database.writing() as transaction:
@@ -42,7 +42,7 @@ class Queue:
             return SessionRecord.model_validate(row)
 
     def busy(self) -> dict[str, int]:
-        """How many sessions each party is computing for."""
+        """Count the sessions that each party is computing for."""
         query = (
             select(SessionPartyRow.party, func.count())
             .join(SessionRow, SessionRow.id == SessionPartyRow.session)
@@ -56,7 +56,7 @@ class Queue:
 def _next(free: Mapping[str, int], now: datetime) -> Select[SessionRow]:
     able = sorted(party for party, slots in free.items() if slots > 0)
     blocked = exists().where(SessionPartyRow.session == SessionRow.id, SessionPartyRow.party.not_in(able))
-    twin = aliased(SessionRow)  # what is being computed for the same terms will serve this one, too
+    twin = aliased(SessionRow)  # its release, for the same terms, will serve this session too
     computed = exists().where(twin.terms_hash == SessionRow.terms_hash, twin.status.in_(COMPUTING))
     return (
         select(SessionRow)

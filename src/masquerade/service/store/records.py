@@ -1,4 +1,4 @@
-"""What the store gives out beside the API's resources. Nobody outside holds a row, a hash or a token's digest."""
+"""What the store returns beside the API's resources. Rows, password hashes and token digests stay inside the store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from masquerade.service.resources import ReleaseFacts, Resource, SessionFacts, T
 
 @dataclass(frozen=True)
 class Guard:
-    """How often a name was guessed at lately; kept for unknown names too, so that both look the same."""
+    """Recent failed guesses at a name; kept for unknown names too, so that both look the same."""
 
     failures: int
     lockouts: int  # in a row, without a sign-in between them
@@ -30,7 +30,7 @@ class ApiToken(Token):
 
 
 class RegisteredProvider(Resource):
-    """A party that contributes data: where it is, and who may reach it."""
+    """A party that contributes data: its address, and who may ask it."""
 
     party: str
     address: str
@@ -50,7 +50,7 @@ class SessionRecord(SessionFacts):
 
 @dataclass(frozen=True)
 class NewRelease:
-    """What the assembler made, before it is published."""
+    """A table from the assembler, before it is published."""
 
     table_path: str
     report_path: str
@@ -61,7 +61,7 @@ class NewRelease:
 
 
 class StoredRelease(ReleaseFacts):
-    """A verified table and its files. Until `published` is set it waits for the client's word."""
+    """A verified table and its files. Until `published` is set it waits for the client's decision."""
 
     id: int
     table_path: str
@@ -70,7 +70,7 @@ class StoredRelease(ReleaseFacts):
 
 @dataclass(frozen=True)
 class Expired:
-    """What retention found: releases whose files are to be deleted, and sessions that waited too long."""
+    """The result of retention: releases whose files are to be deleted, and sessions that waited too long."""
 
     releases: tuple[int, ...]
     files: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Releases: stored in the same transaction that publishes their session, served again from the cache, retired.
 
-The files are written before, and completely; a release that a crash cut off has no row here and was never published.
+The files are written completely beforehand; a release cut off by a crash has no row here and was never published.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from masquerade.service.store.tables import (
 
 
 class Releases:
-    """Published tables, and those that wait for their client's word."""
+    """Published tables, and those that wait for their client's decision."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -49,7 +49,7 @@ class Releases:
             return SessionRecord.model_validate(row)
 
     def hold(self, session: SessionRecord, release: NewRelease, missed: Mapping[str, Any]) -> SessionRecord:
-        """Keep a table whose quality missed the wish until the client decides; `missed` says by how much."""
+        """Keep a table that missed the wished quality until the client decides; `missed` says by how much."""
         with self._database.writing() as transaction:
             now = self._database.clock()
             row = move(transaction, session, Status.AWAITING_CLIENT, now, details={"missed": dict(missed)})
@@ -58,9 +58,9 @@ class Releases:
             return SessionRecord.model_validate(row)
 
     def hold_on(self, session: SessionRecord, cause: str, reasons: Sequence[str]) -> SessionRecord | None:
-        """Keep the held table waiting after the parties refused what its client wanted instead.
+        """Keep the held table waiting after the parties refused the client's relaxed request.
 
-        The request becomes again the one that the table was made for. Return None when no table is held.
+        The request is reset to the one that the table was made for. Return None when no table is held.
         """
         with self._database.writing() as transaction:
             now = self._database.clock()
@@ -79,7 +79,7 @@ class Releases:
         prices: Mapping[str, int] | None = None,
         request: Mapping[str, Any] | None = None,
     ) -> SessionRecord:
-        """Publish the table that was held; with a `request`, because it meets that one."""
+        """Publish the held table; with `request`, because it meets that request."""
         with self._database.writing() as transaction:
             now = self._database.clock()
             row = move(transaction, session, Status.PUBLISHED, now)
@@ -96,7 +96,7 @@ class Releases:
     def publish_cached(
         self, session: SessionRecord, release: StoredRelease, prices: Mapping[str, int] | None = None
     ) -> SessionRecord:
-        """Serve a session whose terms were all agreed from a release that was made for the same terms before."""
+        """Serve a session with fully agreed terms from an earlier release for the same terms."""
         with self._database.writing() as transaction:
             now = self._database.clock()
             row = move(transaction, session, Status.PUBLISHED, now, details={"cached": True})
@@ -120,7 +120,7 @@ class Releases:
             return SessionRecord.model_validate(row)
 
     def of(self, session_id: str, user: str | None = None) -> StoredRelease:
-        """What a session published, for a user (None: the coordinator itself). NotFound otherwise, and when expired."""
+        """Return a session's release for a user (None: the coordinator itself); raise NotFound if none or expired."""
         now = self._database.clock()
         query = (
             select(ReleaseRow)
@@ -135,7 +135,7 @@ class Releases:
         return found
 
     def rows(self, session_ids: Iterable[str], user: str) -> dict[str, int]:
-        """How many rows those of the sessions published that a user may have, by session, in one query."""
+        """Count the rows published by those sessions whose releases a user may have, by session, in one query."""
         query = (
             select(ReleaseRow.session, ReleaseRow.rows)
             .join(SessionRow, SessionRow.id == ReleaseRow.session)
@@ -145,25 +145,25 @@ class Releases:
             return dict(transaction.execute(query).all())
 
     def held(self, session_id: str) -> StoredRelease | None:
-        """The table that waits for its client's word, for the coordinator itself."""
+        """Return the table that waits for its client's decision, for the coordinator itself."""
         query = _held(checks.findable(session_id), self._database.clock())
         return self._database.read_first(StoredRelease, query)
 
     def kept(self) -> set[str]:
-        """The paths of all tables that are kept, held or published, and of those that are still to be deleted."""
+        """Return the paths of all tables that are held, published or still to be deleted."""
         with self._database.reading() as transaction:
             return set(transaction.scalars(select(ReleaseRow.table_path).where(ReleaseRow.removed.is_(None))))
 
     def cached(self, terms_hash: str, user: str) -> StoredRelease | None:
-        """A release for these terms that a user may have now.
+        """Return a release for these terms that a user may have now, or None.
 
-        The user must be client or recipient of a session whose parties signed exactly these terms, may still reach
-        every provider of the release, and none of its snapshots was replaced.
+        The user must be client or recipient of a session whose parties signed exactly these terms and must still be
+        allowed to ask every provider of the release, and none of its snapshots may have been replaced.
         """
         return self._database.read_first(StoredRelease, _cached(terms_hash, user, self._database.clock()))
 
     def terms_among(self, terms: Iterable[str]) -> set[str]:
-        """Those of these terms for which a release was published that is kept, in one query."""
+        """Return those of these terms that have a published release that is kept, in one query."""
         query = select(ReleaseRow.terms_hash).where(
             ReleaseRow.terms_hash.in_(list(terms)), *_served(self._database.clock())
         )
@@ -173,10 +173,9 @@ class Releases:
     def replace_snapshots(
         self, party: str, current: Collection[str], replaced: Collection[str]
     ) -> tuple[int, int]:
-        """Take in which snapshots are a party's data now and which were replaced; the cache serves none of the latter.
+        """Store which snapshots are current and which were replaced; the cache serves none of the latter.
 
-        Return how many of them are newly replaced, and how many releases leave the cache. What is known already is
-        not written again.
+        Return how many of them are newly replaced, and how many releases leave the cache. Nothing is stored twice.
         """
         for commitment in (*current, *replaced):
             checks.text(commitment, "the snapshot's commitment", longest=256)
@@ -203,7 +202,7 @@ class Releases:
             return len(news), len(left)
 
     def forget(self, release_ids: Iterable[int]) -> None:
-        """Note that the files of these expired releases are deleted; retention names them no more."""
+        """Record that the files of these expired releases are deleted; retention no longer names them."""
         with self._database.writing() as transaction:
             now = self._database.clock()
             gone = update(ReleaseRow).where(ReleaseRow.id.in_(list(release_ids)), ReleaseRow.expires <= now)
@@ -211,9 +210,9 @@ class Releases:
 
 
 def expired(transaction: Transaction, now: datetime) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Expired releases and their files, less those that another release still needs.
+    """Return expired releases and their files, except files that another release still needs.
 
-    A session that computes again writes its new files where its old ones were, before they have a row: they wait.
+    Skip sessions that compute again: they overwrite their old files before the new ones have a row.
     """
     computing = exists().where(SessionRow.id == ReleaseRow.session, SessionRow.status.in_(COMPUTING))
     over = transaction.scalars(
@@ -228,7 +227,7 @@ def expired(transaction: Transaction, now: datetime) -> tuple[tuple[int, ...], t
 
 
 def purge_stale(transaction: Transaction, now: datetime, before: datetime) -> None:
-    """Delete snapshots that were replaced before a moment and of which no release is kept."""
+    """Delete snapshots that were replaced before a given time and have no kept release."""
     needed = exists().where(
         ReleaseSnapshotRow.party == StaleSnapshotRow.party,
         ReleaseSnapshotRow.commitment == StaleSnapshotRow.commitment,

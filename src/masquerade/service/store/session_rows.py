@@ -1,4 +1,4 @@
-"""The row of a session within a transaction: found, moved from state to state, and shown to others.
+"""The row of a session within a transaction: found, moved from state to state, and filtered by user.
 
 Every change of state in the store is a `move`, whatever else its transaction stores.
 """
@@ -34,14 +34,14 @@ def existing(transaction: Transaction, session_id: str, lock: bool = False) -> S
 
 
 def concerns(user: str) -> ColumnElement[bool]:
-    """The condition on a session that a user is its client or a recipient."""
+    """Return the condition that a user is a session's client or a recipient."""
     name = checks.findable(user)
     receives = exists().where(RecipientRow.session == SessionRow.id, RecipientRow.user == name)
     return or_(SessionRow.client == name, receives)
 
 
 def is_over(now: datetime) -> ColumnElement[bool]:
-    """Whether a session may wait no longer."""
+    """Return the condition that a session's time limit has passed."""
     return and_(SessionRow.expires.is_not(None), SessionRow.expires <= now)
 
 
@@ -53,7 +53,7 @@ def move(
     cause: str | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> SessionRow:
-    """Move a session within a transaction: its row is locked, its version compared, the change an event."""
+    """Move a session within a transaction: lock its row, compare its version, and record the change as an event."""
     if cause is not None:
         checks.text(cause, "the cause")
     elif to in NEEDS_CAUSE:
@@ -92,7 +92,7 @@ def _discard_held(transaction: Transaction, session_id: str, now: datetime) -> N
 def set_contract(
     transaction: Transaction, row: SessionRow, contract_hash: str, contract: dict[str, Any]
 ) -> None:
-    """Store what a session runs by; Conflict when another session runs by it."""
+    """Store the contract that a session runs by; raise Conflict when another session runs by it."""
     taken = select(SessionRow.id).where(SessionRow.contract_hash == contract_hash, SessionRow.id != row.id)
     if transaction.scalars(taken).first() is not None:
         raise Conflict(f"another session has the contract {contract_hash} already")
@@ -100,7 +100,7 @@ def set_contract(
 
 
 def end_waiting(transaction: Transaction, now: datetime) -> list[str]:
-    """End the sessions that waited too long, or wait for a word on a release that is no longer kept."""
+    """End the sessions that waited too long, or whose held release is no longer kept."""
     kept = exists().where(
         ReleaseRow.session == SessionRow.id, ReleaseRow.published.is_(None), ReleaseRow.expires > now
     )

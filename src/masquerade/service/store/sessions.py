@@ -1,7 +1,7 @@
-"""Sessions: created, looked at, moved from state to state. Every move is one transaction and one event.
+"""Sessions: created, read, moved from state to state. Every move is one transaction and one event.
 
-A move is made on the session as it was read: when somebody else moved it since, the move is refused (Conflict), and
-whoever wanted it looks again.
+A move is made on the session as it was read: if it was moved since, the move is refused (Conflict), and the caller
+must read it again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Sessions:
         attempt_limit: int = 3,
         expires: datetime | None = None,
     ) -> SessionRecord:
-        """A new session of providers that the client may reach; its identifier cannot be guessed."""
+        """Create a session with providers that the client may ask; its identifier cannot be guessed."""
         parties, others = list(dict.fromkeys(providers)), sorted(set(recipients) - {client})
         if not parties:
             raise ParameterError("a session needs at least one provider")
@@ -77,12 +77,12 @@ class Sessions:
             return SessionRecord.model_validate(row)
 
     def get(self, session_id: str) -> SessionRecord:
-        """A session, for the coordinator itself, or NotFound."""
+        """Return a session for the coordinator itself, or raise NotFound."""
         with self._database.reading() as transaction:
             return SessionRecord.model_validate(existing(transaction, session_id))
 
     def seen_by(self, session_id: str, user: str) -> SessionRecord:
-        """A session, for its client or a recipient; NotFound for all others."""
+        """Return a session to its client or a recipient; raise NotFound for all others."""
         query = select(SessionRow).where(SessionRow.id == checks.findable(session_id), concerns(user))
         found = self._database.read_first(SessionRecord, query)
         if found is None:
@@ -97,7 +97,7 @@ class Sessions:
         limit: int = 50,
         after: str | None = None,
     ) -> list[SessionRecord]:
-        """The newest sessions that concern a user (None: all), the next `limit` after the session `after`."""
+        """Return the newest sessions that concern a user (None: all), the next `limit` after the session `after`."""
         query = select(SessionRow).order_by(SessionRow.created.desc(), SessionRow.id.desc())
         query = query.limit(checks.page(limit))
         if user is not None:
@@ -119,7 +119,7 @@ class Sessions:
         cause: str | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> SessionRecord:
-        """Move a session on, with the details in its event. Conflict when not allowed, or somebody was faster."""
+        """Move a session on, with the details in its event. Raise Conflict if not allowed, or moved meanwhile."""
         if to in _REACHED_BY:
             raise ParameterError(f"a session becomes {to} by {_REACHED_BY[to]}")
         with self._database.writing() as transaction:
@@ -136,7 +136,7 @@ class Sessions:
         *,
         expires: datetime | None = None,
     ) -> SessionRecord:
-        """Store the contract that all parties signed. Attempts count from here."""
+        """Store the contract that all parties signed. Attempts are counted from here."""
         checks.sha256(terms_hash, "terms_hash")
         checks.sha256(contract_hash, "contract_hash")
         written = checks.document(contract, "the contract")
@@ -151,7 +151,7 @@ class Sessions:
     def retry(
         self, session: SessionRecord, cause: str, details: Mapping[str, Any] | None = None
     ) -> SessionRecord:
-        """After a failed attempt: back to the queue, at its old place, or failed when no attempt is left."""
+        """Return a failed attempt to the queue, at its old place, or fail the session when no attempt is left."""
         again = session.attempts < session.attempt_limit
         return self.advance(session, Status.QUEUED if again else Status.FAILED, cause, details)
 
@@ -171,7 +171,7 @@ class Sessions:
     def put_back(
         self, session: SessionRecord, cause: str, contract_hash: str, contract: Mapping[str, Any]
     ) -> SessionRecord:
-        """After a party was busy: back to the queue, at its old place; the attempt does not count.
+        """Return a session to the queue, at its old place, because a party was busy; the attempt does not count.
 
         The contract was shown, so it is not used again: another is stored, which is signed when its turn comes.
         """
@@ -194,7 +194,7 @@ class Sessions:
         attempt_limit: int = 3,
         expires: datetime | None = None,
     ) -> SessionRecord:
-        """Negotiate a changed request with the same parties; the table that was held is kept until they agree."""
+        """Negotiate a changed request with the same parties; the held table is kept until they agree."""
         if not 1 <= attempt_limit <= MOST_ATTEMPTS:
             raise ParameterError(f"attempt_limit: must be from 1 to {MOST_ATTEMPTS}; got {attempt_limit}")
         written = checks.document(request, "the request")
@@ -217,11 +217,11 @@ class Sessions:
             return int(transaction.scalars(query).one())
 
     def interrupted(self) -> list[SessionRecord]:
-        """After a restart: what was computing when the coordinator stopped; `retry` each with a cause."""
+        """Return the sessions that were computing when the coordinator stopped; `retry` each with a cause."""
         return self.in_states(*COMPUTING)
 
     def in_states(self, *states: Status) -> list[SessionRecord]:
-        """Every session in one of these states, oldest first."""
+        """Return every session in one of these states, oldest first."""
         query = select(SessionRow).where(SessionRow.status.in_(states))
         return self._database.read(SessionRecord, query.order_by(SessionRow.created, SessionRow.id))
 
@@ -244,5 +244,5 @@ def _refuse_unknown(transaction: Transaction, users: list[str], parties: list[st
         )
     )
     for party in parties:
-        if party not in reached:  # one message: a private provider looks like none
+        if party not in reached:  # one message: a private provider looks nonexistent
             raise ParameterError(f"there is no provider {shown(party)} that {users[0]} may ask")

@@ -1,4 +1,4 @@
-"""The coordinator's memory: everything that must survive a restart, and nothing that a party wants kept at home."""
+"""The coordinator's persistent state: everything that must survive a restart, and nothing that parties keep private."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from masquerade.service.store.users import Users
 
 KEEP_EVENTS = timedelta(days=90)  # after a session's end
 KEEP_GUESSES = timedelta(days=1)
-KEEP_TOKENS = timedelta(days=7)  # after they expired or were revoked, so that their owner can see that
+KEEP_TOKENS = timedelta(days=7)  # after they expired or were revoked, so that their owner can see it
 
 
 class Store:
-    """One door for each kind of thing. Every method is one transaction, and may be called from any thread."""
+    """Access to each kind of record. Every method is one transaction, and may be called from any thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -45,14 +45,14 @@ class Store:
 
     @classmethod
     def open(cls, url: str, *, base: Path | None = None, clock: Now = SYSTEM_CLOCK.now) -> Self:
-        """The store at `sqlite:///file.db` (relative to `base`) or `postgresql://…`, brought up to date.
+        """Open the store at `sqlite:///file.db` (relative to `base`) or `postgresql://…`, and migrate it.
 
-        ParameterError when it cannot be opened, or when a newer version of Masquerade made it.
+        Raise ParameterError when it cannot be opened, or when a newer version of Masquerade made it.
         """
         return cls(open_database(url, base or Path(), clock))
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._database.engine.dispose()
 
     def __enter__(self) -> Self:
@@ -69,28 +69,28 @@ class Store:
         return self._database.clock
 
     def ping(self) -> None:
-        """Ask the database something, for a health check; its own error when it does not answer."""
+        """Query the database for a health check; raise the driver's error when it does not answer."""
         with self._database.reading() as transaction:
             transaction.execute(text("SELECT 1"))
 
     def probe(self) -> None:
-        """Make sure that the database can be written, without writing; its own error when it cannot."""
-        with self._database.writing() as transaction:  # on SQLite this is what asks for the right to write
+        """Check without writing that the database can be written; raise the driver's error when it cannot."""
+        with self._database.writing() as transaction:  # on SQLite this takes the write lock
             transaction.scalars(select(UserRow.name).limit(1).with_for_update(skip_locked=True)).all()
 
     @property
     def lock(self) -> Lock:
-        """The right to work on this store, for a coordinator; whoever only looks or keeps accounts needs none."""
+        """The right to work on this store, for a coordinator; reading and managing accounts need no lock."""
         return self._database.lock
 
     def reason(self, error: BaseException) -> str:
-        """What the database says of an outage, for the log: one line, without a password."""
+        """Return the database's description of an outage, for the log: one line, without a password."""
         return self._database.reason(error)
 
     def expire(self, now: datetime | None = None, *, keep_events: timedelta = KEEP_EVENTS) -> Expired:
-        """Retention: end what waited too long, and name the files that are to be deleted.
+        """Apply retention: end sessions that waited too long, and name the files to delete.
 
-        The files are named until `releases.forget` tells that they are gone, so that none is left after a crash.
+        The files are named until `releases.forget` confirms that they are gone, so that none is left after a crash.
         """
         moment = now or self._database.clock()
         with self._database.writing() as transaction:

@@ -31,13 +31,13 @@ Number = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up INTEGE
 
 
 class Instant(TypeDecorator[datetime]):
-    """A moment, always in UTC: SQLite has no time zones, and PostgreSQL shows them as the server is set."""
+    """A moment, always in UTC: SQLite has no time zones, and PostgreSQL reports them in the server's setting."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """A moment without a time zone means nothing here."""
+        """Convert to UTC; refuse a moment without a time zone."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -46,14 +46,14 @@ class Instant(TypeDecorator[datetime]):
         return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Back with its time zone."""
+        """Restore the time zone."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Base(DeclarativeBase):
-    """Names every constraint, so that migrations can name it too."""
+    """Base of all tables; it names every constraint, so that migrations can refer to them."""
 
     metadata = MetaData(
         naming_convention={
@@ -76,7 +76,7 @@ def _one_of(column: str, *words: str) -> str:
 
 
 class UserRow(Base):
-    """Accounts. A name is for ever: users are disabled, never removed, because ledger and sessions name them."""
+    """Accounts. A name is permanent: users are disabled, never removed, because ledger and sessions name them."""
 
     __tablename__ = "users"
     __table_args__ = (CheckConstraint(_one_of("role", "analyst", "admin"), name="role"),)
@@ -90,7 +90,7 @@ class UserRow(Base):
 
 
 class GuardRow(Base):
-    """Failed sign-ins by the digest of the name that was tried, also of names that nobody has."""
+    """Failed sign-ins by the digest of the name that was tried, including unknown names."""
 
     __tablename__ = "guards"
 
@@ -133,7 +133,7 @@ class ProviderRow(Base):
 
     @property
     def allowed(self) -> list[str]:
-        """The names of its users."""
+        """The names of the users who may ask it."""
         return sorted(each.user for each in self.users)
 
 
@@ -188,7 +188,7 @@ class SessionRow(Base):
 
     @property
     def recipients(self) -> list[str]:
-        """The names of those who may have its release beside the client."""
+        """The names of those besides the client who may have its release."""
         return [each.user for each in self.users]
 
 
@@ -277,7 +277,7 @@ class StaleSnapshotRow(Base):
 
 
 class LedgerRow(Base):
-    """Prices. Triggers of the migration refuse every change and removal."""
+    """Prices. Triggers in the migration refuse every update and deletion."""
 
     __tablename__ = "ledger"
     __table_args__ = (
@@ -294,7 +294,7 @@ class LedgerRow(Base):
 
 
 class EventRow(Base):
-    """What happened, numbered per session."""
+    """Events, numbered per session."""
 
     __tablename__ = "events"
 

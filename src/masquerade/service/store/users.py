@@ -1,4 +1,4 @@
-"""Users, their API tokens, and guesses at passwords. What a password is, accounts.py knows."""
+"""Users, their API tokens, and failed password guesses. Passwords themselves are handled in accounts.py."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Users:
         self._database = database
 
     def add(self, name: str, password_hash: str, role: Role) -> User:
-        """A new user; Conflict when the name is taken."""
+        """Add a user; raise Conflict when the name is taken."""
         row = UserRow(
             name=checks.user_name(name),
             password_hash=password_hash,
@@ -46,17 +46,17 @@ class Users:
         return User.model_validate(row)
 
     def get(self, name: str) -> User:
-        """A user, or NotFound."""
+        """Return a user, or raise NotFound."""
         with self._database.reading() as transaction:
             return User.model_validate(_existing(transaction, name))
 
     def all(self, limit: int = 100, after: str = "") -> list[User]:
-        """Users by name, the next `limit` after the name `after`."""
+        """Return users by name, the next `limit` after the name `after`."""
         query = select(UserRow).where(UserRow.name > after).order_by(UserRow.name).limit(checks.page(limit))
         return self._database.read(User, query)
 
     def with_hash(self, name: str) -> tuple[User, str] | None:
-        """A user and the password's hash; None when nobody has the name."""
+        """Return a user and the password's hash; None when nobody has the name."""
         with self._database.reading() as transaction:
             row = transaction.get(UserRow, checks.findable(name))
             return None if row is None else (User.model_validate(row), row.password_hash)
@@ -69,14 +69,14 @@ class Users:
                 row.password_hash = password_hash
 
     def set_role(self, name: str, role: Role) -> User:
-        """Another role."""
+        """Give a user another role."""
         with self._database.writing() as transaction:
             row = _existing(transaction, name, lock=True)
             row.role = role
             return User.model_validate(row)
 
     def set_disabled(self, name: str, disabled: bool) -> User:
-        """Shut an account, or open it again."""
+        """Disable or enable an account."""
         with self._database.writing() as transaction:
             row = _existing(transaction, name, lock=True)
             row.disabled = disabled
@@ -85,14 +85,14 @@ class Users:
     # --- guesses ---
 
     def guarded(self, name: str, judge: Callable[[Guard], tuple[Guard | None, Answer]]) -> Answer:
-        """Let `judge` see and replace what is known of guesses at a name, alone; None forgets them."""
+        """Let `judge` read and replace the guard of a name, under a lock; None deletes it."""
         digest = _digest(name)
         now = self._database.clock()
         with self._database.writing() as transaction:
             values = {"name_digest": digest, "failures": 0, "lockouts": 0, "since": now}
             query = select(GuardRow).where(GuardRow.name_digest == digest).with_for_update()
             row = None
-            while row is None:  # whoever signed in just before us has deleted the one that was there
+            while row is None:  # a concurrent sign-in may just have deleted it
                 insert_if_new(transaction, GuardRow, values)
                 row = transaction.scalars(query).one_or_none()
             after, answer = judge(_guard(row))
@@ -104,7 +104,7 @@ class Users:
             return answer
 
     def guard(self, name: str) -> Guard | None:
-        """The recent guesses at a name, or None."""
+        """Return the recent failed guesses at a name, or None."""
         with self._database.reading() as transaction:
             row = transaction.get(GuardRow, _digest(name))
             return None if row is None else _guard(row)
@@ -114,7 +114,7 @@ class Users:
     def add_token(
         self, user: str, name: str, token: str, expires: datetime | None, *, while_hash: str | None = None
     ) -> ApiToken:
-        """Remember a token by its digest; with `while_hash`, Conflict unless that is still the password's hash."""
+        """Store a token by its digest; with `while_hash`, raise Conflict unless that is still the password's hash."""
         row = TokenRow(
             id=secrets.token_hex(8),
             digest=_digest(token),
@@ -131,7 +131,7 @@ class Users:
         return ApiToken.model_validate(row)
 
     def by_token(self, token: str) -> tuple[ApiToken, User] | None:
-        """A token's description and user, whatever their state; None when nobody has this token."""
+        """Return a token's description and user, whatever their state; None when nobody has this token."""
         query = (
             select(TokenRow, UserRow)
             .join(UserRow, UserRow.name == TokenRow.user)
@@ -144,7 +144,7 @@ class Users:
             )
 
     def touch_token(self, token: ApiToken) -> None:
-        """Remember that a token was used; at most once a minute."""
+        """Record that a token was used, at most once a minute."""
         now = self._database.clock()
         if token.last_used is not None and now - token.last_used < _TOUCH_AFTER:
             return
@@ -157,7 +157,7 @@ class Users:
         return self._database.read(ApiToken, query)
 
     def revoke_token(self, user: str, token_id: str) -> ApiToken:
-        """Make one of a user's own tokens worthless; NotFound when it is not theirs."""
+        """Revoke one of a user's own tokens; raise NotFound when it is not theirs."""
         with self._database.writing() as transaction:
             own = (TokenRow.id == checks.findable(token_id), TokenRow.user == user)
             row = transaction.scalars(select(TokenRow).where(*own).with_for_update()).one_or_none()
@@ -167,7 +167,7 @@ class Users:
             return ApiToken.model_validate(row)
 
     def revoke_tokens(self, user: str) -> int:
-        """Make all of a user's tokens worthless; how many there were."""
+        """Revoke all of a user's tokens; return how many there were."""
         with self._database.writing() as transaction:
             living = update(TokenRow).where(TokenRow.user == user, TokenRow.revoked.is_(None))
             revoked = living.values(revoked=self._database.clock()).returning(TokenRow.id)
@@ -175,7 +175,7 @@ class Users:
 
 
 def purge(transaction: Transaction, now: datetime, idle: timedelta, keep_tokens: timedelta) -> None:
-    """Forget guesses that are long past, and tokens that opened nothing for long."""
+    """Delete guesses that are long past, and tokens that have long been invalid."""
     gone = now - keep_tokens
     transaction.execute(delete(TokenRow).where((TokenRow.expires <= gone) | (TokenRow.revoked <= gone)))
     over = (GuardRow.locked_until.is_(None)) | (GuardRow.locked_until <= now)
