@@ -1,8 +1,8 @@
-"""Files that appear whole or not at all, secrets that only their owner may read, and lock files.
+"""Files written completely or not at all, secrets that only their owner may read, and lock files.
 
-A file is written under a hidden name in its own folder and gets its name once it is complete and on the disk. A
-failure before that leaves nothing behind, and an older file of the name stays as it was. Every failure is a
-FileError of one line that names the file.
+A file is written under a hidden name in its own folder and renamed once it is complete and on the disk. A failure
+before that leaves nothing behind, and any older file stays as it was. Every failure is a one-line FileError that names
+the file.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ Opener = Callable[..., AbstractContextManager[BinaryIO]]
 
 
 class FileError(ParameterError):
-    """Something is wrong with a file of this machine, which the text names: never to be shown to a peer."""
+    """A problem with a local file. The text contains its path: never show it to a peer."""
 
     @classmethod
     def at(cls, path: Path, text: str) -> Self:
-        """Make the error of one file."""
+        """Make an error about one file."""
         return cls(Problem(text, source=str(path)))
 
 
 class FileExists(FileError):
-    """A file that must be new is there already."""
+    """A file that must be new exists already."""
 
 
 @contextmanager
 def replacing_together() -> Iterator[Opener]:
-    """Yield a function that opens a file in the place of a path; when the block ends well, all get their names.
+    """Yield a function that opens a replacement for the file at a path; all are renamed when the block succeeds.
 
-    A mode is less the umask. A path that is a symbolic link stays one.
+    The umask is subtracted from a mode. A path that is a symbolic link stays one.
     """
     hidden_of: dict[Path, Path] = {}
 
@@ -57,26 +57,26 @@ def replacing_together() -> Iterator[Opener]:
             with _naming(path):
                 hidden.replace(path.resolve())
                 sync_folder(hidden.parent)
-    finally:  # the names are noted before the files are there: an interrupt may come at any moment
+    finally:  # names are noted before the files exist, as an interrupt may come at any moment
         for hidden in hidden_of.values():
             hidden.unlink(missing_ok=True)
 
 
 @contextmanager
 def replacing(path: Path, mode: int = _ANY) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `path` when the block ends well."""
+    """Open a file that replaces `path` when the block succeeds."""
     with replacing_together() as opened, opened(path, mode) as file:
         yield file
 
 
 def write_whole(path: Path, data: bytes | str, mode: int = _ANY) -> None:
-    """Write a file in one step, in the place of an older one; text in UTF-8."""
+    """Write a file atomically, replacing any older one; text in UTF-8."""
     with replacing(path, mode) as file:
         file.write(data.encode() if isinstance(data, str) else data)
 
 
 def write_new(path: Path, data: bytes, mode: int = _ANY) -> None:
-    """Write a file in one step; FileExists when there is one already, even one made meanwhile."""
+    """Write a file atomically; FileExists when one exists, even if it was made meanwhile."""
     check_place(path)
     hidden = _hidden(path)
     try:
@@ -90,15 +90,15 @@ def write_new(path: Path, data: bytes, mode: int = _ANY) -> None:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a small file."""
+    """Read a whole file; FileError when that fails."""
     try:
         return path.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a path that no file can have
+    except (OSError, ValueError) as error:  # ValueError: an impossible path
         raise FileError.at(path, f"cannot be read: {_reason(error)}") from None
 
 
 def read_secret(path: Path, what: str, *, by_group: bool = False) -> bytes:
-    """Read a file that nobody but its owner may read, nor its group unless `by_group`; `what` names it in errors."""
+    """Read a file that only its owner (with `by_group` also its group) may read; `what` names it in errors."""
     data = read_file(path)
     if stat.S_IMODE(path.stat().st_mode) & (0o007 if by_group else 0o077):
         raise FileError.at(path, f"others may read {what}; chmod 600 it")
@@ -106,7 +106,7 @@ def read_secret(path: Path, what: str, *, by_group: bool = False) -> bytes:
 
 
 def kept_secret(path: Path, what: str, make: Callable[[], bytes]) -> bytes:
-    """Read a secret, which is made and written when there is none; the one of a faster process counts."""
+    """Read a secret, creating it if there is none; if another process is faster, use the secret that it wrote."""
     if not path.exists():
         with suppress(FileExists):
             write_new(path, make(), PRIVATE)
@@ -114,14 +114,14 @@ def kept_secret(path: Path, what: str, make: Callable[[], bytes]) -> bytes:
 
 
 class FileLock:
-    """A lock that one process at a time can hold, on a file that stays when it is released; it guards `name`."""
+    """A lock that one process at a time can hold; its file stays after release. `name` is what it guards."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path, self.name = path, name
         self._file: int | None = None
 
     def hold(self) -> bool:
-        """Take the lock, once; return False when another process has it."""
+        """Take the lock unless we hold it; return False when another process has it."""
         if self._file is not None:
             return True
         with _naming(self._path):
@@ -135,14 +135,14 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Let go of the lock."""
+        """Release the lock if we hold it."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where there are none yet."""
+    """Make a folder and its missing parents; FileError when that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -150,7 +150,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Return once the folder's names are on the disk: only then is a new file there for good."""
+    """Flush the folder's entries to disk: only then does a new file survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -159,19 +159,19 @@ def sync_folder(folder: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Check that a file could be written here, so far as one can tell beforehand."""
+    """Raise FileError if a file clearly cannot be written here."""
     _target(path)
 
 
 def _target(path: Path) -> Path:
-    """Return the file that a path leads to."""
+    """Resolve a path's links and check that a file can be there."""
     try:
         if path.exists() and not path.is_file():
             raise FileError.at(path, f"cannot be written: {'a folder' if path.is_dir() else 'not a file'}")
         if not path.parent.is_dir():
             raise FileError.at(path, f"cannot be written: there is no folder {path.parent}")
         return path.resolve()
-    except (OSError, ValueError, RuntimeError) as error:  # a path that no file can have, a loop of links
+    except (OSError, ValueError, RuntimeError) as error:  # an impossible path, a loop of links
         raise _unwritable(path, error) from None
 
 
@@ -181,7 +181,7 @@ def _hidden(target: Path) -> Path:
 
 @contextmanager
 def _created(path: Path, mode: int) -> Iterator[BinaryIO]:
-    """Open a new file, which is on the disk when the block ends well."""
+    """Open a new file and flush it to disk when the block succeeds."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         yield file

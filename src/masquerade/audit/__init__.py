@@ -1,1 +1,1 @@
-"""Append-only files whose lines are chained by hashes: the audit log, which is also signed, and a party's ledger."""
+"""Append-only files of hash-chained lines: the audit log, which is also signed, and a party's ledger."""

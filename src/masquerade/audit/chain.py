@@ -1,10 +1,10 @@
-"""One line of a chained file: its canonical form, its hash, and how one line follows another. No I/O.
+"""One line of a chained file: its canonical form, its hash, and its link to the line before. No I/O.
 
     {"event":…,"fields":{…},"hash":…,"number":…,"previous":…,"time":…}
 
 Canonical JSON: keys sorted, no white space. `number` is the line's own number in the file, from 1.
-`previous` is the hash of the line before (of zeros, for the first), `hash` is SHA-256 over the canonical JSON of all
-the rest. A line has one form only, so that no byte of it can change unseen.
+`previous` is the hash of the line before (zeros for the first), `hash` is SHA-256 over the canonical JSON of all other
+fields. A line has exactly one form, so that no byte of it can change unnoticed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class LineError(ValueError):
 
 
 class MissingLine(LineError):
-    """A line that should be there is not."""
+    """A line that should exist is missing."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"missing: {problem}")
 
 
 class Anchor(NamedTuple):
-    """A record's number and hash: whoever keeps it can prove later that the file still holds that record."""
+    """A record's number and hash, with which its keeper can later prove that the file still holds that record."""
 
     number: int
     hash: str
@@ -48,7 +48,7 @@ class Anchor(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Anchor:
-        """Parse what `str` writes."""
+        """Parse the output of `str`; ParameterError when it is malformed."""
         match = _ANCHOR.fullmatch(text)
         if match is None:
             raise ParameterError(
@@ -62,7 +62,7 @@ NOTHING = Anchor(0, "0" * 64)
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line that was read and whose hash is right."""
+    """A parsed line whose hash is correct."""
 
     event: str
     fields: dict[str, Any]
@@ -82,12 +82,12 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def now() -> str:
-    """Return the time in UTC, as RFC 3339 has it."""
+    """Return the current time in UTC, in RFC 3339 format with microseconds."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def unhashed_line(event: str, fields: Mapping[str, Any], after: Anchor, time: str) -> bytes:
-    """Encode the line that follows `after` without its hash: what the hash, and a seal, are made over."""
+    """Encode the line that follows `after` without its hash: the input of the hash and of a seal's signature."""
     return _encode(_body(event, fields, after, time))
 
 
@@ -97,7 +97,7 @@ def write_line(event: str, fields: Mapping[str, Any], after: Anchor, time: str) 
     try:
         digest = hashlib.sha256(_encode(body)).hexdigest()
         line = _encode({**body, "hash": digest})
-        read_line(line)  # nothing is written that could not be read back
+        read_line(line)  # write nothing that cannot be read back
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         raise ParameterError(f"record {shown(event)}: its fields cannot be written as JSON") from None
     if len(line) >= MOST_LINE:
@@ -108,7 +108,7 @@ def write_line(event: str, fields: Mapping[str, Any], after: Anchor, time: str) 
 
 
 def read_line(raw: bytes) -> Record:
-    """Decode a line (without its end); LineError when it is no record, or not as it was written."""
+    """Decode a line (without its newline); LineError when it is not a record or was changed."""
     try:
         record = _decode(raw)
         canonical = _encode(record)
@@ -119,7 +119,7 @@ def read_line(raw: bytes) -> Record:
         raise LineError("not JSON") from None
     if canonical != raw:
         raise LineError("not canonical JSON")
-    # Fields may hold such a text, too; behind the line's own hash nothing does, so the last one is it.
+    # Fields may contain such a text too, but nothing after the line's own hash can: the last match is the hash.
     before, _, behind = raw.rpartition(hash_field)
     if hashlib.sha256(before + behind).hexdigest() != record.hash:
         raise LineError("wrong hash: the line was changed after it was written")
@@ -127,9 +127,9 @@ def read_line(raw: bytes) -> Record:
 
 
 class ChainCheck:
-    """Holds one record after the other against the chain, and against the file's head where there is one.
+    """Checks records in order against the chain, and against the file's head if there is one.
 
-    `last` is the last record that was right: what is wrong is wrong with the line after it.
+    `last` is the last valid record: any error concerns the line after it.
     """
 
     def __init__(self, head: Anchor | None) -> None:
@@ -137,7 +137,7 @@ class ChainCheck:
         self._head = head
 
     def take(self, record: Record) -> None:
-        """Check the next record; LineError when it does not belong here."""
+        """Check the next record; LineError when it does not continue the chain."""
         number, last = record.number, self.last
         if number != last.number + 1:
             why = "lines are missing" if number > last.number + 1 else "it was there before"
@@ -157,7 +157,7 @@ class ChainCheck:
             raise MissingLine(problem)
 
     def _take(self, record: Record) -> None:
-        """Check what else must hold for a record of this kind of file."""
+        """Check further conditions on a record; for subclasses."""
 
 
 def _body(event: str, fields: Mapping[str, Any], after: Anchor, time: str) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def _body(event: str, fields: Mapping[str, Any], after: Anchor, time: str) -> di
 
 
 def missing_records(head: Anchor, last: Anchor) -> str | None:
-    """Say what is wrong with a file that ends with `last`; None when it goes as far as its head, or further."""
+    """Return what is wrong with a file that ends with `last`; None when it reaches its head or goes beyond."""
     if last.number > head.number or last == head:
         return None
     written = "1 record was written" if head.number == 1 else f"{head.number} records were written"

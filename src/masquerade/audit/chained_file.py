@@ -1,8 +1,7 @@
-"""Files of chained lines (chain.py), each with its head beside it (head.py): appending, recovering, reading.
+"""Files of chained lines (chain.py), each with a head file (head.py): appending, recovering, reading.
 
-Several threads and processes may append to one file: each holds a lock while it does, and first catches up with what
-the others wrote. A line that a crash cut short is moved to `<path>.torn`, one line each; a `recovered` record in its
-place tells of it.
+Several threads and processes may append to one file: each takes a lock and first catches up with the others' lines. A
+line that a crash cut short is moved to `<path>.torn`, one line each, and replaced by a `recovered` record.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ Event = tuple[str, Mapping[str, Any]]
 
 
 class ChainedFile:
-    """Appends to the file at `path`, which is made when missing (mode 0600).
+    """Appends to the file at `path`, which is created if missing (mode 0600).
 
-    `kind` names the file in errors. `durable` waits until each line is on the disk; without it a line survives this
-    process, but not the machine, and the file has no head.
+    `kind` names the file in errors. `durable` waits until each line is on the disk; without it a line survives a crash
+    of this process but not of the machine, and the file has no head.
     """
 
     def __init__(self, path: Path, kind: str, *, durable: bool = True) -> None:
@@ -51,7 +50,7 @@ class ChainedFile:
             raise
 
     def last(self) -> Anchor:
-        """Return the last record's anchor, whoever wrote it."""
+        """Return the last record's anchor, including records by other processes."""
         with self._locked():
             self._catch_up()
             return self._last
@@ -63,7 +62,7 @@ class ChainedFile:
             return self._write(*events)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file; closing twice is harmless."""
         with self._mutex:
             if self._file >= 0:
                 os.close(self._file)
@@ -77,13 +76,13 @@ class ChainedFile:
     ) -> None:
         self.close()
 
-    # --- what a kind of file may add ---
+    # --- for subclasses to override ---
 
     def _open(self) -> None:
         """Check the file, under the lock, before anything is appended."""
 
     def _first_events(self) -> tuple[Event, ...]:
-        """Return what a new file begins with."""
+        """Return the events that begin a new file."""
         return ()
 
     def _line(self, event: Event, after: Anchor, time: str) -> tuple[bytes, Anchor]:
@@ -93,7 +92,7 @@ class ChainedFile:
     # --- under the lock ---
 
     def _catch_up(self) -> None:
-        """Find the last record, whoever wrote it, and set aside what a crash left behind it."""
+        """Find the last record by any process, and recover from a torn line after it."""
         found = os.fstat(self._file)
         if found.st_nlink == 0:
             raise FileError.at(self.path, f"the {self._kind} was removed while it is in use")
@@ -109,7 +108,7 @@ class ChainedFile:
             self._recover(torn)
 
     def _tail(self, size: int) -> tuple[Anchor | None, bytes]:
-        """Return the last whole line's anchor, if there is one, and what comes behind its end."""
+        """Return the last complete line's anchor, if there is one, and the bytes after it."""
         try:
             lines, torn = last_lines(self._file, size)
         except LineError as error:
@@ -127,9 +126,9 @@ class ChainedFile:
             ) from None
 
     def _recover(self, torn: bytes) -> None:
-        """Put a record in the place of a torn line, and the torn line into a file of its own.
+        """Move a torn line to a separate file and put a record in its place.
 
-        In one write, so that a crash in between leaves the one or the other to be found: never neither.
+        The record overwrites it in a single write, so that a crash leaves one or the other, never neither.
         """
         aside = self.path.with_name(self.path.name + ".torn")
         file = os.open(aside, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
@@ -168,7 +167,7 @@ class ChainedFile:
         return last
 
     def _note_head(self) -> None:
-        if self._durable:  # otherwise it could be on the disk before what it speaks of
+        if self._durable:  # otherwise the head could reach the disk before its record
             write_head(self.path, self._last)
 
     def _lines(self, *events: Event) -> tuple[bytes, Anchor]:
@@ -181,7 +180,7 @@ class ChainedFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with self._mutex:  # the file's lock keeps out other processes, not our own threads
+        with self._mutex:  # the file lock excludes other processes, not our own threads
             if self._file < 0:
                 raise FileError.at(self.path, f"the {self._kind} is closed")
             try:
@@ -199,11 +198,11 @@ class ChainedFile:
 
 @contextmanager
 def reading(path: Path) -> Iterator[tuple[Iterator[bytes], Anchor | None]]:
-    """Yield the lines, with their ends, and the head of a chained file as it is at a moment when nobody is writing.
+    """Yield a chained file's lines, with their newlines, and its head, as of a moment when nobody is writing.
 
-    A file that is gone while its head is there has no lines.
+    A missing file that has a head yields no lines.
     """
-    if not path.exists() and (head := read_head(path)) is not None:  # removed: as bad as emptied
+    if not path.exists() and (head := read_head(path)) is not None:  # removed: treated as emptied
         yield iter(()), head
         return
     try:
@@ -220,7 +219,7 @@ def reading(path: Path) -> Iterator[tuple[Iterator[bytes], Anchor | None]]:
 
 
 def _lines(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield lines of at most MOST_LINE bytes; a longer one comes in pieces."""
+    """Yield lines of at most MOST_LINE bytes, longer ones in pieces."""
     while size > 0 and (line := file.readline(min(size, MOST_LINE))):
         size -= len(line)
         yield line

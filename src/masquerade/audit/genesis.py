@@ -1,4 +1,4 @@
-"""The first record of an audit log: whose log it is, and how often it is sealed."""
+"""The first record of an audit log: its party, and how often it is sealed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_genesis(record: Record) -> tuple[str, int | None]:
 
 
 def looks_like_log(first_line: bytes) -> bool:
-    """Return whether a file's first line, whole, damaged or cut short, is one of an audit log."""
+    """Return whether a file's first line, even if damaged or cut short, appears to begin an audit log."""
     if first_line and (first_line.startswith(_START) or _START.startswith(first_line)):
         return True
     if FORMAT.encode() in first_line:

@@ -1,18 +1,18 @@
-"""The audit log of a party or coordinator: append-only, hash-chained, kept where it is written.
+"""The audit log of a party or coordinator: append-only, hash-chained, kept locally.
 
     with AuditLog(path, identity) as log:
         log.contract(contract.canonical())
         with log.session(contract.hash.hex(), peers) as transcript:
             run(script, …, transcript=transcript)
 
-It holds contracts, refusals, sessions with how they ended, and of every message its kind, size and digest, never its
-content. What is in the log was written before it happened: a message is entered before it leaves, and when the log
-cannot be written the session ends.
+It holds contracts, refusals, sessions and how they ended, and every message's kind, size and digest, never its
+content. Events are logged before they happen: a message is entered before it is sent, and when the log cannot be
+written the session ends.
 
-The chain shows that no line was changed, and the head beside it (head.py) that no slip has cut off its end.
-Two things prove that the end was not cut off or the whole rewritten: anchors that others keep, and seals, which are
-lines signed with the party's key. Line 2, every line whose number is a multiple of `seal_every`, and the line after
-each session's end are seals.
+The chain shows that no line was changed, and the head beside it (head.py) that its end was not cut off by accident.
+Two things prove that the end was not cut off or the whole rewritten: anchors kept by others, and seals, which are lines
+signed with the party's key. Line 2, every line whose number is a multiple of `seal_every`, and the line after each
+session's end are seals.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ SEAL_EVERY = 1000
 
 
 class AuditLog:
-    """Appends to the log at `path`, which is made when missing (mode 0600); several threads and processes may at once.
+    """Appends to the log at `path`, created if missing (mode 0600); safe for several threads and processes at once.
 
-    `durable` waits until each line is on the disk; without it a line survives this process, but not the machine.
-    `seal_every` counts for a new log, at least 2, or None for no seals at all; an old log keeps its own.
-    `forget` goes on with a log whose end is missing and names who says so; Conflict when nothing is missing.
+    `durable` waits until each line is on the disk; without it a line survives a crash of this process, not of the
+    machine. `seal_every` (at least 2, or None for no seals) applies to a new log; an existing log keeps its own.
+    `forget` continues a log whose end is missing and records who decided so; Conflict when nothing is missing.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class AuditLog:
         return self._lines.last()
 
     def append(self, event: str, fields: Mapping[str, Any]) -> Anchor:
-        """Record any other event, with fields that JSON can hold; return the new record's anchor."""
+        """Record any other event, with JSON-compatible fields; return the new record's anchor."""
         if event in OWN_EVENTS:
             raise ParameterError(f"audit log: the event {event} is the log's own")
         return self._lines.append((event, fields))
@@ -83,7 +83,7 @@ class AuditLog:
         return self._lines.append((REFUSAL, {"asker": asker, "reasons": list(reasons), "session": session}))
 
     def message(self, session: str, entry: Entry) -> Anchor:
-        """Record a message of a session: an entry of its transcript."""
+        """Record a message of a session, given its transcript entry."""
         fields = {
             "digest": entry.digest,
             "direction": entry.direction,
@@ -103,9 +103,9 @@ class AuditLog:
     def session(
         self, session: str, peers: Sequence[str], transcript: Path | None = None
     ) -> Iterator[Transcript]:
-        """Record a session from its start to its end: what is entered in the transcript goes into the log at once.
+        """Record a session's start and end, and log each entry of the yielded transcript immediately.
 
-        The end's cause is the one that the peers hear: a kind, and the party at fault; never an error's text.
+        The end's cause is the one sent to the peers: a kind and the party at fault, never an error's text.
         """
         with Transcript(transcript, on_entry=lambda entry: self.message(session, entry)) as entered:
             self._lines.append((SESSION_START, {"peers": list(peers), "session": session}))
@@ -126,7 +126,7 @@ class AuditLog:
                 self._lines.append((SESSION_END, end), seal=True)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file; closing twice is harmless."""
         self._lines.close()
 
     def __enter__(self) -> Self:

@@ -1,6 +1,6 @@
-"""The file of an audit log: a chained file that begins with a genesis record, is sealed, and is held against its head.
+"""The file of an audit log: a chained file with a genesis record and seals, checked against its head when opened.
 
-A log that ends before its head is not gone on with before somebody says so; a `cut` record then tells of it.
+A log that ends before its head is continued only on explicit request, which a `cut` record then documents.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from masquerade.files import FileError
 from masquerade.net.identity import Identity
 
 OPENED, CUT = "opened", "cut"
-OWN_EVENTS = (GENESIS, SEAL, OPENED, RECOVERED, CUT)  # that the file writes by itself
+OWN_EVENTS = (GENESIS, SEAL, OPENED, RECOVERED, CUT)  # written by the file itself
 
 _BLOCK = 64 * 1024
 
 
 class AuditFile(ChainedFile):
-    """Appends to the log at `path`, which is made when missing.
+    """Appends to the log at `path`, which is created if missing.
 
-    `seal_every` counts for a new log; an old one keeps its own. `forget` goes on with a log whose end is missing,
-    and is what the `cut` record tells of who says so; Conflict when nothing is missing.
+    `seal_every` applies to a new log; an existing one keeps its own. `forget` continues a log whose end is missing, and
+    holds the fields of the `cut` record that say who decided so; Conflict when nothing is missing.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class AuditFile(ChainedFile):
         super().__init__(path, "audit log", durable=durable)
 
     def append(self, *events: Event, seal: bool = False) -> Anchor:
-        """Write these events, and with `seal` a seal behind them where the log has seals."""
+        """Write these events, followed by a seal if `seal` is set and the log has seals."""
         return super().append(*events, *(self._seals() if seal else ()))
 
     def _open(self) -> None:
@@ -64,7 +64,7 @@ class AuditFile(ChainedFile):
         return genesis(self._identity, self._seal_every), *self._seals()
 
     def _line(self, event: Event, after: Anchor, time: str) -> tuple[bytes, Anchor]:
-        """Encode an event's line, and before it the seals that are due."""
+        """Encode an event's line, preceded by any seals that are due."""
         if event[0] == SEAL:
             return write_seal(self._identity, after, time)
         lines = b""
@@ -78,7 +78,7 @@ class AuditFile(ChainedFile):
         return ((SEAL, {}),) if self._seal_every is not None else ()
 
     def _read_genesis(self) -> bool:
-        """Take over what the first line says; return whether there is one, whole."""
+        """Adopt the settings in the first line; return whether there is a complete one."""
         start = b""
         while (
             b"\n" not in start
@@ -105,7 +105,7 @@ class AuditFile(ChainedFile):
         head = read_head(self.path)
         last = self._tail(os.fstat(self._file).st_size)[0] or NOTHING
         missing = missing_records(head, last) if head is not None else None
-        is_gone = head is None and last == NOTHING  # or it is new: only who says that it is lost knows
+        is_gone = head is None and last == NOTHING  # or it is new: only the caller knows
         if self._forget is None:
             if missing is None:
                 return ()

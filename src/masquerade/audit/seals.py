@@ -1,4 +1,4 @@
-"""Seals: lines of an audit log that sign the line before them, and with it all before that one."""
+"""Seals: lines of an audit log that sign the line before them, and through the chain all earlier ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONTEXT = b"masquerade audit seal\n"
 
 
 def is_seal_due(number: int, seal_every: int | None) -> bool:
-    """Return whether the record with this number is a seal in every log that is sealed so often."""
+    """Return whether the record with this number must be a seal: number 2 and each multiple of `seal_every`."""
     return seal_every is not None and (number == 2 or (number > 2 and number % seal_every == 0))
 
 
@@ -26,7 +26,7 @@ def write_seal(identity: Identity, after: Anchor, time: str) -> tuple[bytes, Anc
 
 
 class SealCheck:
-    """Checks seals against certificates (PEM, by fingerprint), of which each seal names one."""
+    """Checks seals against certificates (PEM, by fingerprint); each seal names the one it was made with."""
 
     def __init__(self, certificates: Mapping[str, bytes]) -> None:
         for fingerprint, pem in certificates.items():
@@ -35,7 +35,7 @@ class SealCheck:
         self._certificates = certificates
 
     def check(self, seal: Record) -> None:
-        """Raise LineError when a seal is not what it should be."""
+        """Raise LineError when a seal is malformed, names an unknown certificate, or has a wrong signature."""
         named, signature = seal.fields.get("certificate"), seal.fields.get("signature")
         if not isinstance(named, str) or not isinstance(signature, str) or len(seal.fields) != 2:
             raise LineError("bad seal: it does not have a certificate's fingerprint and a signature")
@@ -51,5 +51,5 @@ class SealCheck:
 
 
 def _signed_bytes(fields: Mapping[str, str], after: Anchor, time: str) -> bytes:
-    """Encode the seal without signature and hash; `previous` in it binds it to this log and no other."""
+    """Encode the seal without signature and hash; its `previous` field binds it to this log and no other."""
     return _CONTEXT + unhashed_line(SEAL, fields, after, time)

@@ -15,7 +15,7 @@ _BLOCK = 64 * 1024
 
 
 def last_lines(file: int, size: int, count: int = 1) -> tuple[list[bytes], bytes]:
-    """Return the last whole lines, at most `count`, and what comes behind them; `size` is the file's."""
+    """Return the last complete lines, at most `count`, and the bytes after them; `size` is the file's."""
     tail, at = b"", size
     while at > 0 and tail.count(b"\n") <= count:
         if len(tail) > (count + 1) * MOST_LINE:
@@ -28,7 +28,7 @@ def last_lines(file: int, size: int, count: int = 1) -> tuple[list[bytes], bytes
 
 
 def last_records(path: Path, limit: int = 100) -> list[dict[str, Any]]:
-    """Return the last records for somebody to look at, the newest last. It proves nothing; `audit verify` does."""
+    """Return the last records for display, newest last. They are not verified; `audit verify` does that."""
     if not 1 <= limit <= 1000:
         raise ParameterError(f"limit: must be from 1 to 1000; got {limit}")
     if not path.exists():

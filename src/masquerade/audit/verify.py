@@ -1,9 +1,9 @@
-"""Verifying an audit log: prove that it is whole, or name the first line that is not as it was written, and why.
+"""Verify an audit log: prove that it is intact, or name the first line that is not as it was written, and why.
 
-The log is read once, line by line, so that its length does not matter. A log that is in use can be verified: it is
-taken as it is at the start. Where its head (head.py) is beside it, the log must go as far. Whoever can write the
-folder can also cut off its end, or write another log that is whole in itself: against that, give anchors that were kept
-elsewhere, or the party's certificates, with which the log is sealed.
+The log is read once, line by line, so memory does not depend on its length. A log in use can be verified, in its state
+at the start. If it has a head (head.py), the log must reach it. Anyone with write access to the folder can still cut
+off its end, or write another consistent log: to detect that, give anchors kept elsewhere, or the certificates with
+which the party sealed the log.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from masquerade.net.identity import fingerprint, party_of
 
 @dataclass(frozen=True)
 class Verification:
-    """What is known of a log. When a line is bad, everything else is about the lines before it.
+    """The result of verifying a log. When a line is bad, everything else is about the lines before it.
 
     `sealed_up_to` is the last record that a seal covers whose signature was checked; None without certificates.
-    `seals` counts them all, checked or not. `unfinished` sessions were started, and have not ended yet or never did.
+    `seals` counts all seals, checked or not. `unfinished` sessions were started but have no end in the log.
     """
 
     path: Path
     records: int
     first_bad: int | None
     problem: str | None
-    is_missing: bool  # the bad line is not there at all
+    is_missing: bool  # the bad line does not exist
     party: str | None
     sealed_up_to: int | None
     seals: int
@@ -52,7 +52,7 @@ class Verification:
 
     @property
     def whole(self) -> bool:
-        """Return whether nothing is wrong."""
+        """Whether every check passed."""
         return self.first_bad is None
 
     def insist(self) -> None:
@@ -62,10 +62,10 @@ class Verification:
 
 
 def verify(path: Path, anchors: Sequence[Anchor] = (), certificates: Sequence[bytes] = ()) -> Verification:
-    """Check every line of a log, that it holds the anchored records, and its seals against certificates (PEM).
+    """Check every line of a log, the presence of the anchored records, and its seals against certificates (PEM).
 
-    A party has several certificates when it renewed its own: give all that it sealed this log with. DataError when
-    the file is not an audit log at all.
+    A party that renewed its certificate has several: give all that it sealed this log with. DataError when the file is
+    not an audit log at all.
     """
     for anchor in anchors:
         if anchor.number < 1:
@@ -97,7 +97,7 @@ def verify(path: Path, anchors: Sequence[Anchor] = (), certificates: Sequence[by
 
 
 class _LogCheck(ChainCheck):
-    """Takes one record after the other; counts what there is."""
+    """Checks the records of an audit log in order, and counts seals and sessions."""
 
     def __init__(self, anchors: Sequence[Anchor], certificates: Sequence[bytes], head: Anchor | None) -> None:
         super().__init__(head)
@@ -154,7 +154,7 @@ class _LogCheck(ChainCheck):
 
 
 def _whole_lines(lines: Iterator[bytes], path: Path) -> Iterator[bytes]:
-    """Yield the lines without their ends; LineError when the last one has none."""
+    """Yield the lines without their newlines; LineError when the last one has none."""
     for at, line in enumerate(lines):
         if at == 0 and not looks_like_log(line.rstrip(b"\n")):
             raise DataError.about(path, "not an audit log")

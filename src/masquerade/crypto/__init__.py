@@ -1,4 +1,4 @@
-"""Primitives on numbers; they know nothing of tables."""
+"""Cryptographic primitives on numbers, independent of tables."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from masquerade.errors import ParameterError
 
 
 class BadMessage(ParameterError):
-    """A peer's message that does not fit what is computed; a protocol names the peer."""
+    """A peer's message that does not fit the computation; the calling protocol names the peer."""

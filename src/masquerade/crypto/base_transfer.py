@@ -1,18 +1,18 @@
 """A few oblivious transfers of random keys by public-key cryptography: the seeds of OT extension.
 
 The sender ends with two random 16-byte keys for each transfer, the receiver with the one of its choice; the
-sender does not learn which, and the receiver nothing of the other.
+sender does not learn which, and the receiver learns nothing about the other.
 
 This is the Diffie–Hellman instance of Masny, Rindal, "Endemic Oblivious Transfer" (CCS 2019): the receiver
 with choice c draws b and a random point R_{1−c}, and sets R_c = b·G − H_c(R_{1−c}); the sender takes
-B_j = R_j + H_j(R_{1−j}) and the keys KDF(a·B_j), and shows A = a·G. Neither message depends on the other, so
-both go at once: one round, 64 bytes a transfer there and 32 bytes in all back. We do not use the better-known
+B_j = R_j + H_j(R_{1−j}) and the keys KDF(a·B_j), and sends A = a·G. Neither message depends on the other, so both
+are sent at once: one round, 64 bytes per transfer one way and 32 bytes in total back. We do not use the better-known
 "simplest" protocol of Chou and Orlandi, whose proof has gaps under composition.
 
 The group is the prime-order subgroup of edwards25519 in libsodium. H is the sum of two Elligator maps, each
 times the cofactor: one map alone is not uniform on the group. For the same reason R_{1−c} is a random multiple of G
-and no Elligator output; otherwise a receiver's two points would be spread differently. About 0.3 ms a transfer
-for each party.
+and not an Elligator output; otherwise a receiver's two points would be distributed differently. About 0.3 ms per
+transfer for each party.
 
 What it does not protect against: a party that deviates may steer its own random keys ("endemic"); quantum
 computers.
@@ -37,7 +37,7 @@ POINT_BYTES = 32
 
 
 class BaseSender:
-    """Ends with both keys of every transfer. `session` is the same text on both sides, and of one run only."""
+    """Gets both keys of every transfer. `session` is the same text on both sides, unique to one run."""
 
     def __init__(self, session: bytes, count: int) -> None:
         self._session = session
@@ -46,11 +46,11 @@ class BaseSender:
         self._public = bindings.crypto_scalarmult_ed25519_base_noclamp(self._secret)
 
     def message(self) -> bytes:
-        """What the receiver must be told: one point."""
+        """Return the message to the receiver: one point."""
         return self._public
 
     def receive(self, message: bytes) -> Blocks:
-        """The keys, uint64[count, 2, 2]: for each transfer the key of choice 0, then that of choice 1."""
+        """Return the keys, uint64[count, 2, 2]: for each transfer the key of choice 0, then that of choice 1."""
         if self._secret is None:
             raise ParameterError("these base transfers are done: every setup needs fresh ones")
         points = _points(message, 2 * self._count)
@@ -67,7 +67,7 @@ class BaseSender:
 
 
 class BaseReceiver:
-    """Ends with the key of its choice in every transfer."""
+    """Gets the key of its choice in every transfer."""
 
     def __init__(self, session: bytes, choices: ArrayLike) -> None:
         self._session = session
@@ -80,11 +80,11 @@ class BaseReceiver:
         self._done = False
 
     def message(self) -> bytes:
-        """What the sender must be told: two points a transfer, whose distribution is the same for both choices."""
+        """Return the message to the sender: two points per transfer, distributed the same for both choices."""
         return b"".join(first + second for first, second in self._pairs)
 
     def receive(self, message: bytes) -> Blocks:
-        """The chosen keys, uint64[count, 2]."""
+        """Return the chosen keys, uint64[count, 2]."""
         if self._done:
             raise ParameterError("these base transfers are done: every setup needs fresh ones")
         (public,) = _points(message, 1)
@@ -131,7 +131,7 @@ def _points(message: bytes, count: int) -> list[bytes]:
         raise BadMessage(f"{count} points take {POINT_BYTES * count} bytes. Got {len(message)} instead.")
     points = [message[at : at + POINT_BYTES] for at in range(0, len(message), POINT_BYTES)]
     for at, point in enumerate(points):
-        # A point outside the prime-order group would show the secret's remainder modulo its small order.
+        # A point outside the prime-order group would reveal the secret's remainder modulo its small order.
         if not bindings.crypto_core_ed25519_is_valid_point(point):
             raise BadMessage(f"point {at} is no point of the prime-order group")
     return points

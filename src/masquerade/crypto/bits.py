@@ -1,4 +1,4 @@
-"""Bits packed into bytes, the lowest first, and the transposition that OT extension lives on.
+"""Bits packed into bytes, lowest first, and the transposition that OT extension relies on.
 
 A vector of bits is uint8[n] of zeros and ones; packed, it is uint8[⌈n/8⌉], bit j in byte j // 8 at place j % 8.
 """
@@ -18,9 +18,9 @@ _SLICE = 1024  # bytes of each vector at a time: 128 kB stay in the cache
 
 
 def as_bits(values: ArrayLike) -> Bits:
-    """Zeros and ones from anything that holds them; whatever else it holds is an error."""
+    """Convert an array of zeros and ones to uint8; any other value is an error."""
     array = np.asarray(values)
-    if array.shape == (0,):  # an empty list is one of floats to numpy
+    if array.shape == (0,):  # numpy makes an empty list an array of floats
         return np.zeros(0, np.uint8)
     if array.ndim != 1 or not (array.dtype == bool or np.issubdtype(array.dtype, np.integer)):
         raise ParameterError(
@@ -32,25 +32,25 @@ def as_bits(values: ArrayLike) -> Bits:
 
 
 def pack(bits: Bits) -> Packed:
-    """Eight bits a byte; the last byte is filled up with zeros."""
+    """Pack eight bits per byte; the last byte is padded with zeros."""
     return np.packbits(bits, bitorder="little")
 
 
 def unpack(packed: Packed, count: int) -> Bits:
-    """The first `count` bits."""
+    """Return the first `count` bits."""
     if count < 0 or len(packed) != -(-count // 8):
         raise ParameterError(f"{count} bits take {-(-count // 8)} bytes. Got {len(packed)} instead.")
     return np.unpackbits(packed, count=count, bitorder="little")
 
 
 def digits(values: NDArray[np.uint64], count: int) -> Bits:
-    """The lowest `count` binary digits of each number: row i holds digit i of all of them."""
+    """Return the lowest `count` bits of each number: row i holds bit i of all of them."""
     places = np.arange(count, dtype=np.uint64)[:, None]
     return ((values[None, :] >> places) & np.uint64(1)).astype(np.uint8)
 
 
 def transpose(columns: Packed) -> NDArray[np.uint64]:
-    """128 packed vectors of n bits as n blocks of 128 bits: bit i of block j is bit j of vector i. 64 divides n."""
+    """Transpose 128 packed vectors of n bits (64 divides n): bit i of block j is bit j of vector i."""
     if columns.ndim != 2 or columns.shape[0] != WIDTH or columns.shape[1] % 8:
         raise ParameterError(
             f"a transposition takes 128 vectors of 64·m bits. Got {list(columns.shape)} bytes."
@@ -63,7 +63,7 @@ def transpose(columns: Packed) -> NDArray[np.uint64]:
 
 
 def _transpose_slice(columns: Packed, out: Packed) -> None:
-    # Three exchanges between neighbouring rows transpose every 8×8 square of bits, 64 bits a step; then whole
+    # Three exchanges between neighbouring rows transpose every 8×8 square of bits, 64 bits per step; then whole
     # bytes move to their places.
     size = columns.shape[1]
     words = np.array(columns, order="C").view(np.uint64)
@@ -80,6 +80,6 @@ def _transpose_slice(columns: Packed, out: Packed) -> None:
 
 
 def choose(bits: Bits, ones: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Rows of `ones` where the bit is 1, zeros elsewhere, without a branch on the bit."""
+    """Return the rows of `ones` where the bit is 1, zeros elsewhere, without branching on the bit."""
     mask = np.uint64(0) - bits.astype(np.uint64)
     return ones & mask.reshape(-1, *(1,) * (ones.ndim - 1))

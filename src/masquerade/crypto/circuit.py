@@ -1,12 +1,12 @@
 """Boolean circuits: built once, evaluated for many instances at once.
 
-A circuit is a list of XOR and AND gates on numbered wires. NOT costs no gate: what a builder hands around is a
-**literal**, twice the wire's number, plus one when it is inverted. Wire 0 is false, so `FALSE` is literal 0 and
-`TRUE` literal 1; gates on them are folded away, equal gates are built once, and what no output needs is left out.
+A circuit is a list of XOR and AND gates on numbered wires. NOT costs no gate: a builder works with **literals**, twice
+the wire's number, plus one when inverted. Wire 0 is false, so `FALSE` is literal 0 and `TRUE` literal 1; gates on
+constants are folded away, equal gates are built once, and gates that no output needs are dropped.
 
-`Builder.build` sorts the gates into layers by the number of ANDs before them. An AND layer is what costs a round in
-n-party sharing (gmw.py) and 32 bytes a gate when garbled (garble.py); every evaluator takes a layer's gates in one
-numpy operation, over all instances.
+`Builder.build` sorts the gates into layers by the number of ANDs before them. An AND layer costs a round in n-party
+sharing (gmw.py) and 32 bytes per gate when garbled (garble.py); every evaluator processes a layer's gates in one numpy
+operation, over all instances.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from masquerade.errors import ParameterError
 
 Literal = int
 Word = list[Literal]  # the least significant bit first
-Bits = NDArray[np.uint8]  # one row a bit of the word, one column an instance; 0 or 1
+Bits = NDArray[np.uint8]  # one row per bit of the word, one column per instance; 0 or 1
 Wires = NDArray[np.intp]
 
 FALSE: Literal = 0
@@ -30,12 +30,12 @@ TRUE: Literal = 1
 
 
 class CircuitError(ParameterError):
-    """A circuit put together or fed wrongly: words of different widths, a missing input."""
+    """A circuit built or used incorrectly: words of different widths, a missing input."""
 
 
 @dataclass(frozen=True)
 class Gates:
-    """Gates of one kind that need nothing of each other; their outputs are the wires `first`, `first` + 1, …"""
+    """Mutually independent gates of one kind; their outputs are the wires `first`, `first` + 1, …"""
 
     left: Wires
     right: Wires
@@ -52,7 +52,7 @@ class Gates:
 
 @dataclass(frozen=True)
 class AndGates(Gates):
-    """AND gates, and which of their operands are inverted first."""
+    """AND gates, with flags for the operands that are inverted first."""
 
     left_inverted: NDArray[np.bool_]
     right_inverted: NDArray[np.bool_]
@@ -60,7 +60,7 @@ class AndGates(Gates):
 
 @dataclass(frozen=True)
 class Layer:
-    """All XORs that so many ANDs make possible, one step after another, and then the next ANDs."""
+    """All XORs at one AND depth, in steps of independent gates, and then the next ANDs."""
 
     xors: tuple[Gates, ...]
     ands: AndGates
@@ -78,23 +78,23 @@ class Circuit:
 
     @property
     def n_and(self) -> int:
-        """AND gates of one instance."""
+        """The number of AND gates per instance."""
         return sum(len(layer.ands) for layer in self.layers)
 
     @property
     def depth(self) -> int:
-        """ANDs on the longest path: rounds of an n-party evaluation."""
+        """The number of ANDs on the longest path: the rounds of an n-party evaluation."""
         return len(self.layers)
 
     def width(self, name: str) -> int:
-        """Bits of an input word."""
+        """Return the number of bits of an input word."""
         if name not in self.inputs:
             raise CircuitError(f'no input "{name}"; the circuit has {", ".join(self.inputs)}')
         wires = self.inputs[name]
         return int(wires.stop) - int(wires.start)
 
     def output_literals(self, names: Iterable[str]) -> NDArray[np.intp]:
-        """The literals of these output words, one word after another."""
+        """Return the literals of these output words, concatenated."""
         words = []
         for name in names:
             if name not in self.outputs:
@@ -113,7 +113,7 @@ class Builder:
         self._outputs: dict[str, list[Literal]] = {}
 
     def input(self, name: str, width: int) -> Word:
-        """A new input word. Inputs come before all gates."""
+        """Add an input word. Inputs must precede all gates."""
         if name in self._inputs or self._known or width < 1:
             raise CircuitError(f'input "{name}" must be new, come before any gate and have at least one bit')
         first = len(self._gates)
@@ -122,19 +122,19 @@ class Builder:
         return [2 * wire for wire in range(first, first + width)]
 
     def output(self, name: str, word: Sequence[Literal]) -> None:
-        """Name a result."""
+        """Declare a word as the output of this name."""
         if name in self._outputs:
             raise CircuitError(f'output "{name}" is named twice')
         self._outputs[name] = list(word)
 
     def xor(self, left: Literal, right: Literal) -> Literal:
-        """Exactly one of the two."""
+        """Return the XOR of two literals."""
         if left >> 1 == right >> 1 or left <= TRUE or right <= TRUE:
             return left ^ right
         return self._gate(False, left & ~1, right & ~1) ^ ((left ^ right) & 1)
 
     def both(self, left: Literal, right: Literal) -> Literal:
-        """AND."""
+        """Return the AND of two literals."""
         if left == FALSE or right == FALSE or left == right ^ 1:
             return FALSE
         if left in (TRUE, right):
@@ -142,11 +142,11 @@ class Builder:
         return left if right == TRUE else self._gate(True, left, right)
 
     def either(self, left: Literal, right: Literal) -> Literal:
-        """OR."""
+        """Return the OR of two literals."""
         return self.both(left ^ 1, right ^ 1) ^ 1
 
     def all_of(self, literals: Sequence[Literal]) -> Literal:
-        """AND of many, as a tree."""
+        """Return the AND of any number of literals, as a tree."""
         level = list(literals)
         while len(level) > 1:
             paired = [self.both(*level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
@@ -154,11 +154,11 @@ class Builder:
         return level[0] if level else TRUE
 
     def any_of(self, literals: Sequence[Literal]) -> Literal:
-        """OR of many, as a tree."""
+        """Return the OR of any number of literals, as a tree."""
         return self.all_of([each ^ 1 for each in literals]) ^ 1
 
     def parity(self, literals: Sequence[Literal]) -> Literal:
-        """XOR of many."""
+        """Return the XOR of any number of literals."""
         return reduce(self.xor, literals, FALSE)
 
     def _gate(self, is_and: bool, left: Literal, right: Literal) -> Literal:
@@ -170,7 +170,7 @@ class Builder:
         return 2 * wire
 
     def build(self) -> Circuit:
-        """The circuit, with its gates in layers and its wires renumbered in the order in which they are set."""
+        """Return the circuit, with gates in layers and wires renumbered in the order in which they are set."""
         if not self._outputs:
             raise CircuitError("a circuit needs an output")
         stages = self._stages()
@@ -203,7 +203,7 @@ class Builder:
         return gate
 
     def _stages(self) -> dict[tuple[int, int], list[int]]:
-        """The gates that an output needs, by (ANDs before, step): XORs by their order, then `_AND_STEP`."""
+        """Return the gates that an output needs, by (ANDs before, step): XORs in order, then `_AND_STEP`."""
         needed = {each >> 1 for word in self._outputs.values() for each in word}
         for wire in range(len(self._gates) - 1, 0, -1):
             gate = self._gates[wire]
@@ -225,7 +225,7 @@ _AND_STEP = 1 << 60  # after every XOR of its layer
 
 
 def evaluate(circuit: Circuit, inputs: Mapping[str, Bits]) -> dict[str, Bits]:
-    """Plain evaluation: the definition that the secret ones are held against."""
+    """Evaluate in the clear: the reference for the secure evaluations."""
     values = np.zeros((circuit.n_wires, instances_of(circuit, inputs)), np.uint8)
     for name, wires in circuit.inputs.items():
         values[wires] = inputs[name]
@@ -247,7 +247,7 @@ def evaluate(circuit: Circuit, inputs: Mapping[str, Bits]) -> dict[str, Bits]:
 
 
 def instances_of(circuit: Circuit, inputs: Mapping[str, Bits]) -> int:
-    """For how many instances these inputs are; `CircuitError` when they do not fit the circuit."""
+    """Return the number of instances in these inputs; `CircuitError` when they do not fit the circuit."""
     if set(inputs) != set(circuit.inputs):
         raise CircuitError(f"the circuit's inputs are {', '.join(circuit.inputs)}; got {', '.join(inputs)}")
     counts: set[int] = set()
@@ -261,7 +261,7 @@ def instances_of(circuit: Circuit, inputs: Mapping[str, Bits]) -> int:
 
 
 def to_bits(numbers: Sequence[int] | NDArray[np.integer], width: int) -> Bits:
-    """Whole numbers of any size as words of that width: modulo 2^width, so two's complement when negative."""
+    """Convert integers of any size to words modulo 2^width, so two's complement when negative."""
     n_bytes = -(-width // 8)
     mask = (1 << width) - 1
     data = b"".join((int(each) & mask).to_bytes(n_bytes, "little") for each in numbers)

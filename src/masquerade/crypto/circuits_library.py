@@ -1,12 +1,12 @@
 """The circuits that protocols evaluate, by name. Each is built once and kept.
 
 circuit                inputs                          output                      ANDs (small form)
-winner                 "party 0", "party 1", …         "winner": one bit a party   n(n − 1)/2 · w + n(n − 2)
+winner                 "party 0", "party 1", …         "winner": a bit per party   n(n − 1)/2 · w + n(n − 2)
 comparison             "left", "right"                 "right is larger"           w
 equality               "left", "right"                 "equal"                     w − 1
 shared_threshold       "share 0", "share 1"            "reached"                   about 2w
-masked_threshold       "masked", "mask"                "reached": one bit a slot   about 2w a slot
-table_look_up          "index", "entry 0", …           "entry"                     w a entry
+masked_threshold       "masked", "mask"                "reached": a bit per slot   about 2w per slot
+table_look_up          "index", "entry 0", …           "entry"                     w per entry
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from masquerade.errors import ParameterError
 
 @dataclass(frozen=True)
 class BidWords:
-    """How a bid (a signed score, then the earlier position) becomes one unsigned word whose order is the bids'.
+    """Encodes a bid (a signed score, then the earlier position) as an unsigned word, preserving order.
 
     From the top: whether there is a candidate; the score, shifted to be unsigned; the position, counted from the
-    last. "No candidate" is the word 0, below all, so that it looks like any other secret input.
+    last. "No candidate" is the word 0, below all others, so that it looks like any other secret input.
     """
 
     score_bits: int
@@ -40,45 +40,45 @@ class BidWords:
 
     @property
     def width(self) -> int:
-        """Bits of the word."""
+        """The number of bits of a word."""
         return 1 + self.score_bits + self.position_bits
 
     def word(self, bid: tuple[int, int] | None) -> int:
-        """The word of a (score, position), or of none."""
+        """Return the word of a (score, position); None means no candidate."""
         if bid is None:
             return 0
         score, position = bid
         shifted = score + (1 << (self.score_bits - 1))
         if not (0 <= shifted < 1 << self.score_bits and 0 <= position < 1 << self.position_bits):
-            # The score is a secret: the message does not show it.
+            # The score is secret: the message must not contain it.
             raise ParameterError(f"a bid does not fit {self.score_bits} and {self.position_bits} bits")
         backwards = (1 << self.position_bits) - 1 - position
         return ((1 << self.score_bits | shifted) << self.position_bits) | backwards
 
     def bits(self, bid: tuple[int, int] | None) -> Bits:
-        """The word as the one instance of a circuit's input."""
+        """Return the word as a circuit input with one instance."""
         return to_bits([self.word(bid)], self.width)
 
 
 @lru_cache(maxsize=64)
 def winner(n_parties: int, width: int, shallow: bool = False) -> Circuit:
-    """Which party has the largest bid word, as one bit a party; no bit is set when nobody has a candidate.
+    """Find the party with the largest bid word, as one bit per party; no bit is set when nobody has a candidate.
 
-    Of equal words the lowest party's wins. Nothing else comes out: neither scores nor who had no candidate.
+    Ties go to the lowest party. Nothing else is revealed: neither scores nor who had no candidate.
     """
     if n_parties < 2:
         raise ParameterError(f"a comparison takes at least 2 parties. Got {n_parties} instead.")
     build = Builder()
     bids = [build.input(f"party {party}", width) for party in range(n_parties)]
     flags = words.champions(build, bids, shallow=shallow)
-    # Whoever beats an earlier party has a larger word, hence a candidate; party 0 may win with none against none.
+    # A party that beats an earlier one has a larger word, hence a candidate; party 0 may win with none against none.
     build.output("winner", [build.both(flags[0], bids[0][-1]), *flags[1:]])
     return build.build()
 
 
 @lru_cache(maxsize=64)
 def compare_bids(width: int, shallow: bool = False) -> Circuit:
-    """Which of two bid words wins, the left one on a draw; neither when neither has a candidate."""
+    """Find the larger of two bid words, the left one on a tie; neither wins when neither has a candidate."""
     build = Builder()
     left, right = build.input("left", width), build.input("right", width)
     right_wins = words.less_than(build, left, right, shallow=shallow)
@@ -89,7 +89,7 @@ def compare_bids(width: int, shallow: bool = False) -> Circuit:
 
 @lru_cache(maxsize=64)
 def undefeated(n_parties: int) -> Circuit:
-    """Who won all its comparisons: input "i j" says that i won against j; output "winner" has one bit a party."""
+    """Find who won all comparisons: input "i j" says that i beat j; output "winner" has one bit per party."""
     build = Builder()
     won = {
         (party, other): build.input(f"{party} {other}", 1)[0]
@@ -104,7 +104,7 @@ def undefeated(n_parties: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def comparison(width: int, shallow: bool = False) -> Circuit:
-    """left < right."""
+    """Compute left < right."""
     build = Builder()
     left, right = build.input("left", width), build.input("right", width)
     build.output("right is larger", [words.less_than(build, left, right, shallow=shallow)])
@@ -113,7 +113,7 @@ def comparison(width: int, shallow: bool = False) -> Circuit:
 
 @lru_cache(maxsize=64)
 def equality(width: int) -> Circuit:
-    """left = right."""
+    """Compute left = right."""
     build = Builder()
     left, right = build.input("left", width), build.input("right", width)
     build.output("equal", [words.equal(build, left, right)])
@@ -122,7 +122,7 @@ def equality(width: int) -> Circuit:
 
 @lru_cache(maxsize=64)
 def shared_threshold(width: int, at_least: int, shallow: bool = False) -> Circuit:
-    """Whether a count that two parties share additively modulo 2^width is at least `at_least`, and not 0."""
+    """Test whether a count that two parties share additively modulo 2^width is at least `at_least`, and not 0."""
     build = Builder()
     shares = [build.input(f"share {party}", width) for party in range(2)]
     count = words.add(build, *shares, shallow=shallow)
@@ -132,10 +132,10 @@ def shared_threshold(width: int, at_least: int, shallow: bool = False) -> Circui
 
 @lru_cache(maxsize=64)
 def masked_threshold(width: int, at_least: int, slots: int = 1, shallow: bool = False) -> Circuit:
-    """The same for `slots` counts packed into one number, of which one party holds number + mask, the other the mask.
+    """Test `slots` counts packed into one number likewise; one party holds number + mask, the other the mask.
 
-    Both are taken modulo 2^(width · slots), so bits of a longer mask above that are left out; the difference is
-    over all slots at once, because a sum carries from one slot into the next.
+    Both are taken modulo 2^(width · slots), which ignores higher bits of a longer mask; the difference is taken over
+    all slots at once, because a sum carries from one slot into the next.
     """
     build = Builder()
     masked, mask = build.input("masked", width * slots), build.input("mask", width * slots)
@@ -147,7 +147,7 @@ def masked_threshold(width: int, at_least: int, slots: int = 1, shallow: bool = 
 
 @lru_cache(maxsize=64)
 def table_look_up(n_entries: int, width: int) -> Circuit:
-    """The entry at a secret index of a secret table; zero past its end."""
+    """Return the entry at a secret index of a secret table; zero past its end."""
     build = Builder()
     index = build.input("index", max(1, (n_entries - 1).bit_length()))
     entries: list[Word] = [build.input(f"entry {at}", width) for at in range(n_entries)]

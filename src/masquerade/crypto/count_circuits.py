@@ -1,4 +1,4 @@
-"""Circuits on counts that two parties share: thresholds, Secure_COM, set intersection, and rows of a table to one bit.
+"""Circuits on counts that two parties share: thresholds, Secure_COM, set intersection, and one-bit tests of table rows.
 
 circuit            inputs                        output       ANDs
 reached            "share 0", "share 1"          "reached"    w − 1
@@ -8,8 +8,8 @@ all_equal          "bits 0", "bits 1"            "holds"      n − 1
 both               "bit 0", "bit 1"              "both"       1
 row_…              "row 0", "row 1"              "good"       of the row's cells: see each
 
-Shares are additive modulo 2^w. A row is its cells' words, one after the other, the lowest bits first. With `together`,
-so many neighbouring cells are shared as one number, modulo 2^(w · together): its sums carry from cell to cell.
+Shares are additive modulo 2^w. A row is the concatenation of its cells' words, lowest bits first. `together` is how
+many neighbouring cells are shared as one number, modulo 2^(w · together): its sums carry from cell to cell.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from masquerade.errors import ParameterError
 
 @lru_cache(maxsize=64)
 def reached(width: int) -> Circuit:
-    """Whether the sum of two shares, as a signed number, is not negative.
+    """Test whether the sum of two shares, as a signed number, is not negative.
 
-    One party takes the threshold off its share beforehand; then "at least k" is this sign, and costs half of a
+    One party subtracts the threshold from its share beforehand; then "at least k" is this sign, at half the cost of a
     comparison.
     """
     build = Builder()
@@ -59,7 +59,7 @@ def fewer_in_common(size: int, threshold: int) -> Circuit:
 
 @lru_cache(maxsize=8)
 def all_equal(size: int) -> Circuit:
-    """Whether two bit strings are equal: every XOR of their bits is 0."""
+    """Test whether two bit strings are equal: every XOR of their bits is 0."""
     build = Builder()
     left, right = (build.input(f"bits {party}", size) for party in range(2))
     build.output("holds", [build.all_of([build.xor(a, b) ^ 1 for a, b in zip(left, right, strict=True)])])
@@ -68,7 +68,7 @@ def all_equal(size: int) -> Circuit:
 
 @lru_cache(maxsize=1)
 def both() -> Circuit:
-    """Whether both parties say yes."""
+    """Compute the AND of the parties' bits."""
     build = Builder()
     (left,), (right,) = build.input("bit 0", 1), build.input("bit 1", 1)
     build.output("both", [build.both(left, right)])
@@ -77,7 +77,7 @@ def both() -> Circuit:
 
 @lru_cache(maxsize=64)
 def row_distinct(columns: int, width: int, least: int, together: int = 1) -> Circuit:
-    """Distinct ℓ-diversity: at least so many cells are not empty, or all are. About 2·w ANDs a cell."""
+    """Distinct ℓ-diversity: at least `least` cells are non-empty, or all are empty. About 2·w ANDs per cell."""
     build, cells = _row(columns, width, together)
     present = [words.is_zero(build, cell) ^ 1 for cell in cells]
     different = words.population(build, present)
@@ -95,9 +95,9 @@ def row_bounded(
     k: int = 1,
     together: int = 1,
 ) -> Circuit:
-    """(α,k) and confidence bounding: no bounded cell is more than most[0] / most[1] of the row, and the row has k.
+    """(α,k) and confidence bounding: no bounded cell exceeds most[0] / most[1] of the row, whose total is at least k.
 
-    An empty row is good. `bounded` are the cells with a bound; None: all. The row's total must be below 2^width.
+    An empty row is good. `bounded` are the cells with a bound (None: all). The row's total must be below 2^width.
     """
     numerator, denominator = most
     if not 0 <= numerator <= denominator or not denominator:
@@ -117,7 +117,7 @@ def row_bounded(
 
 
 def _row(columns: int, width: int, together: int) -> tuple[Builder, list[Word]]:
-    """A builder, and the cells of a row whose shares are its two inputs."""
+    """Return a builder, and the cells of a row whose two shares are its inputs."""
     build = Builder()
     shares = [build.input(f"row {party}", columns * width) for party in range(2)]
     cells: list[Word] = []
@@ -128,7 +128,7 @@ def _row(columns: int, width: int, together: int) -> tuple[Builder, list[Word]]:
 
 
 def _below(build: Builder, number: Sequence[Literal], bound: int) -> Literal:
-    """number < bound, for any public bound."""
+    """Compute number < bound for any public bound."""
     if bound <= 0:
         return FALSE
     if bound >> len(number):
@@ -137,7 +137,7 @@ def _below(build: Builder, number: Sequence[Literal], bound: int) -> Literal:
 
 
 def _times(build: Builder, number: Word, factor: int) -> Word:
-    """number · factor modulo 2^w, by shifts."""
+    """Compute number · factor modulo 2^w, by shifts."""
     width = len(number)
     total: Word | None = None
     for shift in range(factor.bit_length()):

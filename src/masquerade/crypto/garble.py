@@ -1,9 +1,9 @@
-"""Garbled circuits: two parties evaluate a circuit on secret inputs, and only what they agreed on comes out.
+"""Garbled circuits: two parties evaluate a circuit on secret inputs and learn only the agreed outputs.
 
 The garbler gives each wire two random labels, W and W ⊕ Δ, for false and true; the evaluator walks through the circuit
-with one label a wire and cannot tell which it is. XOR is free (Kolesnikov, Schneider 2008: one secret difference Δ
+with one label per wire and cannot tell which it is. XOR is free (Kolesnikov, Schneider 2008: one secret difference Δ
 for all wires), an AND is two blocks (Zahur, Rosulek, Evans 2015, "Two Halves Make a Whole": half gates), the lowest
-bit of a label says which row to use (point and permute; hence the lowest bit of Δ is 1), and the hash is the one of
+bit of a label says which row to use (point and permute; hence the lowest bit of Δ is 1), and the hash is that of
 hashing.py under the session's key, with a tweak for every half gate and instance.
 
     garbler                                    evaluator
@@ -13,13 +13,13 @@ hashing.py under the session's key, with a tweak for every half gate and instanc
     reveal ─────────────────────▶  decode      where the evaluator may
     shares                         shares      where nobody may: the XOR of both is the output
 
-The evaluator's own labels come from correlated oblivious transfer with the **same** Δ, so they need no encryption of
-their own: where a transfer made ahead gave the garbler q and the evaluator q ⊕ r·Δ, the evaluator sends x ⊕ r and
-the garbler takes `corrected(q, x ⊕ r)` as its label for false.
+The evaluator's own labels come from correlated oblivious transfer with the **same** Δ, so they need no further
+encryption: if a transfer made ahead gave the garbler q and the evaluator q ⊕ r·Δ, the evaluator sends x ⊕ r and the
+garbler takes `corrected(q, x ⊕ r)` as its label for false.
 
-Cost: 32 bytes an AND and instance, 16 bytes an input bit, 16 an output bit that is revealed; four hashes an AND for
-the garbler, two for the evaluator; one message each way. Secure against a curious party that follows the protocol.
-A garbler that does not may garble another circuit; nothing here would notice.
+Cost: 32 bytes per AND and instance, 16 bytes per input bit, 16 per revealed output bit; four hashes per AND for the
+garbler, two for the evaluator; one message each way. Secure against a curious party that follows the protocol. A
+garbler that does not may garble another circuit; nothing here would detect it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Labels = NDArray[np.uint64]  # uint64[bits of the word, instances, 2]
 _AND_BYTES = 2 * BLOCK_BYTES
 _HEADER_BYTES = 8  # the first tweak
 _TAG_BYTES = 8
-_CHUNK_BYTES = 1 << 23  # labels of so many instances at a time: wide operations that stay near the cache
+_CHUNK_BYTES = 1 << 23  # of labels at a time: wide operations that stay near the cache
 _ONE = np.uint64(1)
 
 
 class Delta:
-    """The secret difference between a wire's two labels: one garbler's, for one session."""
+    """The secret difference between a wire's two labels, for one garbler and one session."""
 
     def __init__(self, block: NDArray[np.uint64] | None = None) -> None:
         if block is None:
@@ -57,7 +57,7 @@ class Delta:
         self._in_use = False
 
     def claim(self) -> NDArray[np.uint64]:
-        """The block, for the one garbler that it belongs to."""
+        """Return the block to the one garbler that uses it; ParameterError on a second claim."""
         if self._in_use:
             raise ParameterError("this difference of labels belongs to another garbler: draw a fresh one")
         self._in_use = True
@@ -65,12 +65,12 @@ class Delta:
 
 
 def corrected(zero_labels: Labels, flips: Bits, delta: Delta) -> Labels:
-    """The labels for false, once the evaluator said where its input differs from its choice in the transfer."""
+    """Return the labels for false, given where the evaluator's input differs from its choice in the transfer."""
     return zero_labels ^ _where(flips[..., None], delta.block)
 
 
 class Garbler:
-    """Garbles one circuit after another within a session, every tweak once."""
+    """Garbles any number of circuits within a session, never reusing a tweak."""
 
     def __init__(self, session_key: bytes, delta: Delta) -> None:
         self._hash = TweakedHash(session_key)
@@ -80,9 +80,9 @@ class Garbler:
     def garble(
         self, circuit: Circuit, n_instances: int, transferred: Mapping[str, Labels] | None = None
     ) -> Garbling:
-        """Tables for so many instances; `transferred` are the labels for false that a transfer fixed, by input.
+        """Garble `n_instances` instances; `transferred` are the labels for false that a transfer fixed, by input.
 
-        Tables take 32 bytes an AND and instance of memory: hand over millions of instances in parts.
+        Tables take 32 bytes of memory per AND and instance: process millions of instances in parts.
         """
         zeros = self._input_labels(circuit, n_instances, transferred or {})
         first = self._tweaks.take(_n_tweaks(circuit, n_instances))
@@ -111,7 +111,7 @@ class Garbler:
         return Garbling(circuit, n_instances, message, zeros, outputs, self._delta, self._hash, tweak)
 
     def _half_gates(self, left: Labels, right: Labels, tweak: int) -> tuple[Labels, Labels]:
-        """(labels for false of the outputs, tables): left ∧ right, where each pair is the labels for false."""
+        """Garble left ∧ right, given their labels for false; return (labels for false of the outputs, tables)."""
         size = len(left)
         operands = np.empty((2, 2, size, 2), np.uint64)  # false and true; left and right
         operands[0, 0], operands[0, 1] = left, right
@@ -146,7 +146,7 @@ class Garbler:
 
 @dataclass
 class Garbling:
-    """What the garbler keeps of one garbled circuit, and the messages that it can make of it."""
+    """The garbler's state of one garbled circuit, and the messages it can make from it."""
 
     circuit: Circuit
     n_instances: int
@@ -159,7 +159,7 @@ class Garbling:
     _encoded: set[str] = field(default_factory=set)
 
     def encode(self, name: str, bits: Bits) -> bytes:
-        """The labels of one of the garbler's own inputs. Only once: the labels of two values would show Δ."""
+        """Return the labels of one of the garbler's own inputs. Only once: labels of two values would reveal Δ."""
         if name in self._encoded:
             raise ParameterError(f'input "{name}" of this garbling was encoded before')
         if bits.shape != (self.circuit.width(name), self.n_instances):
@@ -171,14 +171,14 @@ class Garbling:
         ).tobytes()
 
     def reveal(self, *names: str) -> bytes:
-        """What lets the evaluator read these outputs: a tag of either label."""
+        """Return the tags of both labels, with which the evaluator can read these outputs."""
         zeros = self._zeros_of(names)
         tweaks = _tag_tweaks(self.circuit, self.n_instances, self._tag_tweak, names)
         tags = [_tags(self._hash, labels, tweaks) for labels in (zeros, zeros ^ self._delta)]
         return np.stack(tags).tobytes()
 
     def decode(self, message: bytes, *names: str) -> dict[str, Bits]:
-        """These outputs, from the labels that the evaluator arrived at."""
+        """Return these outputs, from the evaluator's labels."""
         zeros = self._zeros_of(names)
         labels = _from_bytes(message, zeros.shape, "labels of the outputs")
         differences = labels ^ zeros
@@ -188,7 +188,7 @@ class Garbling:
         return _by_name(self.circuit, ones.astype(np.uint8), names)
 
     def shares(self, *names: str) -> dict[str, Bits]:
-        """The garbler's XOR share of these outputs."""
+        """Return the garbler's XOR share of these outputs."""
         colours = (self._zeros_of(names)[..., 0] & _ONE).astype(np.uint8)
         return _by_name(self.circuit, colours, names)
 
@@ -197,7 +197,7 @@ class Garbling:
 
 
 class Evaluator:
-    """Evaluates one garbled circuit after another within a session, each once."""
+    """Evaluates any number of garbled circuits within a session, each once."""
 
     def __init__(self, session_key: bytes) -> None:
         self._hash = TweakedHash(session_key)
@@ -206,7 +206,7 @@ class Evaluator:
     def evaluate(
         self, circuit: Circuit, n_instances: int, tables: bytes, labels: Mapping[str, Labels | bytes]
     ) -> Evaluation:
-        """Walk through the circuit with one label for each input bit; labels as bytes are the garbler's."""
+        """Evaluate the circuit with one label per input bit; labels given as bytes are the garbler's."""
         expected = _HEADER_BYTES + circuit.n_and * n_instances * _AND_BYTES
         if len(tables) != expected:
             raise BadMessage(f"tables of {len(tables)} bytes; this circuit has {expected}")
@@ -261,7 +261,7 @@ class Evaluator:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The labels that an evaluator arrived at."""
+    """The output labels of one evaluation."""
 
     circuit: Circuit
     n_instances: int
@@ -270,11 +270,11 @@ class Evaluation:
     _tag_tweak: int
 
     def labels(self, *names: str) -> bytes:
-        """The labels of these outputs, for the garbler to read."""
+        """Return the labels of these outputs, for the garbler to decode."""
         return self._outputs[_output_rows(self.circuit, names)].tobytes()
 
     def decode(self, message: bytes, *names: str) -> dict[str, Bits]:
-        """These outputs, with the garbler's tags."""
+        """Return these outputs, using the garbler's tags."""
         held = self._outputs[_output_rows(self.circuit, names)]
         tags = _tags(self._hash, held, _tag_tweaks(self.circuit, self.n_instances, self._tag_tweak, names))
         if len(message) != 2 * _TAG_BYTES * tags.size:
@@ -285,7 +285,7 @@ class Evaluation:
         return _by_name(self.circuit, ones.astype(np.uint8), names)
 
     def shares(self, *names: str) -> dict[str, Bits]:
-        """The evaluator's XOR share of these outputs."""
+        """Return the evaluator's XOR share of these outputs."""
         colours = (self._outputs[_output_rows(self.circuit, names), :, 0] & _ONE).astype(np.uint8)
         return _by_name(self.circuit, colours, names)
 
@@ -296,30 +296,30 @@ def _combine(labels: Labels, xors: Iterable[Gates]) -> None:
 
 
 def _masks(labels: Labels) -> NDArray[np.uint64]:
-    """All ones where a label's colour, its lowest bit, is 1; a column, to be ANDed with blocks."""
+    """Return all ones where a label's colour, its lowest bit, is 1, as a column to be ANDed with blocks."""
     return np.uint64(0) - (labels[:, :1] & _ONE)
 
 
 def _where(bits: NDArray[np.integer], block: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The block where the bit is 1, else zeros, without a branch on the bit."""
+    """Return the block where the bit is 1, else zeros, without branching on the bit."""
     return (np.uint64(0) - bits.astype(np.uint64)) & block
 
 
 def _chunks(circuit: Circuit, n_instances: int) -> Iterator[slice]:
-    """Parts of the instances; tables and tweaks follow this order, so it belongs to the format."""
+    """Yield parts of the instances; tables and tweaks follow this order, so it is part of the format."""
     size = max(64, _CHUNK_BYTES // (BLOCK_BYTES * circuit.n_wires))
     for at in range(0, n_instances, size):
         yield slice(at, min(at + size, n_instances))
 
 
 def _n_tweaks(circuit: Circuit, n_instances: int) -> int:
-    """Two an AND for its halves, then one an output bit for its tags."""
+    """Count the tweaks: two per AND for its halves, then one per output bit for its tags."""
     return (2 * circuit.n_and + sum(len(word) for word in circuit.outputs.values())) * n_instances
 
 
 def _output_rows(circuit: Circuit, names: tuple[str, ...]) -> NDArray[np.intp]:
-    """Where the bits of these outputs stand among those of all."""
-    circuit.output_literals(names)  # refuses names that there are not
+    """Return the positions of these outputs' bits among those of all outputs."""
+    circuit.output_literals(names)  # rejects unknown names
     starts, at = {}, 0
     for name, word in circuit.outputs.items():
         starts[name], at = at, at + len(word)

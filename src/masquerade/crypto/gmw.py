@@ -1,9 +1,8 @@
-"""n-party Boolean sharing (Goldreich, Micali, Wigderson 1987): every wire is the XOR of one share a party.
+"""n-party Boolean sharing (Goldreich, Micali, Wigderson 1987): every wire is the XOR of one share per party.
 
 XOR is local. An AND of x and y uses up a triple of shared random bits (a, b, c = a ∧ b) made ahead (Beaver 1991): all
-tell each other their shares of x ⊕ a and y ⊕ b, and then x ∧ y = c ⊕ (x⊕a) ∧ b ⊕ (y⊕b) ∧ a ⊕ (x⊕a) ∧ (y⊕b). All ANDs
-of a layer share one message, so an evaluation takes as many rounds as the circuit is deep, and one more to open
-results.
+parties exchange their shares of x ⊕ a and y ⊕ b, and then x ∧ y = c ⊕ (x⊕a) ∧ b ⊕ (y⊕b) ∧ a ⊕ (x⊕a) ∧ (y⊕b). All ANDs
+of a layer share one message, so the number of rounds is the depth of the circuit, plus one to open results.
 
 Private against any n − 1 curious parties that follow the protocol: without the last share, every message that they
 see is a uniform bit. A party that does not follow it can flip results unnoticed.
@@ -25,14 +24,14 @@ from masquerade.crypto.hashing import Stream
 from masquerade.crypto.triples import Triples
 from masquerade.errors import ParameterError
 
-Rows = NDArray[np.uint8]  # one row a wire: its shares of all instances, packed
+Rows = NDArray[np.uint8]  # one row per wire: its shares of all instances, packed
 
 
 class InputMasks:
-    """Shares of inputs without a message: owner and peer stretch a seed that the owner drew and sent once.
+    """Shares inputs without further messages: owner and peer stretch a seed that the owner drew and sent once.
 
-    The peer's share is the next stretch; the owner's own is its input XOR those of all peers. Every party asks for
-    the inputs of a session in the same order.
+    The peer's share is the next part of the stream; the owner's is its input XOR the shares of all peers. All parties
+    must request the inputs of a session in the same order.
     """
 
     def __init__(self, me: int, sent: Mapping[int, bytes], heard: Mapping[int, bytes]) -> None:
@@ -45,14 +44,14 @@ class InputMasks:
         self._heard = {peer: Stream(seed) for peer, seed in heard.items()}
 
     def own(self, bits: Bits) -> Bits:
-        """This party's share of its own input."""
+        """Return this party's share of its own input."""
         share = bits.copy()
         for stream in self._sent.values():
             share ^= _next_bits(stream, bits.shape)
         return share
 
     def of(self, owner: int, shape: tuple[int, int]) -> Bits:
-        """This party's share of another's input."""
+        """Return this party's share of another's input."""
         if owner not in self._heard:
             raise ParameterError(f"party {owner} has no seed here")
         return _next_bits(self._heard[owner], shape)
@@ -61,8 +60,8 @@ class InputMasks:
 class SharedEvaluation:
     """One party's part of evaluating a circuit on shared inputs.
 
-    `message` is what to tell every peer next, or None when the outputs are there; `hear` takes the peers' messages
-    of that round. Party 0 is the one that inverts.
+    `message` is the next message to every peer, or None when the outputs are ready; `hear` takes the peers' messages of
+    that round. Party 0 applies the inversions.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class SharedEvaluation:
         self.message: bytes | None = self._prepare()
 
     def hear(self, messages: Sequence[bytes]) -> bytes | None:
-        """The peers' messages of this round; returns the next of ours."""
+        """Take the peers' messages of this round; return our next one."""
         if self._opening is None or self._product is None:
             raise ParameterError("this evaluation is over")
         d, e, a, b = self._opening
@@ -104,7 +103,7 @@ class SharedEvaluation:
         return self.message
 
     def shares(self, *names: str) -> Bits:
-        """This party's shares of the outputs, one word after another."""
+        """Return this party's shares of the outputs, concatenated."""
         if self.message is not None:
             raise ParameterError("the evaluation is not over yet")
         literals = self._circuit.output_literals(names)
@@ -120,7 +119,7 @@ class SharedEvaluation:
         return messages
 
     def _prepare(self) -> bytes | None:
-        """Go on to the next ANDs and mask their operands."""
+        """Advance to the next ANDs and mask their operands."""
         if self._layer == self._circuit.depth:
             self._combine(self._circuit.last_xors)
             self._opening = self._product = None
@@ -142,7 +141,7 @@ class SharedEvaluation:
 
 
 def opened(own: Bits, messages: Sequence[bytes]) -> Bits:
-    """Outputs, from this party's shares and the packed shares (`share_message`) of all others."""
+    """Reconstruct outputs from this party's shares and the packed shares (`share_message`) of all others."""
     result = own.copy()
     for message in messages:
         if len(message) != -(-own.size // 8):
@@ -152,7 +151,7 @@ def opened(own: Bits, messages: Sequence[bytes]) -> Bits:
 
 
 def share_message(share: Bits) -> bytes:
-    """A share of outputs for the peers that may learn them."""
+    """Pack shares of outputs for the peers that may learn them."""
     return pack(share.ravel()).tobytes()
 
 
@@ -166,14 +165,14 @@ def _packed_rows(bits: Bits) -> Rows:
 
 
 def _dense(rows: Rows, n: int) -> bytes:
-    """Rows of n instances each, without the unused bits at their ends."""
+    """Pack rows of n instances each without the unused bits at their ends."""
     if n % 8 == 0:
         return rows.tobytes()
     return pack(np.unpackbits(rows, axis=1, count=n, bitorder="little").ravel()).tobytes()
 
 
 def _sparse(data: bytes, n_rows: int, n: int) -> Rows:
-    """The rows that `_dense` put together."""
+    """Unpack the rows that `_dense` packed."""
     if n % 8 == 0:
         return np.frombuffer(data, np.uint8).reshape(n_rows, n // 8)
     return _packed_rows(_unpacked(data, n_rows * n).reshape(n_rows, n))

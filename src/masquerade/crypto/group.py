@@ -2,7 +2,7 @@
 
 A point is 32 bytes, its Montgomery u-coordinate. Texts are hashed **to the curve** (Elligator, then times the
 cofactor), never to an arbitrary u: half of those lie on the twist, and which side a point lies on survives every
-blinding, so it would show one bit of the text's hash. Blinding is X25519, whose scalars are multiples of the
+blinding, so it would reveal one bit of the text's hash. Blinding is X25519, whose scalars are multiples of the
 cofactor.
 
 Cost on one core: about 30 µs to hash and 32 µs to blind a point. Both run on all cores.
@@ -20,8 +20,8 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 from numpy.typing import NDArray
 
-Points = NDArray[np.uint8]  # one row of 32 bytes a point
-OnDone = Callable[[int], None]  # is told of so many more points
+Points = NDArray[np.uint8]  # one row of 32 bytes per point
+OnDone = Callable[[int], None]  # called with the number of points just finished
 
 POINT_BYTES = 32
 _PRIME = 2**255 - 19
@@ -29,7 +29,7 @@ _CHUNK = 2048  # points that one thread takes at a time
 
 
 class NotAPoint(ValueError):
-    """Bytes that are no point of the group."""
+    """Bytes that are not a point of the group."""
 
 
 class Blinding:
@@ -39,7 +39,7 @@ class Blinding:
         self._scalar = os.urandom(POINT_BYTES)
 
     def blind(self, points: Points, on_done: OnDone | None = None) -> Points:
-        """Each point to the power of the secret."""
+        """Raise each point to the power of the secret."""
         scalar = self._scalar
 
         def chunk(rows: Points) -> bytes:
@@ -56,7 +56,7 @@ class Blinding:
 
 
 def hash_texts(texts: Sequence[bytes], domain: bytes, on_done: OnDone | None = None) -> Points:
-    """Each text as a point of the group. Another `domain` (one a session) gives unrelated points."""
+    """Hash each text to a point of the group. Different domains (one per session) give unrelated points."""
     prefix = hashlib.sha512(b"masquerade/align/1\0" + domain).digest()
 
     def chunk(part: Sequence[bytes]) -> bytes:
@@ -70,14 +70,14 @@ def hash_texts(texts: Sequence[bytes], domain: bytes, on_done: OnDone | None = N
 
 
 def as_points(data: bytes) -> Points:
-    """Points from bytes that somebody sent."""
+    """Decode a peer's bytes as points."""
     if len(data) % POINT_BYTES:
         raise NotAPoint(f"{len(data)} bytes are no whole number of points")
     return np.frombuffer(data, np.uint8).reshape(-1, POINT_BYTES)
 
 
 def _montgomery(edwards: Sequence[bytes]) -> bytes:
-    """u = (1 + y) / (1 − y) for Edwards points: one inversion for all of them."""
+    """Compute u = (1 + y) / (1 − y) for Edwards points, with one inversion for all of them."""
     ys = [int.from_bytes(point, "little") & ((1 << 255) - 1) for point in edwards]
     products, product = [], 1
     for y in ys:

@@ -4,14 +4,14 @@
 
 This is the TMMO construction of Guo, Katz, Wang, Yu, "Efficient and Secure Multiparty Computation from
 Fixed-Key Block Ciphers" (IEEE S&P 2020): tweakable circular correlation robust when π is an ideal
-permutation, hence fit for OT extension and for half-gates with free XOR. Two AES calls a block.
+permutation, hence suitable for OT extension and for half-gates with free XOR. Two AES calls per block.
 
 A block is two 64-bit words, the lower first; an array of blocks is uint64[n, 2]. Words are little-endian in
-memory, as on every machine that numpy's wheels are built for. π is public: the key is no secret, it only
-must not be known when labels and seeds are drawn, which a nonce from both parties ensures.
+memory, as on every machine that numpy's wheels are built for. π is public: the key is not secret, but must not be
+known when labels and seeds are drawn, which a nonce from both parties ensures.
 
 What it does not protect against: with C hashed blocks and T offline AES calls an attacker's chance grows as
-C·T / 2^128, so one session key must not serve for ever; that is why it is the session's.
+C·T / 2^128, so a key must not be used for ever; hence one per session.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class TweakedHash:
         self._cipher = Cipher(algorithms.AES(session_key), modes.ECB())  # noqa: S305 - a permutation, no mode
 
     def hash(self, blocks: Blocks, tweaks: Tweaks) -> Blocks:
-        """H of each block under its tweak.
+        """Return H of each block under its tweak.
 
-        Tweaks are uint64[n], or uint64[n, 2] for all 128 bits, or the first of n consecutive numbers. A tweak
-        may be seen again only with blocks of the same gate or transfer: `TweakCounter` hands out fresh ones.
+        Tweaks are uint64[n], or uint64[n, 2] for all 128 bits, or the first of n consecutive numbers. A tweak may
+        recur only with blocks of the same gate or transfer: `TweakCounter` hands out fresh ones.
         """
         blocks = as_blocks(blocks)
         lows, highs = _split(tweaks, len(blocks))
         permute = self._cipher.encryptor()
         out = np.empty_like(blocks)
-        inner = np.empty((min(_CHUNK, len(blocks)) + 1, 2), np.uint64)  # one more: OpenSSL wants the room
+        inner = np.empty((min(_CHUNK, len(blocks)) + 1, 2), np.uint64)  # one more: OpenSSL needs the room
         outer = np.empty_like(inner)
         for at in range(0, len(blocks), _CHUNK):
             size = min(_CHUNK, len(blocks) - at)
@@ -66,7 +66,7 @@ class TweakedHash:
         return out
 
     def stretch(self, blocks: Blocks, tweaks: Tweaks, words: int) -> NDArray[np.uint64]:
-        """`words` pseudorandom 64-bit words for each block: H under the tweaks (i, 0), (i, 1), …"""
+        """Return `words` pseudorandom 64-bit words per block: H under the tweaks (i, 0), (i, 1), …"""
         lows, highs = _split(tweaks, len(blocks))
         if highs.any():
             raise ParameterError("tweaks of a stretched block have 64 bits: the upper half counts")
@@ -81,19 +81,19 @@ class TweakedHash:
 
 
 class TweakCounter:
-    """Hands out tweaks, each once: a tweak that serves two gates or transfers would correlate them."""
+    """Hands out tweaks, each once: using a tweak for two gates or transfers would correlate them."""
 
     def __init__(self) -> None:
         self._next = 0
 
     def take(self, count: int) -> int:
-        """The first of `count` fresh consecutive tweaks."""
+        """Return the first of `count` fresh consecutive tweaks."""
         first = self._next
         self.claim(first, count)
         return first
 
     def claim(self, first: int, count: int) -> None:
-        """Use first … first + count − 1, which must lie above all that were used before."""
+        """Reserve first … first + count − 1, which must exceed all tweaks used before."""
         if count < 0 or first + count > 1 << 64:
             raise ParameterError(f"the number of tweaks must lie between 0 and 2^64. Got {count} instead.")
         if first < self._next:
@@ -102,7 +102,7 @@ class TweakCounter:
 
 
 class Stream:
-    """The pseudorandom bytes that a 16-byte seed stands for (AES-128 in counter mode), each read once."""
+    """The pseudorandom bytes derived from a 16-byte seed (AES-128 in counter mode), each read once."""
 
     def __init__(self, seed: bytes) -> None:
         if len(seed) != BLOCK_BYTES:
@@ -110,44 +110,44 @@ class Stream:
         self._encryptor = Cipher(algorithms.AES(seed), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
 
     def read(self, count: int) -> Bytes:
-        """The next `count` bytes; the array is read-only."""
+        """Return the next `count` bytes as a read-only array."""
         if count < 0:
             raise ParameterError(f"the number of bytes must not be negative. Got {count} instead.")
         return np.frombuffer(self._encryptor.update(bytes(count)), np.uint8)
 
 
 def expand(seed: bytes, count: int) -> Bytes:
-    """The first `count` pseudorandom bytes of a 16-byte seed. A seed serves for one purpose only."""
+    """Return the first `count` pseudorandom bytes of a 16-byte seed. Use a seed for one purpose only."""
     return Stream(seed).read(count)
 
 
 def expand_blocks(seed: bytes, count: int) -> Blocks:
-    """The first `count` pseudorandom blocks of a 16-byte seed."""
+    """Return the first `count` pseudorandom blocks of a 16-byte seed."""
     return expand(seed, BLOCK_BYTES * count).view(np.uint64).reshape(count, 2)
 
 
 def random_blocks(count: int) -> Blocks:
-    """Fresh blocks that nobody else knows."""
+    """Draw fresh secret blocks."""
     return expand_blocks(os.urandom(BLOCK_BYTES), count)
 
 
 def derive_key(secret: bytes, *purpose: bytes) -> bytes:
-    """Another 16-byte key for each purpose, unrelated to those of all other purposes."""
+    """Derive a 16-byte key for a purpose, unrelated to the keys for all other purposes."""
     digest = hashlib.sha256(b"masquerade/crypto/1\0" + len(secret).to_bytes(8, "big") + secret)
     for part in purpose:
-        digest.update(len(part).to_bytes(8, "big") + part)  # with lengths: no two lists run together alike
+        digest.update(len(part).to_bytes(8, "big") + part)  # with lengths, so that no two lists hash alike
     return digest.digest()[:BLOCK_BYTES]
 
 
 def as_blocks(data: Blocks) -> Blocks:
-    """The array itself when it is uint64[n, 2], in one piece."""
+    """Check that an array is uint64[n, 2] and return it contiguous in memory."""
     if data.dtype != np.uint64 or data.ndim != 2 or data.shape[1] != 2:
         raise ParameterError(f"blocks must be uint64[n, 2]. Got {data.dtype}{list(data.shape)} instead.")
     return np.ascontiguousarray(data)
 
 
 def blocks_from_bytes(data: bytes, count: int) -> Blocks:
-    """`count` blocks that somebody sent."""
+    """Decode `count` blocks from a peer's message."""
     if len(data) != BLOCK_BYTES * count:
         raise BadMessage(f"{count} blocks take {BLOCK_BYTES * count} bytes. Got {len(data)} instead.")
     return np.frombuffer(data, np.uint64).reshape(count, 2)

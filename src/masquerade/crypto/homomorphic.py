@@ -2,13 +2,13 @@
 
 A ciphertext is an element of a group (a number below `group`): a message part times noise, a random power of a
 public base. Multiplying ciphertexts adds messages. The noise's exponent always has the full length of the base's
-order and 64 digits more, so that it is within 2^-64 of uniform: a re-randomised answer then shows the owner of
-the key its message and nothing of how it was put together. (Okamoto and Uchiyama's text, and the DkA paper, take
-short exponents: the owner of the key could tell from the noise which ciphertexts were multiplied.)
+order plus 64 bits, so that it is within 2^-64 of uniform: a re-randomised answer then reveals to the owner of the key
+its message and nothing about how it was computed. (Okamoto and Uchiyama's text, and the DkA paper, take short
+exponents: the owner of the key could tell from the noise which ciphertexts were multiplied.)
 
-Protects the messages of who encrypts against everybody but the owner of the key (chosen-plaintext security), and no
-more: anybody can change a ciphertext, and an owner that tells what strangers' ciphertexts decrypt to gives its key
-away. Arithmetic is not constant in time. An honest owner's key is assumed: its shape is checked, not its factors.
+Protects encrypted messages against everybody but the owner of the key (chosen-plaintext security), and no more:
+anybody can change a ciphertext, and an owner that reveals what strangers' ciphertexts decrypt to gives its key away.
+Arithmetic is not constant-time. An honestly generated key is assumed: its shape is checked, not its factors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KEY_HEADER = struct.Struct(">2sH")
 
 
 class PublicKey(ABC):
-    """What everybody may have: encrypts, adds, scales and re-randomises."""
+    """The public key: encrypts, adds, scales and re-randomises."""
 
     scheme: ClassVar[bytes]
     plaintext_bits: int
@@ -48,44 +48,44 @@ class PublicKey(ABC):
         self._noise = FixedBase(base, group, noise_bits)
 
     def encrypt(self, message: int) -> int:
-        """A fresh ciphertext of a message below 2^plaintext_bits."""
+        """Encrypt a message below 2^plaintext_bits with fresh noise."""
         return self.rerandomise(self.message_part(self.checked(message)))
 
     def rerandomise(self, ciphertext: int) -> int:
-        """Another ciphertext of the same message, unrelated to how the first was made."""
+        """Return another ciphertext of the same message, independent of how the first was made."""
         return self.add(ciphertext, self._noise.power(secrets.randbits(self.noise_bits)))
 
     def add(self, left: int, right: int) -> int:
-        """A ciphertext of the sum. It still shows where it comes from: re-randomise before sending it."""
+        """Return a ciphertext of the sum. It still reveals its origin: re-randomise before sending it."""
         return int(whole(left) * right % self._group)
 
     def total(self, ciphertexts: Iterable[int]) -> int:
-        """A ciphertext of the sum of all; not re-randomised."""
+        """Return a ciphertext of the sum of all; not re-randomised."""
         result = whole(1)
         for ciphertext in ciphertexts:
             result = result * ciphertext % self._group
         return int(result)
 
     def add_plain(self, ciphertext: int, message: int) -> int:
-        """A ciphertext of the sum with a known message; not re-randomised."""
+        """Return a ciphertext of the sum with a known message; not re-randomised."""
         return self.add(ciphertext, self.message_part(self.checked(message)))
 
     def scale(self, ciphertext: int, factor: int) -> int:
-        """A ciphertext of factor times the message; not re-randomised."""
+        """Return a ciphertext of factor times the message; not re-randomised."""
         return power(ciphertext, self.checked(factor), self.group)
 
     def checked(self, message: int) -> int:
-        """The message, when it is one."""
+        """Return the message if it is below 2^plaintext_bits; else ParameterError."""
         if not 0 <= message < 1 << self.plaintext_bits:
             raise ParameterError(f"a message must lie between 0 and 2^{self.plaintext_bits} − 1")
         return message
 
     def encode(self, ciphertexts: Sequence[int]) -> bytes:
-        """`ciphertext_bytes` bytes each."""
+        """Encode ciphertexts in `ciphertext_bytes` bytes each."""
         return b"".join(ciphertext.to_bytes(self.ciphertext_bytes, "big") for ciphertext in ciphertexts)
 
     def decode(self, data: bytes, count: int) -> list[int]:
-        """`count` ciphertexts that somebody sent."""
+        """Decode `count` ciphertexts from a peer's message."""
         size = self.ciphertext_bytes
         if len(data) != count * size:
             raise BadMessage(f"{count} ciphertexts take {count * size} bytes. Got {len(data)} instead.")
@@ -97,19 +97,19 @@ class PublicKey(ABC):
             product = product * ciphertext % self.modulus
         if (
             math.gcd(int(product), self.modulus) != 1
-        ):  # of all at once: a product is invertible when each factor is
+        ):  # all at once: a product is invertible if and only if each factor is
             raise BadMessage("a ciphertext is not invertible")
         return ciphertexts
 
     def to_bytes(self) -> bytes:
-        """The key, for the other party."""
+        """Encode the key for the other party."""
         size = -(-self.group.bit_length() // 8)
         numbers = b"".join(number.to_bytes(size, "big") for number in self._numbers())
         return _KEY_HEADER.pack(self.scheme, self.modulus.bit_length()) + numbers
 
     @abstractmethod
     def message_part(self, message: int) -> int:
-        """A ciphertext without noise."""
+        """Return a ciphertext without noise."""
 
     @abstractmethod
     def _numbers(self) -> tuple[int, ...]: ...
@@ -130,7 +130,7 @@ class SecretKey(ABC):
         self._lift = pow(factors[0], -1, factors[1])
 
     def encrypt(self, message: int) -> int:
-        """As the public key does, with the same distribution, several times as fast."""
+        """Encrypt like the public key, with the same distribution, but several times as fast."""
         exponent = secrets.randbits(self.public.noise_bits)
         first, second = (
             table.power(exponent % order) for table, order in zip(self._noise, self._orders, strict=True)
@@ -140,11 +140,11 @@ class SecretKey(ABC):
 
     @abstractmethod
     def decrypt(self, ciphertext: int) -> int:
-        """The message."""
+        """Return the message."""
 
 
 def split_key(data: bytes, scheme: bytes, numbers: int, group_bytes: int) -> list[int]:
-    """The numbers of a key that somebody sent; `group_bytes` bytes for every 8 of the modulus."""
+    """Decode the numbers of a peer's key; `group_bytes` bytes for every 8 of the modulus."""
     if len(data) < _KEY_HEADER.size:
         raise BadMessage("a public key is cut off")
     sent, bits = _KEY_HEADER.unpack_from(data)
@@ -158,15 +158,15 @@ def split_key(data: bytes, scheme: bytes, numbers: int, group_bytes: int) -> lis
 
 
 def check_key_bits(bits: int) -> None:
-    """Only lengths that are safe today and that were tested."""
+    """Raise ParameterError unless this key length is considered safe today and was tested."""
     if bits not in KEY_BITS:
         raise ParameterError(f"a key's length must be one of {KEY_BITS}. Got {bits} instead.")
 
 
 class Slots:
-    """Several small numbers in one message: number i at digit i·bits. Sums must stay below 2^bits.
+    """Packs several small numbers into one message: number i at bit i·bits. Sums must stay below 2^bits.
 
-    `mask` draws a number that hides the whole message statistically: 40 digits more than all slots together.
+    `mask` draws a number that hides the whole message statistically: 40 bits longer than all slots together.
     """
 
     def __init__(self, count: int, bits: int, plaintext_bits: int) -> None:
@@ -180,30 +180,30 @@ class Slots:
 
     @staticmethod
     def most(bits: int, plaintext_bits: int) -> int:
-        """How many slots fit, with the mask above them and its carry."""
+        """Return how many slots fit, with the mask above them and its carry."""
         if bits < 1:
             raise ParameterError(f"a slot must have at least one bit. Got {bits} instead.")
         return (plaintext_bits - STATISTICAL_BITS - 1) // bits
 
     def pack(self, numbers: Sequence[int]) -> int:
-        """One message; slots that are not given hold 0."""
+        """Pack numbers into one message; slots not given hold 0."""
         if len(numbers) > self.count or any(not 0 <= number < 1 << self.bits for number in numbers):
             raise ParameterError(f"slots hold at most {self.count} numbers below 2^{self.bits}")
         return sum(int(number) << (at * self.bits) for at, number in enumerate(numbers))
 
     def unit(self, slot: int) -> int:
-        """The message that counts one in this slot."""
+        """Return the message with 1 in this slot and 0 elsewhere."""
         if not 0 <= slot < self.count:
             raise ParameterError(f"a slot must lie between 0 and {self.count - 1}. Got {slot} instead.")
         return 1 << (slot * self.bits)
 
     def unpack(self, message: int) -> list[int]:
-        """The numbers of all slots."""
+        """Return the numbers of all slots."""
         if message < 0 or message >> (self.count * self.bits):
             raise ParameterError("a message has more digits than its slots: a slot or the mask overflowed")
         mask = (1 << self.bits) - 1
         return [message >> (at * self.bits) & mask for at in range(self.count)]
 
     def mask(self) -> int:
-        """A random number to add; what remains shows the slots to nobody but with chance 2^-40."""
+        """Draw a random number to add; the sum reveals the slots only with probability 2^-40."""
         return secrets.randbits(self.masked_bits)

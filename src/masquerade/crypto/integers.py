@@ -1,6 +1,6 @@
-"""Large whole numbers: primes for keys, and powers of one base by table. Uses gmpy2 when it is installed.
+"""Large integers: primes for keys, and powers of a fixed base by table. Uses gmpy2 when it is installed.
 
-Not constant in time: somebody who can time our arithmetic from within the machine may learn exponents.
+Not constant-time: somebody who can time our arithmetic from within the machine may learn exponents.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ except ImportError:
     whole = int
 
 _SMALL = 1 << 16
-_WINDOW = 1 << 15  # candidates that are sieved at once
+_WINDOW = 1 << 15  # candidates sieved at once
 _ROUNDS = 20
 _WITHOUT_TABLE = 16  # powers that cost about as much as a table
 
 
 class FixedBase:
-    """Powers of one base modulo one number, from a table: one multiplication for each `window` binary digits.
+    """Powers of a fixed base and modulus from a table: one multiplication per `window` bits of the exponent.
 
-    The table has exponent_bits / window · 2^window numbers; it is made when the powers that were asked for show
-    that it will pay.
+    The table has exponent_bits / window · 2^window numbers; it is made once enough powers were requested to make it
+    worthwhile.
     """
 
     def __init__(self, base: int, modulus: int, exponent_bits: int, window: int | None = None) -> None:
@@ -41,7 +41,7 @@ class FixedBase:
         self._uses = 0
 
     def power(self, exponent: int) -> int:
-        """base^exponent modulo the modulus."""
+        """Compute base^exponent modulo the modulus."""
         if exponent < 0 or exponent.bit_length() > self._exponent_bits:
             raise ParameterError(f"an exponent must have at most {self._exponent_bits} binary digits")
         if not self._table:
@@ -71,15 +71,15 @@ class FixedBase:
 
 
 def power(base: int, exponent: int, modulus: int) -> int:
-    """base^exponent modulo the modulus."""
+    """Compute base^exponent modulo the modulus."""
     return int(pow(whole(base), whole(exponent), whole(modulus)))
 
 
 def random_prime(bits: int) -> int:
-    """A random prime p with its two highest digits set, p ≡ 3 modulo 4, and no small factor in (p − 1) / 2.
+    """Draw a random prime p with its two highest bits set, p ≡ 3 modulo 4, and no small factor in (p − 1) / 2.
 
     So a random square modulo p has an order without small gaps, which the table of noise needs (Damgård, Jurik,
-    Nielsen 2010). Twenty rounds of Miller–Rabin: an error chance far below 2^-128 for random candidates of this
+    Nielsen 2010). Twenty rounds of Miller–Rabin: an error probability far below 2^-128 for random candidates of this
     length (Damgård, Landrock, Pomerance 1993).
     """
     if bits < 128:
@@ -93,7 +93,7 @@ def random_prime(bits: int) -> int:
 
 
 def is_prime(number: int) -> bool:
-    """Miller–Rabin with random bases."""
+    """Test primality by Miller–Rabin with random bases."""
     if number < 4 or number % 2 == 0:
         return number in (2, 3)
     odd, twos = number - 1, 0
@@ -113,7 +113,7 @@ def is_prime(number: int) -> bool:
 
 
 def _unmarked(start: int) -> NDArray[np.bool_]:
-    """Which of start, start + 4, … have no small factor, and none but 2 when 1 is subtracted."""
+    """Return which p of start, start + 4, … have no small factor, and p − 1 none but 2."""
     good = np.ones(_WINDOW, bool)
     for prime in _small_primes():
         quarter = pow(4, -1, prime)
@@ -124,7 +124,7 @@ def _unmarked(start: int) -> NDArray[np.bool_]:
 
 @cache
 def _small_primes() -> list[int]:
-    """The odd primes below 2^16."""
+    """Return the odd primes below 2^16."""
     sieve = np.ones(_SMALL, bool)
     sieve[:3] = False
     sieve[4::2] = False

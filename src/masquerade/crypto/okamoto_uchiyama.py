@@ -4,7 +4,7 @@
     L(x) = (x − 1) / p
 
 Messages lie below p, a third of the key's length; ciphertexts are as long as the key. Secure against chosen
-plaintexts when elements of order p cannot be told apart (the p-subgroup assumption); whoever learns the decryption
+plaintexts when elements of order p cannot be told apart (the p-subgroup assumption); anyone who learns the decryption
 of one message above p can factor n, so sums must stay below 2^plaintext_bits.
 """
 
@@ -20,13 +20,13 @@ from masquerade.errors import ParameterError
 
 
 class OkamotoUchiyamaPublic(PublicKey):
-    """n, g and h."""
+    """The public key: n, g and h."""
 
     scheme = b"OU"
 
     def __init__(self, modulus: int, generator: int, base: int) -> None:
         bits = modulus.bit_length()
-        # h's order divides lcm(p − 1, q − 1), which has at most |p| + |q| digits.
+        # h's order divides lcm(p − 1, q − 1), which has at most |p| + |q| bits.
         super().__init__(modulus, base, modulus, bits - bits // 3 + SPARE_BITS)
         if not 1 < generator < modulus or math.gcd(generator, modulus) != 1:
             raise BadMessage("a key's generator must be invertible")
@@ -38,11 +38,11 @@ class OkamotoUchiyamaPublic(PublicKey):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> OkamotoUchiyamaPublic:
-        """A key that somebody sent."""
+        """Decode a peer's key."""
         return cls(*split_key(data, cls.scheme, 3, 1))
 
     def message_part(self, message: int) -> int:
-        """g^m."""
+        """Return g^m, a ciphertext without noise."""
         return self._messages.power(message)
 
     def _numbers(self) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class OkamotoUchiyamaPublic(PublicKey):
 
 
 class OkamotoUchiyamaSecret(SecretKey):
-    """p and q."""
+    """The secret key: p and q."""
 
     def __init__(self, public: OkamotoUchiyamaPublic, p: int, q: int) -> None:
         if p * p * q != public.modulus:
@@ -60,7 +60,7 @@ class OkamotoUchiyamaSecret(SecretKey):
         self._unit = pow(self._logarithm(public.generator), -1, p)
 
     def decrypt(self, ciphertext: int) -> int:
-        """The message."""
+        """Return the message."""
         return self._logarithm(ciphertext) * self._unit % self._p
 
     def _logarithm(self, number: int) -> int:
@@ -69,7 +69,7 @@ class OkamotoUchiyamaSecret(SecretKey):
 
 
 def generate(bits: int = 2048) -> OkamotoUchiyamaSecret:
-    """A fresh key of 2,048 or 3,072 bits."""
+    """Generate a key of 2,048 or 3,072 bits."""
     check_key_bits(bits)
     size = bits // 3 + (bits % 3 > 0)
     p = q = modulus = 0

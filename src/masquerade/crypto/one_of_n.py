@@ -1,15 +1,15 @@
-"""One of N: the receiver takes one entry of a table, the sender does not learn which, in each of many transfers.
+"""1-out-of-N transfer: in each of many, the receiver takes one entry of a table; the sender does not learn which.
 
-Naor, Pinkas, "Oblivious Transfer and Polynomial Evaluation" (STOC 1999). The ⌈log₂ N⌉ digits of the index
-choose among as many pairs of random keys. The upper digits' keys together make a row key for each row of the
-table laid out as a rectangle, the lower digits' keys a column key for each column:
+Naor, Pinkas, "Oblivious Transfer and Polynomial Evaluation" (STOC 1999). The ⌈log₂ N⌉ bits of the index choose from
+as many pairs of random keys. With the table laid out as a rectangle, the upper bits' keys together make a row key for
+each row, the lower bits' keys a column key for each column:
 
     row key  R_h = ⊕_i H(k_i^{h_i}, h),   column key C_l likewise,   mask of entry (h, l) = G(R_h)[l] ⊕ G(C_l)[h]
 
-The receiver has one row key and one column key; every other entry stays under a key that it lacks. The generator
+The receiver has one row key and one column key; every other entry is masked by a key that it lacks. The generator
 runs over about 2·√N keys, not over N·log N, so that tables of bits cost little more than their own length.
 
-Two messages: 16·⌈log₂ N⌉ bytes a transfer there (IKNP), the masked tables back: N bits or N·size bytes each.
+Two messages: 16·⌈log₂ N⌉ bytes per transfer one way (IKNP), the masked tables back: N bits or N·size bytes each.
 Semi-honest; a table's length N is public.
 """
 
@@ -30,7 +30,7 @@ _CHUNK = 1 << 22  # entries at a time
 
 
 class _Layout:
-    """How N entries lie in a rectangle, row by row."""
+    """The layout of N entries in a rectangle, row by row."""
 
     def __init__(self, entries: int) -> None:
         self.entries = entries
@@ -42,7 +42,7 @@ class _Layout:
 
 
 class _Keys:
-    """Row and column keys, and what they stretch to: the same on both sides of a session."""
+    """Derives row and column keys and their masks, identically on both sides of a session."""
 
     def __init__(self, session: bytes) -> None:
         self._combine = TweakedHash(derive_key(session, b"one-of-n/keys"))
@@ -50,11 +50,11 @@ class _Keys:
         self._numbers = TweakCounter()
 
     def take(self, count: int) -> int:
-        """The first number of `count` new transfers."""
+        """Reserve numbers for `count` new transfers; return the first."""
         return self._numbers.take(count)
 
     def combine(self, keys: Blocks, first: int, side: int, values: NDArray[np.uint64]) -> Blocks:
-        """⊕_i H(k_i, value) for consecutive transfers: keys uint64[digits, n, 2], values uint64[n]."""
+        """Compute ⊕_i H(k_i, value) for consecutive transfers: keys uint64[digits, n, 2], values uint64[n]."""
         total = np.zeros(keys.shape[1:], np.uint64)
         numbers = np.arange(first, first + keys.shape[1], dtype=np.uint64)
         for place, key in enumerate(keys):
@@ -65,7 +65,7 @@ class _Keys:
         return total
 
     def mask(self, keys: Blocks, first: int, side: int, length: int, size: int | None) -> Bytes:
-        """What each transfer's key stretches to, uint8[n, length, size]; without a size bits, uint8[n, length, 1]."""
+        """Stretch each transfer's key to a mask, uint8[n, length, size]; without a size, bits, uint8[n, length, 1]."""
         needed = length * size if size is not None else -(-length // 8)
         tweaks = 2 * np.arange(first, first + len(keys), dtype=np.uint64) + np.uint64(side)
         words = self._stretch.stretch(keys, tweaks, -(-needed // 8))
@@ -83,7 +83,7 @@ class TableSender:
         self._transfers = transfers
 
     def offer(self, message: bytes, tables: Bytes) -> bytes:
-        """The answer to the receiver's message, for tables uint8[n, N, size]."""
+        """Answer the receiver's message, for tables uint8[n, N, size]."""
         if tables.ndim != 3 or tables.dtype != np.uint8 or not tables.shape[2]:
             raise ParameterError(
                 f"tables must be uint8[n, N, size]. Got {tables.dtype}{list(tables.shape)} instead."
@@ -91,7 +91,7 @@ class TableSender:
         return self._masked(message, tables, tables.shape[2])
 
     def offer_bits(self, message: bytes, tables: Bits) -> bytes:
-        """The answer to the receiver's message, for tables of bits uint8[n, N]."""
+        """Answer the receiver's message, for tables of bits uint8[n, N]."""
         if tables.ndim != 2 or tables.dtype != np.uint8 or (tables.size and tables.max() > 1):
             raise ParameterError(
                 f"tables must be zeros and ones uint8[n, N]. Got {tables.dtype}{list(tables.shape)}."
@@ -120,7 +120,7 @@ class TableSender:
         return rows.reshape(count, layout.rows * layout.columns, -1)
 
     def _side(self, pairs: Blocks, first: int, side: int, keys: int, length: int, size: int | None) -> Bytes:
-        """What all keys of one side stretch to, uint8[n, keys, length, size]."""
+        """Return the masks of all keys of one side, uint8[n, keys, length, size]."""
         count = pairs.shape[2]
         out = np.empty((count, keys, length, size or 1), np.uint8)
         places = np.arange(pairs.shape[1])
@@ -140,7 +140,7 @@ class TableReceiver:
         self._waiting: tuple[_Layout, NDArray[np.uint64], ReceivedBatch] | None = None
 
     def ask(self, indices: NDArray[np.uint64], entries: int) -> bytes:
-        """The message that asks for one of `entries` entries in each transfer."""
+        """Return the message that requests one of `entries` entries in each transfer."""
         if self._waiting is not None:
             raise ParameterError("the last tables were not received yet")
         layout = _Layout(entries)
@@ -150,7 +150,7 @@ class TableReceiver:
         return message
 
     def receive(self, message: bytes, size: int) -> Bytes:
-        """The entries that were asked for, uint8[n, size]."""
+        """Return the requested entries, uint8[n, size]."""
         layout, wanted, batch = self._asked()
         if len(message) != len(wanted) * layout.entries * size:
             raise BadMessage(
@@ -161,7 +161,7 @@ class TableReceiver:
         return self._unmasked(layout, wanted, batch, tables, size)
 
     def receive_bits(self, message: bytes) -> Bits:
-        """The bits that were asked for, uint8[n]."""
+        """Return the requested bits, uint8[n]."""
         layout, wanted, batch = self._asked()
         total = len(wanted) * layout.entries
         if len(message) != -(-total // 8):
@@ -199,14 +199,14 @@ class TableReceiver:
 
 
 def digits_of(entries: int) -> int:
-    """How many transfers of the extension one of `entries` takes: ⌈log₂⌉."""
+    """Return how many extended transfers a 1-out-of-`entries` transfer takes: ⌈log₂ entries⌉."""
     if not 1 <= entries <= _LONGEST:
         raise ParameterError(f"a table must have between 1 and 2^32 entries. Got {entries} instead.")
     return (entries - 1).bit_length()
 
 
 def as_indices(indices: NDArray[np.uint64], entries: int) -> NDArray[np.uint64]:
-    """Indices into a table of so many entries, checked."""
+    """Check that the indices lie in a table of `entries` entries, and return them."""
     array = np.asarray(indices)
     if array.shape == (0,):
         return np.zeros(0, np.uint64)

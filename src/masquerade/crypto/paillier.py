@@ -3,8 +3,8 @@
     n = p·q;   E(m) = (1 + m·n) · h^r mod n²
 
 The noise is that of Damgård, Jurik, Nielsen, "A Generalization of Paillier's Public-Key System with Applications
-to Electronic Voting" (2010): h = (−x²)^n for one random x, so that a table serves for all powers; here with exponents
-of full length. Decryption modulo p² and q², as in Paillier.
+to Electronic Voting" (2010): h = (−x²)^n for one random x, so that one table serves all powers; here with exponents of
+full length. Decryption is modulo p² and q², as in Paillier.
 
 Messages are nearly as long as the key; ciphertexts are twice as long. Secure against chosen plaintexts when n-th
 residues modulo n² cannot be told apart (decisional composite residuosity).
@@ -21,7 +21,7 @@ from masquerade.errors import ParameterError
 
 
 class PaillierPublic(PublicKey):
-    """n and h."""
+    """The public key: n and h."""
 
     scheme = b"PA"
 
@@ -31,11 +31,11 @@ class PaillierPublic(PublicKey):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PaillierPublic:
-        """A key that somebody sent."""
+        """Decode a peer's key."""
         return cls(*split_key(data, cls.scheme, 2, 2))
 
     def message_part(self, message: int) -> int:
-        """1 + m·n = (1 + n)^m."""
+        """Return 1 + m·n = (1 + n)^m, a ciphertext without noise."""
         return 1 + message * self.modulus
 
     def _numbers(self) -> tuple[int, ...]:
@@ -43,7 +43,7 @@ class PaillierPublic(PublicKey):
 
 
 class PaillierSecret(SecretKey):
-    """p and q."""
+    """The secret key: p and q."""
 
     def __init__(self, public: PaillierPublic, p: int, q: int) -> None:
         if p * q != public.modulus:
@@ -54,7 +54,7 @@ class PaillierSecret(SecretKey):
         self._inverse = pow(p, -1, q)
 
     def decrypt(self, ciphertext: int) -> int:
-        """The message."""
+        """Return the message."""
         p, q = self._primes
         first, second = (
             _logarithm(ciphertext, prime) * unit % prime
@@ -64,7 +64,7 @@ class PaillierSecret(SecretKey):
 
 
 def generate(bits: int = 2048) -> PaillierSecret:
-    """A fresh key of 2,048 or 3,072 bits."""
+    """Generate a key of 2,048 or 3,072 bits."""
     check_key_bits(bits)
     p = q = 0
     while (
@@ -80,6 +80,6 @@ def generate(bits: int = 2048) -> PaillierSecret:
 
 
 def _logarithm(number: int, prime: int) -> int:
-    """L_p(number^{p−1} mod p²)."""
+    """Compute L_p(number^{p−1} mod p²)."""
     square = prime * prime
     return (power(number % square, prime - 1, square) - 1) // prime

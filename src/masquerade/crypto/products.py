@@ -1,11 +1,11 @@
-"""Shares of products x·y of which one party has x and the other y, and of scalar products.
+"""Shares of products x·y, where one party has x and the other y, and of scalar products.
 
-Gilboa, "Two Party RSA Key Generation" (CRYPTO 1999): for each binary digit y_i a correlated transfer with
-difference 2^i·x leaves the parties with −r and r + y_i·2^i·x. Modulo 2^k digit i needs only the lowest k − i digits
-of its difference, so the transfers shrink.
+Gilboa, "Two Party RSA Key Generation" (CRYPTO 1999): for each bit y_i a correlated transfer with difference 2^i·x
+leaves the parties with −r and r + y_i·2^i·x. Modulo 2^k, bit i needs only the lowest k − i bits of its difference, so
+the transfers shrink.
 
-Two messages: 16 bytes a digit and product there (IKNP), one element a digit and product back. Perfectly hidden up
-to the transfers; a party that takes wrong inputs gets shares of a wrong product, nothing more.
+Two messages: 16 bytes per bit and product one way (IKNP), one element per bit and product back. Perfectly hidden up to
+the transfers; a party that takes wrong inputs gets shares of a wrong product, nothing more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from masquerade.errors import ParameterError
 
 
 class ProductSender:
-    """The party that has x, and the sender of the transfers. `places`: how many binary digits y has at most."""
+    """The party that has x, and the sender of the transfers. `places`: the most bits that y can have."""
 
     def __init__(self, transfers: TransferSender, ring: Ring, places: int | None = None) -> None:
         self._transfers = transfers
@@ -30,7 +30,7 @@ class ProductSender:
         self._places = _places(ring, places)
 
     def multiply(self, message: bytes, values: ArrayLike) -> tuple[Elements, bytes]:
-        """Our shares of all products, and the answer to the receiver's message."""
+        """Return our shares of all products, and the answer to the receiver's message."""
         ring, places = self._ring, self._places
         x = ring.elements(values)
         batch = self._transfers.extend(message, places * len(x))
@@ -43,7 +43,7 @@ class ProductSender:
         return total, b"".join(answers)
 
     def scalar_product(self, message: bytes, values: ArrayLike) -> tuple[Elements, bytes]:
-        """Our share of Σ x·y, and the answer to the receiver's message."""
+        """Return our share of Σ x·y, and the answer to the receiver's message."""
         products, answer = self.multiply(message, values)
         return self._ring.total(products), answer
 
@@ -58,7 +58,7 @@ class ProductReceiver:
         self._waiting: ReceivedBatch | None = None
 
     def ask(self, values: ArrayLike) -> bytes:
-        """The message that starts the products."""
+        """Return the message to the sender that starts the products with these y."""
         if self._waiting is not None:
             raise ParameterError("the last products were not received yet")
         y = self._ring.elements(values)
@@ -68,7 +68,7 @@ class ProductReceiver:
         return message
 
     def multiply(self, message: bytes) -> Elements:
-        """Our shares of all products, from the sender's answer."""
+        """Return our shares of all products, from the sender's answer."""
         if self._waiting is None:
             raise ParameterError("no products were asked for")
         ring, places = self._ring, self._places
@@ -86,7 +86,7 @@ class ProductReceiver:
         return total
 
     def scalar_product(self, message: bytes) -> Elements:
-        """Our share of Σ x·y, from the sender's answer."""
+        """Return our share of Σ x·y, from the sender's answer."""
         return self._ring.total(self.multiply(message))
 
 
@@ -99,7 +99,7 @@ def _places(ring: Ring, places: int | None) -> int:
 
 
 def _at_place(ring: Ring, place: int, x: Elements | None) -> tuple[Ring, Elements]:
-    """The ring and the difference of digit `place`: what is lifted by 2^place needs fewer digits modulo 2^k."""
+    """Return the ring and the difference of bit `place`: a factor 2^place leaves fewer bits modulo 2^k."""
     x = np.zeros(0, np.uint64) if x is None else x
     if isinstance(ring, PowerOfTwo):
         smaller = PowerOfTwo(ring.bits - place)

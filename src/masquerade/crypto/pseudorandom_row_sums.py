@@ -1,13 +1,13 @@
-"""Sums of long pseudorandom rows, one row a seed, without keeping any of them: the inner loop of the joint histogram.
+"""Sums of long pseudorandom rows, one per seed, without storing any of them: the inner loop of the joint histogram.
 
     G_c(s) = π(s ⊕ (c ‖ c)) ⊞ s,   c = 1, 2, …;   π = AES-128 under the session's key, ⊞ lane by lane (mod 2^16 or 2^32)
 
 Davies and Meyer's feed-forward, with a lane-wise sum in place of XOR: in the ideal permutation model a row looks random
-to whoever has not asked π at s ⊕ (c ‖ c), and any group operation serves. The sum is chosen because it lets the seeds
-be added once for all blocks of their rows. With C unknown rows of b blocks and T calls of AES beside the protocol an
-attacker's chance is about C·b·T / 2^128.
+to anyone who has not queried π at s ⊕ (c ‖ c), and any group operation serves. The sum is chosen because it lets the
+seeds be added once for all blocks of their rows. With C unknown rows of b blocks and T calls of AES beside the
+protocol, an attacker's chance is about C·b·T / 2^128.
 
-One AES call and three passes of addition over each block; a buffer stays within the processor's second cache.
+One AES call and three passes of addition over each block; a buffer stays within the processor's second-level cache.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 def word_for(most: int) -> Word:
-    """The narrowest words whose signed range holds every count up to `most`."""
+    """Return the narrowest word type whose signed range holds every count up to `most`."""
     if most < 1 << 15:
         return np.dtype(np.uint16)
     if most < 1 << 31:
@@ -39,10 +39,10 @@ def word_for(most: int) -> Word:
 
 
 class RowSums:
-    """Adds up the rows of many trees: over all trees, leaf by leaf, and over all leaves, tree by tree.
+    """Adds up the rows of many trees: over all trees for each leaf, and over all leaves for each tree.
 
-    Trees are dealt to `workers` threads, by default one for every two cores: the other party, or the sending and
-    growing of the next trees, wants the rest.
+    Trees are distributed to `workers` threads, by default one for every two cores: the other party, or sending and
+    growing the next trees, needs the rest.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RowSums:
         self._workers = [_Worker(key, leaves, columns, word) for _ in range(count)]
 
     def add(self, seeds: Blocks) -> Words:
-        """Take in trees with these leaves, uint64[leaves, n, 2]; each tree's sum over its leaves, [n, columns]."""
+        """Add trees with these leaves, uint64[leaves, n, 2]; return each tree's sum over its leaves, [n, columns]."""
         if seeds.ndim != 3 or seeds.shape[0] != self._leaves or seeds.shape[2] != 2:
             raise ParameterError(
                 f"seeds must be uint64[{self._leaves}, n, 2]. Got {list(seeds.shape)} instead."
@@ -70,7 +70,7 @@ class RowSums:
         return np.concatenate(totals)[:, : self._columns]
 
     def total(self) -> Words:
-        """The sum over all trees so far, [leaves, columns]."""
+        """Return the sum over all trees so far, [leaves, columns]."""
         total = self._workers[0].total()
         for worker in self._workers[1:]:
             total += worker.total()
@@ -89,13 +89,13 @@ class _Worker:
         self._step = max(1, min(self._blocks, _BUFFER_BYTES // (BLOCK_BYTES * leaves)))
         self._buffer = np.empty(
             2 * leaves * self._step + 2, np.uint64
-        )  # a block more: OpenSSL wants the room
-        # One row a block number, in which the blocks of all leaves follow each other.
+        )  # one block more: OpenSSL needs the room
+        # One row per block number, holding the blocks of all leaves in order.
         self._sums = np.zeros((self._blocks, leaves * self._lanes), word)
         self._seed_sums = np.zeros(leaves * self._lanes, word)
 
     def add(self, by_tree: Blocks) -> Words:
-        """Each tree's sum over its leaves, uint64[n, 2 · leaves] in, whole blocks of words out."""
+        """Add trees, uint64[n, 2 · leaves]; return each one's sum over its leaves, in whole blocks of words."""
         totals = np.zeros((len(by_tree), self._blocks, self._lanes), self._word)
         for tree, total in zip(by_tree, totals, strict=True):
             lanes = tree.view(self._word)
@@ -106,7 +106,7 @@ class _Worker:
         return totals.reshape(len(by_tree), self._blocks * self._lanes)
 
     def total(self) -> Words:
-        """The sum over this worker's trees, whole blocks of words."""
+        """Return the sum over this worker's trees, in whole blocks of words."""
         sums = (self._sums + self._seed_sums).reshape(self._blocks, self._leaves, self._lanes)
         return np.ascontiguousarray(sums.transpose(1, 0, 2)).reshape(self._leaves, -1)
 
@@ -121,7 +121,7 @@ class _Worker:
         total[at : at + size] = self._folded(words)
 
     def _folded(self, words: Words) -> Words:
-        """The sum over leaves, by laying the second half upon the first: long additions, where sum() has short ones."""
+        """Sum over leaves by repeatedly adding one half to the other: long additions, where sum() has short ones."""
         leaves, lanes = self._leaves, self._lanes
         while leaves > 6:
             half = -(-leaves // 2)

@@ -1,15 +1,15 @@
-"""All but one of N: the sender has N random seeds, the receiver all of them but the one of its choice.
+"""All-but-one of N: the sender has N random seeds, the receiver all of them except the one of its choice.
 
 Seeds are the leaves of a binary tree (Goldreich, Goldwasser, Micali 1986) that grows from one root. The receiver
-gets, for each level, the XOR of all left or of all right nodes, whichever does not hold its hole's path: one
-transfer a level (puncturing as in Kiayias et al. and Boneh–Waters 2013; the OT form of Schoppmann, Gascón,
-Reichert, Raykova, "Distributed Vector-OLE", CCS 2019). Every node it can then compute but those on the path.
+gets, for each level, the XOR of all left or of all right nodes, whichever does not contain its hole's path: one
+transfer per level (puncturing as in Kiayias et al. and Boneh–Waters 2013; the OT form of Schoppmann, Gascón,
+Reichert, Raykova, "Distributed Vector-OLE", CCS 2019). It can then compute every node except those on the path.
 
 With the leaves as pads of a table's rows, a receiver's hole α and a sender's row v become shares of "v in row
-α, zeros elsewhere", by one more message of one row: this is what the joint histogram is made of.
+α, zeros elsewhere", by one more message of one row: the joint histogram is built on this.
 
-Cost of a tree: ⌈log₂ N⌉ transfers (16 bytes there, 32 back each), about 4·N hashes. Semi-honest: a sender that
-lies about a level's XOR would learn digits of the hole from an abort. N is public.
+Cost of a tree: ⌈log₂ N⌉ transfers (16 bytes one way, 32 back each), about 4·N hashes. Semi-honest: a sender that
+lies about a level's XOR would learn bits of the hole from an abort. N is public.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from masquerade.errors import ParameterError
 
 
 class _Growth:
-    """How a level grows from the one above: the same on both sides of a session."""
+    """Derives each level from the one above, identically on both sides of a session."""
 
     def __init__(self, session: bytes) -> None:
         self._hash = TweakedHash(derive_key(session, b"punctured-trees"))
         self._numbers = TweakCounter()
 
     def take(self, count: int) -> NDArray[np.uint64]:
-        """Numbers of `count` new trees."""
+        """Return numbers for `count` new trees."""
         first = self._numbers.take(count)
         return np.arange(first, first + count, dtype=np.uint64)
 
     def grow(self, nodes: Blocks, numbers: NDArray[np.uint64], level: int, size: int) -> Blocks:
-        """The `size` nodes of the next level, uint64[size, n, 2], from those of the level above."""
+        """Return the `size` nodes of the next level, uint64[size, n, 2], from those of the level above."""
         above, count = nodes.shape[:2]
         children = np.empty((above, 2, count, 2), np.uint64)
         tweaks = np.empty((count, 2), np.uint64)
@@ -59,14 +59,14 @@ class _Growth:
 
 
 class TreeSender:
-    """Plants trees and hands out all but one leaf of each. `session` is the same text on both sides."""
+    """Makes trees and transfers all but one leaf of each. `session` is the same text on both sides."""
 
     def __init__(self, session: bytes, transfers: TransferSender) -> None:
         self._growth = _Growth(session)
         self._transfers = transfers
 
     def plant(self, message: bytes, count: int, leaves: int) -> tuple[Blocks, bytes]:
-        """All seeds, uint64[leaves, count, 2], and the answer to the receiver's message."""
+        """Return all seeds, uint64[leaves, count, 2], and the answer to the receiver's message."""
         depth = digits_of(leaves)
         batch = self._transfers.extend(message, count * depth)
         numbers = self._growth.take(count)
@@ -80,7 +80,7 @@ class TreeSender:
 
 
 class TreeReceiver:
-    """Gets all leaves but the one at its hole."""
+    """Gets all leaves of each tree except the one at its hole."""
 
     def __init__(self, session: bytes, transfers: TransferReceiver) -> None:
         self._growth = _Growth(session)
@@ -88,18 +88,18 @@ class TreeReceiver:
         self._waiting: tuple[NDArray[np.uint64], int, ReceivedBatch] | None = None
 
     def ask(self, holes: NDArray[np.uint64], leaves: int) -> bytes:
-        """The message that asks for one tree of `leaves` leaves for each hole."""
+        """Return the message that requests one tree of `leaves` leaves for each hole."""
         if self._waiting is not None:
             raise ParameterError("the last trees were not received yet")
         depth = digits_of(leaves)
         wanted = as_indices(holes, leaves)
-        # The first level is decided by the highest digit; of each level the side without the path is taken.
+        # The highest bit decides the first level; at each level the side without the path is taken.
         message, batch = self._transfers.extend(1 - digits(wanted, depth)[::-1].ravel())
         self._waiting = wanted, leaves, batch
         return message
 
     def receive(self, message: bytes) -> Blocks:
-        """The seeds, uint64[leaves, count, 2], with zeros at the holes."""
+        """Return the seeds, uint64[leaves, count, 2], with zeros at the holes."""
         if self._waiting is None:
             raise ParameterError("no trees were asked for")
         holes, leaves, batch = self._waiting
@@ -123,7 +123,7 @@ class TreeReceiver:
 
 
 def _nodes(leaves: int, depth: int, level: int) -> int:
-    """How many nodes the level below `level` needs, so that the lowest one has exactly the leaves."""
+    """Return how many nodes the level below `level` needs for the lowest one to have exactly the leaves."""
     return -(-leaves // (1 << (depth - 1 - level)))
 
 

@@ -1,7 +1,7 @@
-"""Where additive shares live: the integers modulo 2^k (k ≤ 64) and prime fields (p < 2^62), over numpy arrays.
+"""Rings for additive shares: the integers modulo 2^k (k ≤ 64) and prime fields (p < 2^62), over numpy arrays.
 
-An element is a uint64 below the modulus. Both kinds answer the same questions, so that products, sums and
-correlated transfers are written once.
+An element is a uint64 below the modulus. Both kinds have the same interface, so that products, sums and correlated
+transfers are written once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Elements: TypeAlias = NDArray[np.uint64]
 
 
 class Ring(ABC):
-    """Integers modulo `modulus`; `words` 64-bit words of randomness make one element close to uniform."""
+    """The integers modulo `modulus`; `words` random 64-bit words make one nearly uniform element."""
 
     modulus: int
     words: int
@@ -29,11 +29,11 @@ class Ring(ABC):
 
     @property
     def bits(self) -> int:
-        """How many binary digits an element has."""
+        """The number of bits of an element."""
         return (self.modulus - 1).bit_length()
 
     def elements(self, values: ArrayLike) -> Elements:
-        """Whole numbers as elements; negative ones count from the modulus down, larger ones are an error."""
+        """Convert integers to elements; negative ones count down from the modulus, larger ones are an error."""
         array = np.asarray(values)
         if array.size == 0:
             return np.zeros(array.shape, np.uint64)
@@ -46,27 +46,27 @@ class Ring(ABC):
         return np.where(array < 0, self._negate(np.abs(array).astype(np.uint64)), array.astype(np.uint64))
 
     def random(self, shape: int | tuple[int, ...]) -> Elements:
-        """Fresh elements that nobody else knows."""
+        """Draw fresh secret elements."""
         return self.from_seed(os.urandom(BLOCK_BYTES), shape)
 
     def from_seed(self, seed: bytes, shape: int | tuple[int, ...]) -> Elements:
-        """The elements that a 16-byte seed stands for."""
+        """Return the pseudorandom elements of a 16-byte seed."""
         shape = shape if isinstance(shape, tuple) else (shape,)
         count = int(np.prod(shape))
         words = expand(seed, 8 * self.words * count).view(np.uint64)
         return self.from_words(words.reshape(*shape, self.words))
 
     def subtract(self, left: Elements, right: Elements) -> Elements:
-        """left − right."""
+        """Compute left − right."""
         return self.add(left, self._negate(right))
 
     def encode(self, elements: Elements) -> bytes:
-        """`element_bytes` bytes an element, lowest first."""
+        """Encode elements in `element_bytes` bytes each, lowest first."""
         raw = np.ascontiguousarray(elements).view(np.uint8).reshape(-1, 8)
         return raw[:, : self.element_bytes].tobytes()
 
     def decode(self, data: bytes, count: int) -> Elements:
-        """`count` elements that somebody sent."""
+        """Decode `count` elements from a peer's message."""
         if len(data) != count * self.element_bytes:
             raise BadMessage(
                 f"{count} elements take {count * self.element_bytes} bytes. Got {len(data)} instead."
@@ -80,19 +80,19 @@ class Ring(ABC):
 
     @abstractmethod
     def from_words(self, words: Elements) -> Elements:
-        """One element from each `words` random words along the last axis."""
+        """Make one element from each `words` random words along the last axis."""
 
     @abstractmethod
     def add(self, left: Elements, right: Elements) -> Elements:
-        """left + right."""
+        """Compute left + right."""
 
     @abstractmethod
     def multiply(self, left: Elements, right: Elements) -> Elements:
-        """left · right."""
+        """Compute left · right."""
 
     @abstractmethod
     def total(self, elements: Elements, axis: int = 0) -> Elements:
-        """The sum along one axis."""
+        """Sum along one axis."""
 
     @abstractmethod
     def _negate(self, elements: Elements) -> Elements: ...
@@ -111,19 +111,19 @@ class PowerOfTwo(Ring):
         self._mask = np.uint64(self.modulus - 1)
 
     def from_words(self, words: Elements) -> Elements:
-        """The lowest digits of each word."""
+        """Return the lowest bits of each word."""
         return words[..., 0] & self._mask
 
     def add(self, left: Elements, right: Elements) -> Elements:
-        """left + right."""
+        """Compute left + right."""
         return np.asarray((left + right) & self._mask)
 
     def multiply(self, left: Elements, right: Elements) -> Elements:
-        """left · right."""
+        """Compute left · right."""
         return np.asarray((left * right) & self._mask)
 
     def total(self, elements: Elements, axis: int = 0) -> Elements:
-        """The sum along one axis."""
+        """Sum along one axis."""
         return np.asarray(elements.sum(axis=axis, dtype=np.uint64) & self._mask)
 
     def _negate(self, elements: Elements) -> Elements:
@@ -131,7 +131,7 @@ class PowerOfTwo(Ring):
 
 
 class PrimeField(Ring):
-    """The integers modulo a prime below 2^62. Two words an element: 2^-66 from uniform."""
+    """The integers modulo a prime below 2^62. Two words per element: 2^-66 from uniform."""
 
     words = 2
 
@@ -141,25 +141,25 @@ class PrimeField(Ring):
         self.modulus = prime
         self.element_bytes = -(-self.bits // 8)
         self._p = np.uint64(prime)
-        self._step = 64 - prime.bit_length()  # so many digits at a time stay within a word
+        self._step = 64 - prime.bit_length()  # this many bits at a time stay within a word
 
     def from_words(self, words: Elements) -> Elements:
-        """The 128-bit number of two words, modulo the prime."""
+        """Return the 128-bit number of two words, modulo the prime."""
         return self._horner(words[..., 1] % self._p, words[..., 0], np.uint64(1))
 
     def add(self, left: Elements, right: Elements) -> Elements:
-        """left + right."""
+        """Compute left + right."""
         return np.asarray((left + right) % self._p)
 
     def multiply(self, left: Elements, right: Elements) -> Elements:
-        """left · right."""
+        """Compute left · right."""
         return self._horner(np.zeros_like(left), right, left)
 
     def total(self, elements: Elements, axis: int = 0) -> Elements:
-        """The sum along one axis."""
+        """Sum along one axis."""
         rows = np.moveaxis(elements, axis, 0)
         total = np.zeros(rows.shape[1:], np.uint64)
-        fit = (1 << self._step) - 1  # so many elements, and the total so far, stay within a word
+        fit = (1 << self._step) - 1  # this many elements plus the total so far stay within a word
         for at in range(0, len(rows), fit):
             total = (total + rows[at : at + fit].sum(axis=0, dtype=np.uint64)) % self._p
         return np.asarray(total)
@@ -168,7 +168,7 @@ class PrimeField(Ring):
         return np.asarray((self._p - elements) % self._p)
 
     def _horner(self, start: Elements, digits: Elements, unit: Elements | np.uint64) -> Elements:
-        """start · 2^64 + digits · unit, a few binary digits at a time."""
+        """Compute start · 2^64 + digits · unit, a few bits at a time."""
         total, done = start, 0
         while done < 64:
             step = min(self._step, 64 - done)
@@ -179,7 +179,7 @@ class PrimeField(Ring):
 
 
 def _is_small_prime(number: int) -> bool:
-    """Miller–Rabin with the first twelve primes as bases, which is exact below 2^64."""
+    """Test primality by Miller–Rabin with the first twelve primes as bases, which is exact below 2^64."""
     bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
     if number in bases:
         return True

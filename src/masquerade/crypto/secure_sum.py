@@ -1,12 +1,12 @@
-"""A sum over n parties of which nobody learns a summand: pairwise masks that cancel.
+"""A sum over n parties without revealing any summand, by pairwise masks that cancel.
 
-Each two parties agree on a seed (X25519); in every round the one with the smaller number adds what the seed
-stretches to, the other subtracts it. What a party shows is uniform for everybody who lacks one of its seeds, so
-n − 1 parties together learn the sum and what follows from it, and nothing else (Chaum's DC-net 1988; Bonawitz et
-al., "Practical Secure Aggregation", CCS 2017, without its recovery from parties that vanish).
+Each pair of parties agrees on a seed (X25519); in every round the one with the smaller number adds the stretched seed,
+the other subtracts it. A party's message is uniform for everybody who lacks one of its seeds, so n − 1 parties
+together learn the sum and what follows from it, and nothing else (Chaum's DC-net 1988; Bonawitz et al., "Practical
+Secure Aggregation", CCS 2017, without its recovery from parties that vanish).
 
-Cost: n − 1 key agreements a party once; one element a value and party in each round. It does not protect against a
-party that lies about its summand, and a party that vanishes costs the round.
+Cost: n − 1 key agreements per party once; one element per value and party in each round. It does not protect against a
+party that lies about its summand, and a round fails if a party vanishes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ KEY_BYTES = 32
 
 
 class MaskKey:
-    """One party's secret, fresh for a session; everybody gets its public half."""
+    """One party's secret key, fresh for a session; everybody gets its public half."""
 
     def __init__(self) -> None:
         self._secret = os.urandom(KEY_BYTES)
         self.public: bytes = bindings.crypto_scalarmult_base(self._secret)
 
     def seed(self, peer_public: bytes, session: bytes) -> bytes:
-        """The 16 bytes that only we and this peer know."""
+        """Return the 16 bytes that only we and this peer know."""
         if len(peer_public) != KEY_BYTES:
             raise BadMessage(f"a public key has {KEY_BYTES} bytes. Got {len(peer_public)} instead.")
         if peer_public == self.public:
@@ -49,7 +49,7 @@ class MaskKey:
 
 
 class PairwiseMasks:
-    """Masks of the party with number `me` against each peer's number and seed; each round's masks serve once."""
+    """The masks of party number `me`, given each peer's number and seed; each round's masks are used once."""
 
     def __init__(self, me: int, seeds: Mapping[int, bytes], ring: Ring) -> None:
         if not seeds or me in seeds:
@@ -62,7 +62,7 @@ class PairwiseMasks:
         self._rounds = TweakCounter()
 
     def mask(self, values: ArrayLike, round_number: int) -> Elements:
-        """The values under this round's masks. Rounds grow; a second use of one would show a difference."""
+        """Mask values for this round. Round numbers must increase: reusing one would reveal a difference of values."""
         ring = self._ring
         total = ring.elements(values)
         self._rounds.claim(round_number, 1)
@@ -74,7 +74,7 @@ class PairwiseMasks:
 
 
 def unmask_sum(masked: Sequence[Elements], ring: Ring) -> Elements:
-    """The sum of all parties' values, from what all of them showed in one round."""
+    """Return the sum of all parties' values, from their masked values of one round."""
     if len({part.shape for part in masked}) != 1:
         raise BadMessage("all parties must show arrays of one shape")
     return reduce(ring.add, masked)

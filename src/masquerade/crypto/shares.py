@@ -16,7 +16,7 @@ from masquerade.errors import ParameterError
 
 
 def share(values: ArrayLike, parties: int, ring: Ring) -> list[Elements]:
-    """One array of elements for each party; together they sum to the values."""
+    """Split values into one array of elements per party, which sum to the values."""
     if parties < 2:
         raise ParameterError(f"the number of parties must be at least 2. Got {parties} instead.")
     elements = ring.elements(values)
@@ -25,7 +25,7 @@ def share(values: ArrayLike, parties: int, ring: Ring) -> list[Elements]:
 
 
 def reconstruct(shares: Sequence[Elements], ring: Ring) -> Elements:
-    """The values that all parties' shares stand for."""
+    """Return the values, from the shares of all parties."""
     if len(shares) < 2 or len({part.shape for part in shares}) != 1:
         raise ParameterError("shares of one value must be at least two arrays of one shape")
     return reduce(ring.add, shares)

@@ -1,16 +1,16 @@
-"""What a batch of extended transfers can become: random, correlated or chosen values.
+"""The uses of a batch of extended transfers: random, correlated or chosen values.
 
 | kind | sender has | receiver has | extra message from the sender |
 |---|---|---|---|
 | random | two random blocks, or bits | the chosen one | none |
-| correlated, XOR | x | x ⊕ r·Δ | 16 bytes a transfer |
-| correlated, ring | x | x + r·Δ | one element a transfer |
+| correlated, XOR | x | x ⊕ r·Δ | 16 bytes per transfer |
+| correlated, ring | x | x + r·Δ | one element per transfer |
 | chosen | m₀, m₁ | m_r | both, masked |
 
 Ishai et al. 2003 for chosen values; Asharov, Lindell, Schneider, Zohner, "More Efficient Oblivious Transfer and
 Extensions for Faster Secure Computation" (CCS 2013) for the correlated and random kinds.
 
-A batch is used once, for one kind: its hash values are one-time pads. `split` cuts it into parts that may become
+A batch is used once, for one kind: its hash values are one-time pads. `split` cuts it into parts that may be used for
 different kinds.
 """
 
@@ -41,7 +41,7 @@ class _Batch(ABC):
         return len(self._rows)
 
     def split(self, sizes: Sequence[int]) -> list[Self]:
-        """Consecutive parts of these sizes, which together make the whole batch."""
+        """Split into consecutive parts of these sizes, which must add up to the whole batch."""
         if sum(sizes) != len(self) or any(size < 0 for size in sizes):
             raise ParameterError(
                 f"the parts of a batch must make up its {len(self)} transfers. Got {sum(sizes)}."
@@ -57,7 +57,7 @@ class _Batch(ABC):
 
     @abstractmethod
     def _part(self, start: int, end: int) -> Self:
-        """The transfers from one number to another."""
+        """Return the transfers from `start` up to, excluding, `end`."""
 
 
 class SentBatch(_Batch):
@@ -70,17 +70,17 @@ class SentBatch(_Batch):
         self._secret = secret
 
     def random(self) -> tuple[Blocks, Blocks]:
-        """Two random blocks a transfer; the receiver has one of them."""
+        """Return two random blocks per transfer; the receiver has one of them."""
         self._use()
         return self._pads(2)
 
     def random_bits(self) -> tuple[Bits, Bits]:
-        """Two random bits a transfer; the receiver has one of them."""
+        """Return two random bits per transfer; the receiver has one of them."""
         zeros, ones = self.random()
         return _lowest_bits(zeros), _lowest_bits(ones)
 
     def correlate_xor(self, delta: Blocks) -> tuple[Blocks, bytes]:
-        """Blocks x, and the message that gives the receiver x ⊕ r·Δ. One Δ for all, or one for each."""
+        """Return blocks x, and the message that gives the receiver x ⊕ r·Δ. One Δ for all, or one for each."""
         deltas = np.broadcast_to(delta, (len(self), 2))
         if deltas.dtype != np.uint64:
             raise ParameterError(f"a difference must be uint64 words. Got {deltas.dtype} instead.")
@@ -89,7 +89,7 @@ class SentBatch(_Batch):
         return zeros, (zeros ^ ones ^ deltas).tobytes()
 
     def correlate(self, ring: Ring, deltas: Elements) -> tuple[Elements, bytes]:
-        """Elements x, and the message that gives the receiver x + r·Δ: one Δ, or one row of them, a transfer."""
+        """Return elements x, and the message that gives the receiver x + r·Δ; one Δ or row of them per transfer."""
         if len(deltas) != len(self) or deltas.dtype != np.uint64:
             raise ParameterError(
                 f"{len(self)} transfers need as many differences. Got {len(deltas)} instead."
@@ -100,7 +100,7 @@ class SentBatch(_Batch):
         return zeros, ring.encode(ring.add(ring.subtract(zeros, ones), deltas))
 
     def send(self, zeros: Bytes, ones: Bytes) -> bytes:
-        """The message that gives the receiver its choice of each pair of rows, uint8[n, size]."""
+        """Return the message that gives the receiver its choice of each pair of rows, uint8[n, size]."""
         if zeros.shape != ones.shape or zeros.ndim != 2 or len(zeros) != len(self) or not zeros.shape[1]:
             raise ParameterError(
                 f"{len(self)} transfers need two arrays uint8[{len(self)}, size]. Got {zeros.shape}, {ones.shape}."
@@ -132,22 +132,22 @@ class ReceivedBatch(_Batch):
         self.choices = choices
 
     def random(self) -> Blocks:
-        """The chosen of the sender's two random blocks."""
+        """Return the chosen one of the sender's two random blocks in each transfer."""
         self._use()
         return self._pads(2)
 
     def random_bits(self) -> Bits:
-        """The chosen of the sender's two random bits."""
+        """Return the chosen one of the sender's two random bits in each transfer."""
         return _lowest_bits(self.random())
 
     def correlated_xor(self, message: bytes) -> Blocks:
-        """x ⊕ r·Δ for the sender's x and Δ."""
+        """Return x ⊕ r·Δ for the sender's x and Δ."""
         changes = blocks_from_bytes(message, len(self))
         self._use()
         return self._pads(2) ^ choose(self.choices, as_blocks(changes))
 
     def correlated(self, ring: Ring, message: bytes, width: int | None = None) -> Elements:
-        """x + r·Δ for the sender's x and Δ; `width` elements a transfer when Δ has rows."""
+        """Return x + r·Δ for the sender's x and Δ; `width` elements per transfer when Δ has rows."""
         shape = (len(self),) if width is None else (len(self), width)
         changes = ring.decode(message, int(np.prod(shape))).reshape(shape)
         self._use()
@@ -155,7 +155,7 @@ class ReceivedBatch(_Batch):
         return ring.add(pads, choose(self.choices, changes))
 
     def receive(self, message: bytes, size: int) -> Bytes:
-        """The chosen rows, uint8[n, size]."""
+        """Return the chosen rows, uint8[n, size]."""
         if len(message) != 2 * len(self) * size:
             raise BadMessage(
                 f"{len(self)} pairs of {size} bytes take {2 * len(self) * size} bytes. Got {len(message)} instead."

@@ -3,15 +3,15 @@
     receiver (choices r): t_i = G(k_i⁰),  u_i = t_i ⊕ G(k_i¹) ⊕ r            for the columns i = 1 … 128
     sender   (secret s):  q_i = s_i·u_i ⊕ G(k_i^{s_i}) = t_i ⊕ s_i·r;   by rows: q_j = t_j ⊕ r_j·s
 
-The parties play the base transfers with exchanged roles once (`setup`, `finish_setup`; both messages may go at
-once). Then every `extend` is one message from the receiver, 16 bytes a transfer, in the order of its calls; what
-comes out are batches (`transfer_batches`), which become random, correlated or chosen transfers.
+The parties run the base transfers once with exchanged roles (`setup`, `finish_setup`; both messages may be sent at
+once). Then every `extend` is one message from the receiver, 16 bytes per transfer, in the order of its calls, and
+yields a batch (`transfer_batches`) that becomes random, correlated or chosen transfers.
 
 One setup serves one direction of one session: `session` is a text that names the session, the sender and the
 receiver, the same on both sides. Columns are read from their streams once, so a batch can neither be replayed
 nor repeated.
 
-Semi-honest: a receiver that sends inconsistent columns could learn digits of s (KOS 2015 checks for that; we do
+Semi-honest: a receiver that sends inconsistent columns could learn bits of s (KOS 2015 checks for that; we do
 not). Random-oracle-like use of the hash is the correlation robustness of `hashing`.
 """
 
@@ -47,7 +47,7 @@ class TransferSender:
         self._indices = TweakCounter()
 
     def setup(self) -> bytes:
-        """Our message of the base transfers."""
+        """Return our message of the base transfers."""
         return self._base.message()
 
     def finish_setup(self, message: bytes) -> None:
@@ -55,7 +55,7 @@ class TransferSender:
         self._columns = [Stream(key.tobytes()) for key in self._base.receive(message)]
 
     def extend(self, message: bytes, count: int) -> SentBatch:
-        """The sender's side of `count` transfers, from the receiver's message."""
+        """Return the sender's side of `count` transfers, from the receiver's message."""
         _must_be_set_up(self._columns)
         first = _first(message, count, self._indices)
         rows: Blocks = np.empty((count, 2), np.uint64)
@@ -72,7 +72,7 @@ class TransferSender:
 
 
 class TransferReceiver:
-    """Takes one of two values in each transfer and learns nothing of the other."""
+    """Takes one of two values in each transfer and learns nothing about the other."""
 
     def __init__(self, session: bytes) -> None:
         self._hash = TweakedHash(derive_key(session, b"transfer-hash"))
@@ -82,7 +82,7 @@ class TransferReceiver:
         self._indices = TweakCounter()
 
     def setup(self) -> bytes:
-        """Our message of the base transfers."""
+        """Return our message of the base transfers."""
         return self._base.message()
 
     def finish_setup(self, message: bytes) -> None:
@@ -92,7 +92,7 @@ class TransferReceiver:
         self._ones = [Stream(pair[1].tobytes()) for pair in keys]
 
     def extend(self, choices: ArrayLike) -> tuple[bytes, ReceivedBatch]:
-        """The message for the sender, and the receiver's side of one transfer for each choice."""
+        """Return the message for the sender, and the receiver's side of one transfer per choice."""
         _must_be_set_up(self._zeros)
         bits = as_bits(choices)
         count = len(bits)
@@ -111,7 +111,7 @@ class TransferReceiver:
 
 
 def message_bytes(count: int) -> int:
-    """The length of the receiver's message for `count` transfers."""
+    """Return the length of the receiver's message for `count` transfers."""
     whole, rest = divmod(count, _CHUNK)
     return _HEADER.size + WIDTH * (whole * _column_bytes(_CHUNK) + _column_bytes(rest))
 

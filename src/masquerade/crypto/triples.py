@@ -34,7 +34,7 @@ class Triples:
         return self._count - self._used
 
     def take(self, count: int) -> tuple[Bits, Bits, Bits]:
-        """The next shares of a, b and c. All parties take the same numbers in the same order."""
+        """Return the next `count` shares of a, b and c. All parties must take the same counts in the same order."""
         if count > len(self):
             raise ParameterError(f"{count} triples are needed and {len(self)} are left: make more ahead")
         first, stop = self._used, self._used + count
@@ -49,7 +49,7 @@ class Triples:
 class TripleMaking:
     """One party's part of making `count` triples.
 
-    With each peer 2 · `count` random transfers of a bit take place. The one who chooses takes `choices`.
+    Each pair of parties runs 2 · `count` random transfers of a bit. The receiver's choice bits are `choices`.
     """
 
     def __init__(self, count: int) -> None:
@@ -62,17 +62,17 @@ class TripleMaking:
 
     @property
     def choices(self) -> Bits:
-        """What this party takes in the transfers in which it chooses: its bits b, then a."""
+        """The choice bits of this party in transfers that it receives: its bits b, then a."""
         return np.concatenate((self._b, self._a))
 
     def correct(self, peer: int, zeros: Bits, ones: Bits) -> bytes:
-        """For the transfers in which `peer` chose and this party got both messages: what to tell the peer."""
+        """Return the correction to send to `peer`, for the transfers in which it chose and we got both messages."""
         self._once(peer, zeros, ones)
         self._add(zeros)
         return pack(zeros ^ ones ^ np.concatenate((self._a, self._b))).tobytes()
 
     def absorb(self, peer: int, chosen: Bits, correction: bytes) -> None:
-        """For the transfers in which this party chose: what it got, and what the peer told."""
+        """Take the chosen bits and the peer's correction, for the transfers in which this party chose."""
         if len(correction) != -(-2 * self._count // 8):
             raise BadMessage(f"corrections of {len(correction)} bytes; {2 * self._count} bits were expected")
         self._once(peer, chosen)
@@ -80,7 +80,7 @@ class TripleMaking:
         self._add(chosen ^ (self.choices & told))
 
     def triples(self, n_parties: int) -> Triples:
-        """The triples, once the transfers with all n − 1 peers are done."""
+        """Return the triples, once the transfers with all n − 1 peers are done."""
         if len(self._done) != n_parties - 1:
             raise ParameterError(
                 f"transfers with {len(self._done)} peers make no triples of {n_parties} parties"

@@ -1,16 +1,16 @@
-"""The sum of many products of two unit vectors, as shares: one party knows every left one, the other every right one.
+"""Shares of a sum of products of two unit vectors: one party knows every left one, the other every right one.
 
 For each record j the picker has a row a_j, the planter a column b_j, and both end with additive shares (modulo 2^16 or
-2^32) of the table Σ_j e_{a_j} ⊗ e_{b_j}: of how often each pair of row and column occurs. Nothing else comes out.
+2^32) of the table Σ_j e_{a_j} ⊗ e_{b_j}: how often each pair of row and column occurs. Nothing else is revealed.
 
-A tree of all-but-one transfers a record (`punctured_trees`), one leaf a row: the planter has every row's seed, the
-picker all but that of a_j. A seed stretches to a row r_j[p] of random words (`pseudorandom_row_sums`).
+Each record takes a tree of all-but-one transfers (`punctured_trees`) with one leaf per row: the planter has every row's
+seed, the picker all but that of a_j. A seed stretches to a row r_j[p] of random words (`pseudorandom_row_sums`).
 
-    planter → picker   d_j = e_{b_j} + Σ_p r_j[p]             one row of words a record
+    planter → picker   d_j = e_{b_j} + Σ_p r_j[p]             one row of words per record
     picker's share     r_j[p] for p ≠ a_j;  d_j − Σ_{p≠a_j} r_j[p] = r_j[a_j] + e_{b_j} for p = a_j
     planter's share    −r_j[p]
 
-Both add their shares up over all records as they go; nothing of the size records × rows × columns is ever kept.
+Both add up their shares over all records as they go; nothing of size records × rows × columns is ever stored.
 
 The extension of "vector OLE by punctured trees" (Schoppmann, Gascón, Reichert, Raykova, CCS 2019) from a scalar to a
 whole row. Cost of a record: ⌈log₂ rows⌉ transfers, one row of words, and for each party rows · columns / 8 (or / 4)
@@ -33,16 +33,16 @@ from masquerade.errors import ParameterError
 Labels = NDArray[np.uint64]
 
 _BATCH_BYTES = 1 << 21  # seeds and sums of the records of one message
-_PLACES = 2  # batches under way at a time: the picker reckons with one while the planter makes the next
+_PLACES = 2  # batches in flight: the picker processes one while the planter makes the next
 
 
 def batch_size(rows: int, columns: int) -> int:
-    """How many records go into one message, so that memory stays bounded."""
+    """Return how many records go into one message, so that memory stays bounded."""
     return max(1, _BATCH_BYTES // (BLOCK_BYTES * rows + 4 * columns))
 
 
 class UnitPlanter:
-    """The side that knows the columns. `session` is the same text on both sides, and of one table only."""
+    """The side that knows the columns. `session` is the same text on both sides, unique to one table."""
 
     def __init__(
         self, session: bytes, transfers: TransferSender, rows: int, columns: int, word: Word
@@ -53,7 +53,7 @@ class UnitPlanter:
         self._turn = 0
 
     def plant(self, message: bytes, chosen: Labels) -> tuple[bytes, bytes]:
-        """Take in records with these columns; `columns` itself means none. The answer: trees, and a row a record."""
+        """Add records with these columns (`columns` itself means none); return the trees and one row per record."""
         wanted = as_indices(chosen, self._columns + 1).astype(np.intp)
         seeds, trees = self._trees[self._turn].plant(message, len(wanted), self._rows)
         self._turn = (self._turn + 1) % _PLACES
@@ -63,7 +63,7 @@ class UnitPlanter:
         return trees, rows.tobytes()
 
     def share(self) -> Words:
-        """This side's share of the table, [rows, columns]."""
+        """Return this side's share of the table, [rows, columns]."""
         return np.asarray(np.zeros((), self._word) - self._sums.total())
 
 
@@ -81,7 +81,7 @@ class UnitPicker:
         self._turn = 0
 
     def ask(self, chosen: Labels) -> bytes:
-        """The message for records with these rows. Two may be under way at a time."""
+        """Return the message for records with these rows. At most two may be unanswered at a time."""
         wanted = as_indices(chosen, self._rows)
         if len(self._asked) == _PLACES:
             raise ParameterError("two batches of records are under way already")
@@ -90,7 +90,7 @@ class UnitPicker:
         return self._trees[place].ask(wanted, self._rows)
 
     def receive(self, trees: bytes, rows: bytes) -> None:
-        """Take in the answer to the earliest message that has none yet."""
+        """Process the answer to the earliest unanswered message."""
         if not self._asked:
             raise ParameterError("no records were asked for")
         wanted = self._asked[0]
@@ -101,11 +101,11 @@ class UnitPicker:
         self._asked.pop(0)
         self._turn = (self._turn + 1) % _PLACES
         told = np.frombuffer(rows, self._word).reshape(len(wanted), self._columns)
-        # The stretched zero stands at the hole in both sums, and falls out.
+        # The stretched zero is at the hole in both sums, and cancels.
         np.add.at(self._corrections, wanted.astype(np.intp), told - self._sums.add(seeds))
 
     def share(self) -> Words:
-        """This side's share of the table, [rows, columns]."""
+        """Return this side's share of the table, [rows, columns]."""
         if self._asked:
             raise ParameterError("the answer to some records is missing")
         return np.asarray(self._sums.total() + self._corrections)

@@ -1,8 +1,8 @@
 """Numbers on wires: arithmetic, comparison and choice over a circuit's words.
 
-Where it matters there are two forms. The small one has the fewest ANDs, one a bit, on a path as long as the word:
-for garbling, which pays by the gate. The shallow one has about three times as many on a path that grows with the
-logarithm: for n-party sharing, which pays a round for each AND on the path.
+Where it matters there are two forms. The small one has the fewest ANDs, one per bit, on a path as long as the word:
+for garbling, which pays per gate. The shallow one has about three times as many on a path of logarithmic length: for
+n-party sharing, which pays a round for each AND on the path.
 
     words of w bits      small: ANDs, depth     shallow: ANDs, depth
     add, subtract        w − 1, w − 1           about w·log w, log w
@@ -22,14 +22,14 @@ from masquerade.crypto.circuit import FALSE, TRUE, Builder, CircuitError, Litera
 
 
 def constant(number: int, width: int) -> Word:
-    """A public number."""
+    """Return a public number as a word."""
     if not 0 <= number < 1 << width:
         raise CircuitError(f"{number} does not fit into {width} bits")
     return [TRUE if number >> bit & 1 else FALSE for bit in range(width)]
 
 
 def inverted(word: Sequence[Literal]) -> Word:
-    """Each bit flipped: 2^w − 1 − x."""
+    """Flip each bit: 2^w − 1 − x."""
     return [bit ^ 1 for bit in word]
 
 
@@ -41,21 +41,21 @@ def add(
     shallow: bool = False,
     carry: Literal = FALSE,
 ) -> Word:
-    """x + y, plus `carry`."""
+    """Compute x + y + `carry`."""
     _same_width(x, y)
     carries = _prefix_carries(build, x, y, carry) if shallow else _ripple_carries(build, x, y, carry)
     return [build.xor(build.xor(a, b), c) for a, b, c in zip(x, y, carries, strict=False)]
 
 
 def subtract(build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False) -> Word:
-    """x − y."""
+    """Compute x − y."""
     return add(build, x, inverted(y), shallow=shallow, carry=TRUE)
 
 
 def less_than(
     build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False, signed: bool = False
 ) -> Literal:
-    """x < y; as two's complement when `signed`."""
+    """Compute x < y; in two's complement when `signed`."""
     _same_width(x, y)
     if signed:  # the order of two's complement is that of the words with their top bit flipped
         x, y = [*x[:-1], x[-1] ^ 1], [*y[:-1], y[-1] ^ 1]
@@ -66,7 +66,7 @@ def less_than(
         joined = []
         for at in range(0, len(level) - 1, 2):
             (low_less, low_equal), (high_less, high_equal) = level[at : at + 2]
-            # At most one of the two terms holds, so XOR serves for OR.
+            # At most one of the two terms holds, so XOR equals OR.
             less = build.xor(high_less, build.both(high_equal, low_less))
             joined.append((less, build.both(high_equal, low_equal)))
         level = joined + level[len(level) & ~1 :]
@@ -76,29 +76,29 @@ def less_than(
 def at_least(
     build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False, signed: bool = False
 ) -> Literal:
-    """x ≥ y."""
+    """Compute x ≥ y."""
     return less_than(build, x, y, shallow=shallow, signed=signed) ^ 1
 
 
 def equal(build: Builder, x: Sequence[Literal], y: Sequence[Literal]) -> Literal:
-    """x = y."""
+    """Compute x = y."""
     _same_width(x, y)
     return build.all_of([build.xor(a, b) ^ 1 for a, b in zip(x, y, strict=True)])
 
 
 def is_zero(build: Builder, x: Sequence[Literal]) -> Literal:
-    """x = 0."""
+    """Compute x = 0."""
     return build.all_of(inverted(x))
 
 
 def multiplex(build: Builder, choice: Literal, x: Sequence[Literal], y: Sequence[Literal]) -> Word:
-    """y where `choice` holds, else x."""
+    """Return y where `choice` holds, else x."""
     _same_width(x, y)
     return [build.xor(a, build.both(choice, build.xor(a, b))) for a, b in zip(x, y, strict=True)]
 
 
 def look_up(build: Builder, index: Sequence[Literal], entries: Sequence[Sequence[Literal]]) -> Word:
-    """entries[index]; zero past the end. A tree of multiplexers: one AND a bit for each entry but one."""
+    """Return entries[index], zero past the end. A tree of multiplexers: one AND per bit for each entry but one."""
     if not entries or len(entries) > 1 << len(index):
         raise CircuitError(f"{len(entries)} entries for an index of {len(index)} bits")
     level = [list(entry) for entry in entries]
@@ -110,7 +110,7 @@ def look_up(build: Builder, index: Sequence[Literal], entries: Sequence[Sequence
 
 
 def population(build: Builder, bits: Sequence[Literal]) -> Word:
-    """How many of the bits are set: full adders, three bits of a column at a time."""
+    """Count the bits that are set, by full adders, three bits of a column at a time."""
     columns: list[list[Literal]] = [list(bits)]
     word: Word = []
     while len(word) < len(columns):
@@ -129,7 +129,7 @@ def population(build: Builder, bits: Sequence[Literal]) -> Word:
 def arg_max(
     build: Builder, words: Sequence[Sequence[Literal]], *, shallow: bool = False
 ) -> tuple[Word, Word]:
-    """(index, value) of the largest; of equal ones the lowest index. A knock-out tournament."""
+    """Return (index, value) of the largest word by a knock-out tournament; ties go to the lowest index."""
     n_bits = max(1, (len(words) - 1).bit_length())
     level = [(constant(at, n_bits), list(word)) for at, word in enumerate(words)]
     while len(level) > 1:
@@ -143,9 +143,9 @@ def arg_max(
 
 
 def champions(build: Builder, words: Sequence[Sequence[Literal]], *, shallow: bool = False) -> Word:
-    """One bit a word, set for the largest alone; of equal ones the lowest index.
+    """Return one bit per word, set only for the largest; ties go to the lowest index.
 
-    Everybody meets everybody: more comparisons than a tournament, but all of them at once.
+    Compares all pairs: more comparisons than a tournament, but all of them at once.
     """
     later_wins = {
         (early, late): less_than(build, words[early], words[late], shallow=shallow)
@@ -164,7 +164,7 @@ def champions(build: Builder, words: Sequence[Sequence[Literal]], *, shallow: bo
 def _ripple_carries(
     build: Builder, x: Sequence[Literal], y: Sequence[Literal], carry: Literal
 ) -> list[Literal]:
-    """The carry into each bit, and out of the last."""
+    """Return the carry into each bit, and out of the last."""
     carries = [carry]
     for a, b in zip(x, y, strict=True):
         carries.append(_majority(build, a, b, carries[-1]))
@@ -172,14 +172,14 @@ def _ripple_carries(
 
 
 def _majority(build: Builder, a: Literal, b: Literal, c: Literal) -> Literal:
-    """At least two of three, with one AND."""
+    """Return whether at least two of three hold, with one AND."""
     return build.xor(c, build.both(build.xor(a, c), build.xor(b, c)))
 
 
 def _prefix_carries(
     build: Builder, x: Sequence[Literal], y: Sequence[Literal], carry: Literal
 ) -> list[Literal]:
-    """The same carries by Sklansky's parallel prefix over (generates, propagates)."""
+    """Return the same carries by Sklansky's parallel prefix over (generates, propagates)."""
     spans = [(carry, FALSE)] + [(build.both(a, b), build.xor(a, b)) for a, b in zip(x, y, strict=True)]
     stride = 1
     while stride < len(spans):

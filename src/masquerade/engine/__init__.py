@@ -1,1 +1,1 @@
-"""Where counting runs: kernels on integer arrays, which every other room calls instead of numpy's own."""
+"""Counting kernels on integer arrays, which every other package calls instead of numpy's own."""

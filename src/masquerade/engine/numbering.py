@@ -1,7 +1,7 @@
-"""Kernels that give rows new numbers: which keys occur, which rows are equal, which come first.
+"""Kernels that number rows and keys: which keys occur, which rows are equal, which come first.
 
-Unlike counts (`counts.py`), numbers do not add up over chunks of rows: those of the chunks' keys must be merged first.
-All of them follow from the keys alone, never from the order of the rows, but for ties that the docstrings name.
+Unlike counts (`counts.py`), numbers do not add up over chunks of rows: the chunks' keys must be merged first. All
+results depend on the keys alone, never on the order of the rows, except for ties where a docstring says so.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from masquerade.engine.counts import Counts, Ints, Rows
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-# A table of this many cells per row is cheaper to fill than the rows are to sort.
+# Filling a table of this many cells per row is cheaper than sorting the rows.
 _CELLS_PER_ROW = 4
 _RADIX = 1 << 16
 _WHOLE = np.iinfo(np.int64).max
 
 
 def occurring(keys: Ints, bound: int) -> tuple[Counts, Counts]:
-    """The keys below `bound` that occur, in their order, and how many rows each has."""
+    """Return the keys below `bound` that occur, in ascending order, and the number of rows with each."""
     if bound > _table_cells(keys.size):
         return np.unique(keys, return_counts=True)
     counts = np.bincount(keys, minlength=bound)
@@ -32,9 +32,9 @@ def occurring(keys: Ints, bound: int) -> tuple[Counts, Counts]:
 
 
 def renumber(keys: Ints, bound: int) -> tuple[Ints, Counts]:
-    """Number the keys below `bound` that occur as 0, 1, … in their order.
+    """Number the keys below `bound` that occur as 0, 1, … in ascending order.
 
-    Returns each row's number (the keys themselves, where all occur) and the key of each number.
+    Return each row's number (the keys themselves if all occur) and the key of each number.
     """
     width: type[np.int32 | np.int64] = np.int32 if keys.size <= np.iinfo(np.int32).max else np.int64
     if bound > _table_cells(keys.size):
@@ -50,7 +50,7 @@ def renumber(keys: Ints, bound: int) -> tuple[Ints, Counts]:
 
 
 def look_up(keys: Counts, found: Counts, numbers: Counts, bound: int) -> Counts:
-    """The number of each row's key, where `found` are the keys that occur, in their order."""
+    """Return the number of each row's key, where `found` are the keys that occur, in ascending order."""
     if bound > _table_cells(keys.size):
         return numbers.take(np.searchsorted(found, keys))
     table = np.zeros(bound, np.int64)
@@ -61,14 +61,13 @@ def look_up(keys: Counts, found: Counts, numbers: Counts, bound: int) -> Counts:
 def group_rows(columns: Iterable[tuple[Ints, int]], n_rows: int) -> tuple[Counts, int]:
     """Number the groups of rows that agree on all columns (each given as codes and their bound).
 
-    Returns each row's group and the number of groups. Groups are numbered in the lexicographic order of their codes.
+    Return each row's group and the number of groups. Groups are numbered in the lexicographic order of their codes.
     """
     keys: Ints = np.zeros(n_rows, dtype=np.int32)
     n_keys, dense = 1 if n_rows else 0, True
     for codes, bound in columns:
-        # Renumbering is what costs: put it off while the keys of one more column still fit a table, and where
-        # no table is large enough, while they fit the machine's whole numbers, so that rows are sorted once
-        # at most.
+        # Renumbering dominates the cost: postpone it while the keys of one more column still fit a table or, where
+        # no table is large enough, while they fit 64-bit integers, so that rows are sorted at most once.
         fits = n_keys * bound <= _table_cells(n_rows)
         if not dense and not fits and (n_keys <= _table_cells(n_rows) or n_keys * bound > _WHOLE):
             keys, found = renumber(keys, n_keys)
@@ -86,20 +85,20 @@ def group_rows(columns: Iterable[tuple[Ints, int]], n_rows: int) -> tuple[Counts
 
 
 def first_rows(labels: Ints, n_labels: int) -> Rows:
-    """The first row with each label; every label must occur."""
+    """Return the first row with each label; every label must occur."""
     first = np.empty(n_labels, np.intp)
     first[labels[::-1]] = np.arange(labels.size - 1, -1, -1)
     return first
 
 
 def distinct_codes(labels: Ints, codes: Ints, n_labels: int, n_codes: int) -> Counts:
-    """How many different codes the rows with each label have."""
+    """Count the different codes among the rows with each label."""
     pairs, _ = occurring(labels.astype(np.int64) * n_codes + codes, n_labels * n_codes)
     return np.bincount(pairs // n_codes, minlength=n_labels)
 
 
 def rows_by_rank(ranks: Ints, n_ranks: int) -> Rows:
-    """Row numbers, sorted by rank and then by row: the rows of a range of ranks are one slice of it."""
+    """Return the row numbers sorted by rank, then by row, so that a range of ranks is one slice."""
     # numpy sorts 8- and 16-bit keys by radix, in linear time; wider ranks take two such passes.
     if n_ranks <= 1 << 8:
         return np.argsort(ranks.astype(np.uint8), kind="stable")
@@ -112,13 +111,13 @@ def rows_by_rank(ranks: Ints, n_ranks: int) -> Rows:
 
 
 def distinct_values(values: NDArray[Scalar]) -> tuple[NDArray[Scalar], Rows]:
-    """The different values (numbers or texts) in their order, and the place among them of each row's value."""
+    """Return the different values (numbers or texts) in ascending order, and each row's index into them."""
     return np.unique(values, return_inverse=True)
 
 
 def distinct_rows(rows: NDArray[Any]) -> tuple[NDArray[Any], Counts]:
-    """The different rows of a matrix, in lexicographic order, and how often each occurs."""
-    if rows.shape[1] == 1:  # numbers are sorted much faster than rows are
+    """Return the different rows of a matrix, in lexicographic order, and how often each occurs."""
+    if rows.shape[1] == 1:  # sorting numbers is much faster than sorting rows
         found, times = np.unique(rows[:, 0], return_counts=True)
         return found[:, None], times
     return np.unique(rows, axis=0, return_counts=True)

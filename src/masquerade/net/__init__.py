@@ -1,1 +1,1 @@
-"""How parties talk: channels, transports, transcripts, identities. Nothing here knows of tables."""
+"""Communication between parties: channels, transports, transcripts, identities. Independent of tables."""

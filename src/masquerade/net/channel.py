@@ -1,7 +1,7 @@
-"""A channel to one peer, and what two nodes agree on before they talk.
+"""The channel to one peer, and what two nodes must agree on before they exchange messages.
 
-A channel carries whole messages of any size as bytes, in order, each exactly once. It knows nothing of their
-contents: `net/script.py` gives them kinds, `net/session.py` drives a party's script over its channels.
+A channel carries whole messages of any size as bytes, in order, each exactly once, and does not interpret them:
+`net/script.py` gives them kinds, `net/session.py` drives a party's script over its channels.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ PROTOCOL_VERSION = 1
 SESSION_BYTES = 32
 
 
-_HOST = re.compile(r"\w[\w.-]{0,252}|\[[0-9A-Fa-f:.]+(%\w+)?\]")  # a number of IPv6 stands in brackets
+_HOST = re.compile(r"\w[\w.-]{0,252}|\[[0-9A-Fa-f:.]+(%\w+)?\]")  # IPv6 addresses are in brackets
 
 
 def is_host(text: str) -> bool:
-    """Whether this can be a host: a name, a number such as 127.0.0.1, or one in brackets such as [::1]."""
+    """Return whether this can be a host: a name, an IPv4 address, or an IPv6 address in brackets such as [::1]."""
     return _HOST.fullmatch(text) is not None
 
 
 @dataclass(frozen=True)
 class Node:
-    """A party and where it listens: `host:port`."""
+    """A party and the address it listens on, `host:port`."""
 
     name: str
     address: str
@@ -42,10 +42,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What both ends must have agreed on before; compared in the handshake.
+    """What both ends must have agreed on beforehand; compared in the handshake.
 
-    `session` is the hash of the contract (32 bytes). `most_bytes` bounds one message, and all messages of a peer
-    that wait to be heard: a peer that announces more is refused before any memory is used.
+    `session` is the hash of the contract (32 bytes). `most_bytes` bounds each message, and a peer's unread messages
+    together: a peer that announces more is refused before any memory is used.
     """
 
     session: bytes
@@ -59,11 +59,11 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Timings:
-    """How long to wait, in seconds.
+    """Timeouts in seconds.
 
-    `connect`: for all peers to join. `silence`: without any sign of life; nodes that have nothing to say send a
-    pulse, so that a peer may compute for as long as it needs. `patience`: for one message of a peer that is alive.
-    `grace`: for a last word to arrive, when something went wrong.
+    `connect`: for all peers to join. `silence`: without any sign of life; idle nodes send pulses, so a peer may
+    compute for as long as it needs. `patience`: for one message from a peer that is alive. `grace`: for the leave
+    message to arrive after a failure.
     """
 
     connect: float = 30.0
@@ -81,28 +81,28 @@ class Channel(Protocol):
 
     @property
     def bytes_sent(self) -> int:
-        """Bytes of all messages that were sent, with their framing (without gRPC's and TLS's own)."""
+        """Bytes of all messages sent, including our framing but not that of gRPC and TLS."""
 
     @property
     def bytes_received(self) -> int:
-        """Bytes of all messages that arrived, with their framing."""
+        """Bytes of all messages received, including our framing."""
 
     @property
     def messages_sent(self) -> int:
-        """How many messages were sent."""
+        """The number of messages sent."""
 
     @property
     def messages_received(self) -> int:
-        """How many messages arrived."""
+        """The number of messages received."""
 
     async def send(self, data: bytes) -> None:
-        """Send one message; returns when the transport has taken it."""
+        """Send one message; return when the transport has accepted it."""
 
     async def receive(self) -> bytes:
-        """The peer's next message."""
+        """Return the peer's next message, waiting for it if need be."""
 
     async def failure(self) -> PeerError:
-        """Wait until the channel fails, whoever uses it or not; what went wrong."""
+        """Wait until the channel fails, whether or not it is in use, and return the error."""
 
     async def close(self, leave: LeaveMessage | None = None) -> None:
-        """Say why we leave (by default: done), wait until the peer has heard it, and hang up."""
+        """Send the reason for leaving (by default: done), wait until the peer has read it, and disconnect."""

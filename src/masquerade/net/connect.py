@@ -1,11 +1,11 @@
-"""All parties of a session come together: every node listens, and of each pair the one whose name sorts first dials.
+"""Connect all parties of a session: every node listens, and in each pair the one whose name sorts first dials.
 
     async with listen(identity, trust) as listener:                   # a free port, known before the peers are
         tell_others(listener.address)
         async with listener.connect(peers, agreement) as channels:    # everybody is there, or an error says who is not
             result = await run_script(script, channels)
 
-Leaving the inner block by an error tells every peer the error's kind and the party at fault.
+When the inner block ends with an error, every peer is sent the error's kind and the party at fault.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from masquerade.net.stream_channel import FrameStream, StreamBroke
 from masquerade.net.transport import AcceptedStream, Transport
 from masquerade.net.trust import TrustStore
 
-_LINGER = 3 * LOOK_EVERY  # so long a node that refused a peer can still be asked why
+_LINGER = 3 * LOOK_EVERY  # seconds for which a node that refused a peer can still be asked why
 
 
 def _dial(peer: Node, identity: Identity, trust: TrustStore) -> FrameStream:
@@ -36,7 +36,7 @@ GRPC = Transport(_dial, probe, serve)
 
 
 class Listener:
-    """A node that listens; made by `listen`."""
+    """A listening node, created by `listen`."""
 
     def __init__(self, identity: Identity, trust: TrustStore, host: str, transport: Transport) -> None:
         self.address = host
@@ -48,9 +48,9 @@ class Listener:
     async def connect(
         self, peers: Sequence[Node], agreement: Agreement, timings: Timings | None = None
     ) -> AsyncIterator[dict[str, Channel]]:
-        """Channels to all peers, by name. One session at a time.
+        """Yield channels to all peers, by name. One session at a time.
 
-        PeerError when a peer cannot be reached or is refused. On the way out everybody is told why we leave.
+        Raise PeerError when a peer cannot be reached or is refused. On exit, every peer is sent our reason for leaving.
         """
         own = self._identity, self._trust
         gathering = Gathering(*own, peers, agreement, timings or Timings(), self._transport)
@@ -78,8 +78,8 @@ class Listener:
         try:
             await gathering.welcome(stream)
         except StreamBroke:
-            pass  # it hung up; it comes again, or it will be missed
-        except Exception as error:  # a bug of ours: told by the session, not by gRPC's log
+            pass  # the caller hung up: it either dials again or is reported missing
+        except Exception as error:  # a bug of ours: reported by the session, not by gRPC's log
             gathering.abort(error)
 
 
@@ -91,7 +91,7 @@ async def listen(
     *,
     transport: Transport = GRPC,
 ) -> AsyncIterator[Listener]:
-    """Listen on an address (`host:port`; port 0 takes a free one, told by `Listener.address`)."""
+    """Listen on an address (`host:port`; port 0 takes a free one, which `Listener.address` then holds)."""
     if not trust.names:
         raise ParameterError("the trust store is empty: put one <peer>.pem a peer into it")
     identity.check_dates()
@@ -120,7 +120,7 @@ async def connect(
     agreement: Agreement,
     timings: Timings | None = None,
 ) -> AsyncIterator[dict[str, Channel]]:
-    """Listen on our address and connect to all peers: channels by name."""
+    """Listen on our address, connect to all peers, and yield the channels by peer name."""
     async with (
         listen(identity, trust, address) as listener,
         listener.connect(peers, agreement, timings) as channels,

@@ -1,7 +1,7 @@
-"""Why a session failed, from how each of its parties ended and from what we saw ourselves. No I/O here.
+"""Find why a session failed, from how each party ended and what we saw ourselves. No I/O here.
 
-In this order: what a party found wrong by itself; what we found wrong; a party that is gone; a party that another one
-blames, where those who saw it come before those who only heard of it; a party that gave up.
+In order of precedence: a party's own problem; our own problem; a party that is gone; a party that another one blames,
+first-hand reports before hearsay; a party that gave up.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _SILENT = "gave up; its own log says why"
 def first_cause(
     ended: Mapping[str, MasqueradeError | None], ours: MasqueradeError | None = None
 ) -> MasqueradeError:
-    """The error to end a session with.
+    """Return the error to end a session with.
 
-    `ended` has the error that each party ended with, None for one that did not fail; of a party that cannot be asked, a
-    PeerUnreachable about itself. `ours` is why we gave up: what parties say of us, we know better.
+    `ended` maps each party to the error it ended with, None if it did not fail, or a PeerUnreachable about itself if it
+    cannot be asked. `ours` is why we gave up; it overrides what parties say of us.
     """
     told = {name: error for name, error in ended.items() if error is not None}
     for kind in _OWN:
@@ -46,7 +46,7 @@ def first_cause(
 
 
 def _own_problem(guilty: Mapping[str, MasqueradeError]) -> MasqueradeError:
-    """What parties found wrong by themselves; each is named, unless all agree or the problem says where it is."""
+    """Merge the parties' own problems; each names its party, unless all agree or the problem has a source."""
     first, *others = guilty.values()
     agreed = all(each.problems == first.problems for each in others)
     if first.problems and agreed and (others or all(each.source for each in first.problems)):
@@ -61,7 +61,7 @@ def _own_problem(guilty: Mapping[str, MasqueradeError]) -> MasqueradeError:
 
 
 def _blamed(ended: Mapping[str, MasqueradeError | None]) -> PeerError | None:
-    """The best word of a party about another one of them, or about one of them that nobody can name."""
+    """Return the most direct report by one party against another, or against an unidentified one (peer "")."""
     words = [
         error
         for name, error in ended.items()
@@ -71,5 +71,5 @@ def _blamed(ended: Mapping[str, MasqueradeError | None]) -> PeerError | None:
 
 
 def _is_hearsay(error: PeerError) -> bool:
-    """Whether a party only repeats what another one told it."""
+    """Return whether a party merely repeats another's report."""
     return any(problem.reported_by for problem in error.problems)

@@ -1,14 +1,14 @@
-"""How messages travel: as frames of bounded size, numbered, in one canonical form. No I/O.
+"""Encode messages as numbered frames of bounded size, in one canonical form. No I/O.
 
-    frame      after the kind (1 byte) and the number (8 bytes, from 0, by one, each direction its own)
+    frame      after the kind (1 byte) and the number (8 bytes; counts from 0, separately in each direction)
     first      the whole message's length (8 bytes), then its first CHUNK bytes
-    more       the next CHUNK bytes; the last frame of a message has what is left
-    pulse      nothing: "I am alive"
-    leave      the sender's last word: why it leaves (leave_message.py); afterwards it sends nothing but `heard`
-    heard      nothing: "I have read your leave and all before it"
+    more       the next CHUNK bytes; the last frame of a message has the remainder
+    pulse      empty: "I am alive"
+    leave      why the sender leaves (leave_message.py); afterwards it sends nothing but `heard`
+    heard      empty: "I have read your leave and everything before it"
 
-Chunks have exactly the size that they must have, so that a length and many tiny pieces cannot eat memory. A frame
-that is lost, repeated, out of order or malformed is a `FrameError`.
+Chunk sizes are fixed, so that an announced length followed by many tiny pieces cannot exhaust memory. A lost,
+repeated, misordered or malformed frame raises `FrameError`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _MOST_LEAVE = 256
 
 
 class FrameError(ValueError):
-    """A frame that the protocol does not allow; the text tells nothing of its content."""
+    """A frame that the protocol does not allow; the error text reveals none of its content."""
 
 
 class Sign(Enum):
-    """A frame without content of its own."""
+    """A received frame without content."""
 
     PULSE = "pulse"
     HEARD = "heard"
@@ -45,7 +45,7 @@ class Sign(Enum):
 
 @dataclass(frozen=True)
 class Arrived:
-    """A whole message, and what it took on the wire."""
+    """A complete message and its size on the wire, including framing."""
 
     data: bytes
     wire_bytes: int
@@ -53,27 +53,27 @@ class Arrived:
 
 @dataclass
 class Outbound:
-    """Makes the frames of one direction."""
+    """Encodes the frames of one direction and numbers them."""
 
     number: int = 0
 
     def message(self, data: bytes) -> Iterator[bytes]:
-        """The frames of a message."""
+        """Yield the frames of a message."""
         view = memoryview(data)
         yield self._frame(_FIRST, _LENGTH.pack(len(data)), view[:CHUNK])
         for at in range(CHUNK, len(data), CHUNK):
             yield self._frame(_MORE, view[at : at + CHUNK])
 
     def pulse(self) -> bytes:
-        """A sign of life."""
+        """Return a frame that shows that this node is alive."""
         return self._frame(_PULSE)
 
     def leave(self, leave: LeaveMessage) -> bytes:
-        """The last word; it may come in the middle of a message."""
+        """Return the leave frame; it may interrupt a message."""
         return self._frame(_LEAVE, msgspec.msgpack.encode(leave))
 
     def heard(self) -> bytes:
-        """The answer to the peer's last word."""
+        """Return the acknowledgement of the peer's leave frame."""
         return self._frame(_HEARD)
 
     def _frame(self, kind: bytes, *parts: bytes | memoryview) -> bytes:
@@ -84,18 +84,18 @@ class Outbound:
 
 @dataclass
 class Inbound:
-    """Understands the frames of one direction."""
+    """Decodes and checks the frames of one direction."""
 
     most_bytes: int
     number: int = 0
-    _length: int = -1  # of the message that is arriving; -1 for none
+    _length: int = -1  # of the message being received; -1 for none
     _chunks: list[bytes] = field(default_factory=list)
     _arrived: int = 0
     _wire_bytes: int = 0
     _said_bye: bool = False
 
     def take(self, frame: bytes) -> Arrived | Sign | LeaveMessage | None:
-        """What this frame completes, or None when more of the message is to come."""
+        """Return what this frame completes, or None while a message is incomplete; FrameError if it is invalid."""
         if not _HEAD.size <= len(frame) <= MOST_FRAME:
             raise FrameError(f"sent a frame of {len(frame)} bytes")
         kind, number = _HEAD.unpack_from(frame)

@@ -1,4 +1,4 @@
-"""The peers of a session on their way to each other: who dials whom, who is let in, and why not."""
+"""How the peers of a session connect: who dials whom, who is admitted, and why others are refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOK_EVERY = 0.3
 
 
 class Gathering:
-    """One session's peers on their way to each other."""
+    """Connects the peers of one session."""
 
     def __init__(
         self,
@@ -48,15 +48,15 @@ class Gathering:
 
     @property
     def channels(self) -> dict[str, StreamChannel]:
-        """The channels to the peers that have joined, in the order of the peers."""
+        """The channels to the peers that have joined, in peer order."""
         return {name: future.result() for name, future in self.joined.items() if future.done()}
 
     def dials(self, peer: str) -> bool:
-        """Whether we dial this peer."""
+        """Return whether we dial this peer, rather than it us: the name that sorts first dials."""
         return self.identity.name < peer
 
     async def gather(self) -> None:
-        """Wait until every peer has joined; the first error ends it."""
+        """Wait until every peer has joined; raise the first error."""
         self._check()
         coming = {
             asyncio.create_task(self._dial(node) if self.dials(name) else self._await(node))
@@ -73,7 +73,7 @@ class Gathering:
                     coming.remove(task)
                     task.result()
         except Exception:
-            # Whom we are greeting may take us for there already: it should hear our last word, and not miss us.
+            # A peer that we are greeting may count us as joined: let it read our leave message, not find us gone.
             if self._greetings:
                 await asyncio.wait(self._greetings, timeout=self.timings.grace)
             raise
@@ -83,7 +83,7 @@ class Gathering:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _check(self) -> None:
-        """What can be seen to be wrong before anybody is asked."""
+        """Check names and certificate dates before contacting any peer."""
         if len(self.peers) != self._n_peers or self.identity.name in self.peers:
             raise ParameterError("each party of a session needs a name of its own")
         self.identity.check_dates()
@@ -115,11 +115,11 @@ class Gathering:
             diagnosis = await self._transport.probe(peer, self.identity, self.trust)
             if diagnosis.is_final or loop.time() + delay > until:
                 raise explain(peer, diagnosis, self.identity, self.trust, self.timings.connect)
-            await asyncio.sleep(delay * random.uniform(0.5, 1))  # noqa: S311 # so that nodes do not knock in step
+            await asyncio.sleep(delay * random.uniform(0.5, 1))  # noqa: S311 # so that nodes do not retry in step
             delay = min(2 * delay, _LONGEST_DELAY)
 
     async def _greet(self, peer: Node, stream: FrameStream) -> None:
-        """Say hello first, and hear the peer's hello, which must fit: then it has joined."""
+        """Exchange hellos as the dialling side; the peer joins if its hello matches ours."""
         await stream.write(encode(self._hello()))
         frame = await stream.read()
         if frame is None:
@@ -137,7 +137,7 @@ class Gathering:
         self._join(peer, stream)
 
     async def _await(self, peer: Node) -> None:
-        """Wait for a peer to dial us; meanwhile look whether it ever will."""
+        """Wait for a peer to dial us, probing regularly for a reason why it never will."""
         until = asyncio.get_running_loop().time() + self.timings.connect
         joined = self.joined[peer.name]
         diagnosis = Diagnosis(Finding.NOBODY)
@@ -150,14 +150,14 @@ class Gathering:
                 if joined.done():
                     break
                 late = asyncio.get_running_loop().time() >= until
-                # Only what also keeps it from dialling us is final; its address may be closed to us.
+                # Only a finding that also prevents it from dialling us is final; its address may be closed to us.
                 hopeless = diagnosis.is_final and diagnosis.finding is not Finding.NO_TLS
                 if hopeless or late:
                     raise explain(peer, diagnosis, self.identity, self.trust, self.timings.connect) from None
         joined.result()
 
     async def welcome(self, stream: AcceptedStream) -> None:
-        """A node has dialled us: greet it, or refuse it and end the gathering."""
+        """Answer a node that dialled us: greet it, or refuse it and (unless that is harmless) abort the gathering."""
         shown = self.trust.owner(stream.certificate)
         caller = self.peers.get(shown or "") or Node(shown or "unknown", stream.caller)
         try:
@@ -171,7 +171,7 @@ class Gathering:
         if reason is None and self.last_word is None:
             await stream.write(encode(self._hello()))
             if self.joined[caller.name].done() or self.last_word is not None:
-                return  # meanwhile another stream of its was faster, or we have left: it is hung up on
+                return  # another stream of this peer was faster, or we have left: drop this one
             self._join(caller, stream)
             await stream.ended.wait()
             return
@@ -179,8 +179,8 @@ class Gathering:
             await stream.write(
                 encode(Refusal(reason or Reason.GAVE_UP, self.agreement.version, self.last_word))
             )
-        finally:  # whether it hears us out or has hung up: we know why it does not come
-            if reason not in (None, Reason.TWICE, Reason.NOT_INVITED):  # those do not harm who is here
+        finally:  # even if it has hung up, we know why it does not join
+            if reason not in (None, Reason.TWICE, Reason.NOT_INVITED):  # those do no harm to joined peers
                 assert reason is not None
                 self.abort(refused(caller, reason, self.agreement, hello.version, by_peer=False))
 
@@ -196,7 +196,7 @@ class Gathering:
         return misfit(hello, self.agreement)
 
     def abort(self, error: Exception) -> None:
-        """End the gathering by this error. Once everybody has joined, nobody listens to it."""
+        """End the gathering with this error; no effect once all peers have joined."""
         if not self.trouble.done():
             self.trouble.set_result(error)
 

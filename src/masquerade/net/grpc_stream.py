@@ -1,6 +1,6 @@
-"""Frames over gRPC: one bidirectional stream a pair of nodes, bytes as they are, TLS with pinned certificates.
+"""Frames over gRPC: one bidirectional stream per pair of nodes, raw bytes, TLS with pinned certificates.
 
-This and `connect.py` are the only modules that know of gRPC.
+This and `connect.py` are the only modules that depend on gRPC.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote
 
-# Read when the library is loaded: its log would otherwise land on standard error, beside what we say there.
+# Read when the library is loaded: its log would otherwise mix with our own output on standard error.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
@@ -26,27 +26,27 @@ from masquerade.net.trust import TrustStore
 
 logging.getLogger("grpc").addHandler(
     logging.NullHandler()
-)  # heard by those who set up logging, and only by them
+)  # visible only to applications that configure logging
 
 _SERVICE = "masquerade.Party"
 _METHOD = "Talk"
 
 _OPTIONS: list[tuple[str, Any]] = [
-    # Twice what a frame may have: our own check comes first and names the peer.
+    # Twice the largest frame: our own check comes first and names the peer.
     ("grpc.max_receive_message_length", 2 * MOST_FRAME),
     ("grpc.max_send_message_length", 2 * MOST_FRAME),
     ("grpc.enable_http_proxy", 0),  # peers are reached directly or not at all
     ("grpc.enable_retries", 0),  # a repeated message would be a replayed one; we count our own attempts
-    ("grpc.use_local_subchannel_pool", 1),  # an attempt does not inherit another's failure
-    ("grpc.so_reuseport", 0),  # two processes on one port would share its peers by chance
+    ("grpc.use_local_subchannel_pool", 1),  # so that an attempt does not inherit another's failure
+    ("grpc.so_reuseport", 0),  # two processes on one port would split the peers at random
 ]
 
-# BaseError is also what a server says that has stopped while somebody reads.
+# A server that stops during a read also raises BaseError.
 _GONE = (grpc.aio.AioRpcError, grpc.aio.BaseError, asyncio.InvalidStateError)
 
 
 class ClientStream:
-    """The end that dialled."""
+    """The dialling end of a stream."""
 
     def __init__(self, address: str, identity: Identity, peer: str, pin: bytes) -> None:
         credentials = grpc.ssl_channel_credentials(pin, identity.key, identity.certificate)
@@ -55,7 +55,7 @@ class ClientStream:
         self._call = self._channel.stream_stream(f"/{_SERVICE}/{_METHOD}")()
 
     async def read(self) -> bytes | None:
-        """The next frame."""
+        """Return the next frame; None when the peer ended the stream."""
         try:
             frame = await self._call.read()
         except _GONE:
@@ -65,7 +65,7 @@ class ClientStream:
         return None if frame is grpc.aio.EOF else frame
 
     async def write(self, frame: bytes) -> None:
-        """Send a frame."""
+        """Send a frame; StreamBroke when the connection is gone."""
         try:
             await self._call.write(frame)
         except _GONE:
@@ -74,18 +74,18 @@ class ClientStream:
             raise self._broken_or_cancelled() from None
 
     async def end(self) -> None:
-        """Hang up at once."""
+        """Cancel the call and close the connection at once."""
         self._call.cancel()
         await self._channel.close()
 
     def _broken_or_cancelled(self) -> BaseException:
-        """gRPC says "cancelled" when the call was; our own task may be meant as well."""
+        """Return the error for a CancelledError, which gRPC also raises when the call, not our task, was cancelled."""
         task = asyncio.current_task()
         return asyncio.CancelledError() if task is not None and task.cancelling() else StreamBroke()
 
 
 class ServerStream:
-    """The end that was dialled."""
+    """The accepting end of a stream."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -93,29 +93,29 @@ class ServerStream:
 
     @property
     def certificate(self) -> bytes:
-        """The certificate (PEM) that the dialling node has shown, and whose key it has."""
+        """The certificate (PEM) that the dialling node presented and whose key it has proved to hold."""
         (pem,) = self._context.auth_context()["x509_pem_cert"]
         return bytes(pem)
 
     @property
     def caller(self) -> str:
-        """Where it dialled from: `host:port`."""
+        """The address of the dialling node, `host:port`."""
         return unquote(self._context.peer()).partition(":")[2]
 
     async def read(self) -> bytes | None:
-        """The next frame."""
+        """Return the next frame; None when the peer ended the stream."""
         return await self._unless_ended(self._context.read)
 
     async def write(self, frame: bytes) -> None:
-        """Send a frame."""
+        """Send a frame; StreamBroke when the connection is gone."""
         await self._unless_ended(self._context.write, frame)
 
     async def end(self) -> None:
-        """Hang up: lets the handler return."""
+        """Disconnect by letting the handler return."""
         self.ended.set()
 
     async def _unless_ended(self, step: Callable[..., Awaitable[Any]], *words: bytes) -> bytes | None:
-        """A step that the end of the stream cuts short: gRPC alone would wait for a peer that does not read."""
+        """Run a read or write until the stream ends: gRPC alone would wait forever for a peer that does not read."""
         if self.ended.is_set():
             raise StreamBroke
         working = asyncio.ensure_future(step(*words))
@@ -134,7 +134,7 @@ class ServerStream:
 
 
 async def serve(address: str, identity: Identity, trust: TrustStore, talk: Handler) -> tuple[Server, int]:
-    """A running server and its port; OSError when the address cannot be had."""
+    """Start a server; return it and its port. OSError when the address is not available."""
 
     async def handle(_requests: Any, context: Any) -> None:
         stream = ServerStream(context)

@@ -1,7 +1,7 @@
-"""The first words on a stream: who we are, which version we speak, which contract we agreed to.
+"""The handshake on a new stream: each node's name, protocol version and contract.
 
-Both ends say hello; the one that is dialled checks first and answers with its own hello, or with a refusal that
-says why. The texts here are for the person who must mend it.
+Both ends say hello; the accepting end checks first and answers with its own hello, or with a refusal that gives the
+reason. The texts here address the person who has to fix the problem.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class Reason(StrEnum):
 
     VERSION = "version"
     CONTRACT = "contract"
-    STRANGER = "stranger"  # shows another certificate than the one pinned for the name it says
+    STRANGER = "stranger"  # its certificate is not the one pinned for the name it gives
     NOT_INVITED = "not invited"
-    WRONG_WAY = "wrong way"  # it dials where it should be dialled
+    WRONG_WAY = "wrong way"  # it dials us, although we should dial it
     TWICE = "twice"
     GAVE_UP = "gave up"
 
 
-# Newer versions may say more; the fields that are here stay, so that versions can be compared.
+# Newer versions may add fields but keep these, so that versions can be compared.
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
-    """Who says it, and what it agreed to."""
+    """A node's name, protocol version and contract hash."""
 
     name: str
     version: int
@@ -40,7 +40,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
-    """The answer to a hello that does not fit."""
+    """The answer to a hello that does not match."""
 
     reason: Reason
     version: int
@@ -48,12 +48,12 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
 
 def encode(greeting: Hello | Refusal) -> bytes:
-    """A greeting as a frame."""
+    """Encode a greeting as a frame."""
     return msgspec.msgpack.encode(greeting)
 
 
 def decode(frame: bytes, peer: Node) -> Hello | Refusal:
-    """A greeting from a frame that somebody sent."""
+    """Decode a peer's greeting; PeerBrokeProtocol when it is malformed."""
     try:
         if len(frame) > MOST_BYTES:
             raise ValueError
@@ -63,7 +63,7 @@ def decode(frame: bytes, peer: Node) -> Hello | Refusal:
 
 
 def misfit(hello: Hello, agreement: Agreement) -> Reason | None:
-    """Why a peer's hello does not fit ours."""
+    """Return why a peer's hello does not match ours; None when it does."""
     if hello.version != agreement.version:
         return Reason.VERSION
     if hello.session != agreement.session:
@@ -72,7 +72,7 @@ def misfit(hello: Hello, agreement: Agreement) -> Reason | None:
 
 
 def refused(peer: Node, reason: Reason, agreement: Agreement, version: int, *, by_peer: bool) -> PeerRefused:
-    """The error that tells a person why two nodes do not come together, on either side."""
+    """Return the error that explains to a person, on either side, why two nodes did not connect."""
     match reason, by_peer:
         case Reason.VERSION, _:
             problem = f"speaks protocol version {version}, we speak {agreement.version}: update the older of the two"

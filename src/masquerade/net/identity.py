@@ -1,7 +1,7 @@
-"""Who a node is: a certificate and its private key; and the small authority that issues them for trials.
+"""A node's identity, a certificate and its private key, and the small authority that issues them for trials.
 
-Keys are ECDSA on P-256, which every TLS library speaks. A certificate names its party as a DNS name; peers pin the
-certificate itself (net/trust.py), so an authority's signature by itself opens no door.
+Keys are ECDSA on P-256, which every TLS library supports. A certificate names its party as a DNS name; peers pin the
+certificate itself (net/trust.py), so an authority's signature alone grants no access.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ CERTIFICATE_FILE = "identity.pem"
 KEY_FILE = "key.pem"
 MOST_DAYS = 3650
 
-SOON = timedelta(days=14)  # a trial's certificates are valid for 30: a fresh one is nothing to worry about
+SOON = timedelta(days=14)  # less than a trial's 30 days: a fresh certificate causes no warning
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}", re.ASCII)
 _CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 def check_name(name: str) -> str:
-    """Return the name if a party can have it: it becomes a DNS name and a file's name."""
+    """Return the name if it is valid for a party: it becomes a DNS name and a file name. Else ParameterError."""
     if not _NAME.fullmatch(name):
         raise ParameterError(
             f"{shown(name)} cannot name a party: small letters a-z, digits and hyphens are allowed,"
@@ -51,7 +51,7 @@ def check_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Authority:
-    """Signs certificates for trials."""
+    """A certificate authority for trials; both fields are PEM."""
 
     certificate: bytes
     key: bytes = field(repr=False)
@@ -72,7 +72,7 @@ class Identity:
 
     @property
     def fingerprint(self) -> str:
-        """The certificate's fingerprint, to be compared by telephone."""
+        """The certificate's fingerprint, for people to compare over the telephone."""
         return fingerprint(self.certificate)
 
     def sign(self, data: bytes) -> bytes:
@@ -80,13 +80,13 @@ class Identity:
         return _private_key(self.key, "the key").sign(data, ec.ECDSA(hashes.SHA256()))
 
     def check_dates(self) -> None:
-        """Raise ParameterError when our certificate is not valid now: nobody would accept it."""
+        """Raise ParameterError when our certificate is not valid now: no peer would accept it."""
         problem = out_of_date(self.certificate)
         if problem is not None:
             raise ParameterError(f"our own certificate ({self.name}) {problem}; renew it and tell the peers")
 
     def save(self, folder: Path) -> None:
-        """Write `identity.pem` and `key.pem` (which only its owner may read); never over others."""
+        """Write `identity.pem` and `key.pem` (mode 0600); never overwrite files."""
         make_folder(folder)
         write_new(folder / KEY_FILE, self.key, PRIVATE)
         write_new(folder / CERTIFICATE_FILE, self.certificate)
@@ -105,7 +105,7 @@ class Identity:
 
 
 def make_authority(name: str = "masquerade-trials", days: int = 30) -> Authority:
-    """Make an authority with a key of its own."""
+    """Make an authority with a fresh key, valid for `days` days."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _subject(check_name(name))
     builder = _builder(subject, key, subject, days).add_extension(
@@ -116,7 +116,7 @@ def make_authority(name: str = "masquerade-trials", days: int = 30) -> Authority
 
 
 def issue(authority: Authority, name: str, days: int = 30) -> Identity:
-    """Make an identity for a party, with a key of its own, signed by the authority."""
+    """Make an identity for a party, with a fresh key, signed by the authority."""
     signer = _private_key(authority.key, "the authority's key")
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     return _identity(check_name(name), days, signer, issuer)
@@ -128,7 +128,7 @@ def self_signed(name: str, days: int = 30) -> Identity:
 
 
 def party_of(certificate: bytes, place: str) -> str:
-    """Return the party of a certificate (PEM), its first DNS name; ParameterError, naming the place, without one."""
+    """Return a certificate's (PEM) party, its first valid DNS name; without one, ParameterError naming the place."""
     try:
         loaded = x509.load_pem_x509_certificate(certificate)
         names = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -166,7 +166,7 @@ def is_signed(certificate: bytes, signature: bytes, data: bytes) -> bool:
 
 
 def out_of_date(certificate: bytes) -> str | None:
-    """Say why a certificate (PEM) is not valid now; None when it is."""
+    """Return why a certificate (PEM) is not valid now; None when it is."""
     loaded = x509.load_pem_x509_certificate(certificate)
     now = datetime.now(UTC)
     if now > loaded.not_valid_after_utc:
@@ -177,7 +177,7 @@ def out_of_date(certificate: bytes) -> str | None:
 
 
 def ends_soon(certificate: bytes) -> datetime | None:
-    """Return until when a certificate (PEM) is valid, if that is less than SOON from now."""
+    """Return a certificate's (PEM) expiry time if that is less than SOON from now."""
     until = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
     return until if until - datetime.now(UTC) < SOON else None
 
@@ -255,7 +255,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 def _private_key(key: bytes, place: str) -> ec.EllipticCurvePrivateKey:
     try:
         loaded = load_pem_private_key(key, None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):  # the library's words may quote the key
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # the library's error text may quote the key
         raise ParameterError(f"{place}: not a private key in PEM without a password") from None
     if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not isinstance(loaded.curve, ec.SECP256R1):
         raise ParameterError(f"{place}: not an ECDSA key on P-256")

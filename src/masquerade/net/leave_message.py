@@ -1,8 +1,8 @@
-"""The message with which a party leaves a session: why it does, and what its peers make of it.
+"""The message with which a party leaves a session, and the error that its peers derive from it.
 
-A cause is a kind, never a content. It names the party at fault, so that those who hear of a failure second-hand
-blame that party and not the messenger. Where several could have broken the protocol, and nobody can tell which, it
-names none.
+A cause is a kind and never reveals content. It names the party at fault, so that peers who learn of a failure
+second-hand blame that party and not the messenger. It names none where several parties could have broken the protocol
+and it is impossible to determine which.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OWN_REASONS = {
 
 
 class LeaveMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """Tells the peers why a party leaves, and which party is at fault where it is another."""
+    """Why a party leaves, and the party at fault if that is another one."""
 
     cause: Cause
     culprit: str = ""
@@ -56,7 +56,7 @@ class LeaveMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, arra
     def is_orderly(self) -> bool:
         """Return whether the others may go on as long as they need nothing more from this party.
 
-        They may when it is done, and when its answer is no: they come to the same answer by themselves.
+        They may when it is done, and when its answer is no: they reach the same answer by themselves.
         """
         return self.cause in (Cause.DONE, Cause.ANSWER_IS_NO)
 
@@ -65,7 +65,7 @@ DONE = LeaveMessage(Cause.DONE)
 
 
 def leave_message(error: BaseException | None) -> LeaveMessage:
-    """Make the message of a party whose session ended with this error."""
+    """Return the message of a party whose session ended with this error (None: with success)."""
     match error:
         case None:
             return DONE
@@ -88,7 +88,7 @@ def leave_message(error: BaseException | None) -> LeaveMessage:
 
 
 def blame(messenger: str, leave: LeaveMessage, peers: Collection[str]) -> PeerError:
-    """Turn a peer's message into an error of ours; `peers` are the names that we know, without our own."""
+    """Turn a peer's leave message into an error; `peers` are the session's parties except ourselves."""
     if leave.cause in OWN_REASONS:
         return PeerError(messenger, OWN_REASONS[leave.cause])
     if leave.cause is Cause.BROKE_PROTOCOL and not leave.culprit:

@@ -1,6 +1,6 @@
 """All parties in one process: the in-memory twin of a network, for tests and simulations.
 
-Messages are encoded and decoded as on a wire, so what is tested is what travels.
+Messages are encoded and decoded as on a real network, so tests exercise the bytes that would be sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from masquerade.net.script import Move, Receive, Script, decode, encode, kind_of
 
 @dataclass(frozen=True)
 class Heard:
-    """One message as it travelled."""
+    """One message as it was sent."""
 
     sender: str
     receiver: str
@@ -26,28 +26,28 @@ class Heard:
 
 @dataclass
 class Wire:
-    """What travelled, in order."""
+    """All messages sent, in order."""
 
     heard: list[Heard] = field(default_factory=list)
 
     def seen_by(self, party: str) -> list[Heard]:
-        """The messages that a party received."""
+        """Return the messages that a party received."""
         return [message for message in self.heard if message.receiver == party]
 
 
 class Deadlock(RuntimeError):
-    """Every party waits for another: a mistake in a protocol."""
+    """Every party waits for another: a bug in the protocol."""
 
 
 def run_together(scripts: Mapping[str, Script[Any]], wire: Wire | None = None) -> dict[str, Any]:
-    """Run the scripts of all parties to their ends; returns their results."""
+    """Run the scripts of all parties to completion; return their results by party."""
     wire = wire if wire is not None else Wire()
     queues: dict[tuple[str, str], deque[bytes]] = {}
     waiting: dict[str, Receive] = {}
     results: dict[str, Any] = {}
 
     def advance(name: str, heard: Any) -> None:
-        """Let a party go on until it waits or ends."""
+        """Run a party until it waits or ends."""
         script = scripts[name]
         try:
             move: Move = script.send(heard)

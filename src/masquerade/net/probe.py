@@ -1,6 +1,6 @@
-"""Why does a peer not answer? gRPC tells little of a TLS handshake that failed, so we try one ourselves.
+"""Diagnose why a peer does not answer: gRPC says little about a failed TLS handshake, so we try one ourselves.
 
-The probe trusts nothing and says nothing: it looks at the certificate that is shown, and at what becomes of ours.
+The probe trusts nothing and sends no data: it looks at the certificate presented and at whether ours is accepted.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ class Finding(Enum):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A finding with what can be said of it."""
+    """A finding with its evidence."""
 
     finding: Finding
-    shown: bytes = b""  # the certificate (PEM), where one was shown
+    shown: bytes = b""  # the certificate (PEM) that was presented, if any
 
     @property
     def is_final(self) -> bool:
-        """Whether trying again cannot help."""
+        """Whether retrying is pointless."""
         lasting = (Finding.NO_TLS, Finding.STRANGER, Finding.OUT_OF_DATE, Finding.REFUSES_US)
         return self.finding in lasting
 
 
 async def probe(peer: Node, identity: Identity, trust: TrustStore) -> Diagnosis:
-    """Look at a peer's address."""
+    """Find out what answers at a peer's address."""
     diagnosis = await _look(peer, identity, trust)
-    if diagnosis.finding is Finding.REFUSES_US:  # or it was just being stopped: then nobody is there any more
+    if diagnosis.finding is Finding.REFUSES_US:  # or it was just stopping: then nobody answers next time
         await asyncio.sleep(_LOOK_AGAIN)
         diagnosis = await _look(peer, identity, trust)
     return diagnosis
@@ -93,8 +93,8 @@ async def _shake_hands(
             return Diagnosis(Finding.STRANGER, shown)
         if out_of_date(shown) is not None:
             return Diagnosis(Finding.OUT_OF_DATE, shown)
-        # TLS 1.3: only now the other end looks at our certificate. One that accepts it speaks first; a gRPC server
-        # that does not hangs up without a word.
+        # TLS 1.3: the other end checks our certificate only now. If it accepts it, it sends first; a gRPC server that
+        # does not closes the connection without sending anything.
         if_it_hangs_up = Finding.REFUSES_US if shows_ours else Finding.FINE
         return Diagnosis(Finding.FINE if await reader.read(1) else if_it_hangs_up)
     except ssl.SSLEOFError:
@@ -110,7 +110,7 @@ async def _shake_hands(
 def explain(
     peer: Node, diagnosis: Diagnosis, identity: Identity, trust: TrustStore, seconds: float | None = None
 ) -> PeerError:
-    """The error for a diagnosis, when it is final or the time is over (None: it was tried once)."""
+    """Return the error for a diagnosis that is final or came after `seconds` of trying (None: a single attempt)."""
     at = f"at {peer.address}"
     tried = f", tried for {seconds:g} s" if seconds is not None else ""
     match diagnosis.finding:
@@ -155,15 +155,15 @@ def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # it is only looked at, and compared with the pin
+    context.verify_mode = ssl.CERT_NONE  # the certificate is only compared with the pin
     context.set_alpn_protocols(["h2"])
     return context
 
 
 def _show_ours(context: ssl.SSLContext, identity: Identity) -> bool:
-    """Python loads keys from files only; ours goes through memory, so that it never lies on a disk."""
+    """Load our certificate into the context, if possible; through a memory file, so that the key never is on disk."""
     if not hasattr(os, "memfd_create"):
-        return False  # then the probe cannot tell whether our certificate is what is refused
+        return False  # the probe then cannot tell whether our certificate is refused
     number = os.memfd_create("identity")
     try:
         os.write(number, identity.key + identity.certificate)

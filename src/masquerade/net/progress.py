@@ -1,4 +1,4 @@
-"""How far somebody is, as data; words are made of it where a person reads it."""
+"""Progress as data, rendered as text only where a person reads it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import msgspec
 
 
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is being done, and what is known of how much of it; `str` renders it."""
+    """The current activity and how far it has got; `str` renders it."""
 
     name: str
-    round: int = 0  # the round that is under way, from 1
+    round: int = 0  # the current round, from 1
     tried: int = 0  # cuts so far
     percent: int | None = None
-    detail: str = ""  # for those who may see the data alone
+    detail: str = ""  # only for those who may see the data
 
     @property
     def count(self) -> int:
-        """How many rounds or cuts there were; 0 in a stage that counts none."""
+        """The number of rounds or cuts so far; 0 in a stage that counts neither."""
         return self.round or self.tried
 
     def public(self) -> Stage:
-        """The same for those who may not see the data."""
+        """Return a copy without `detail`, for those who may not see the data."""
         return msgspec.structs.replace(self, detail="")
 
     def __str__(self) -> str:
@@ -40,4 +40,4 @@ OnStage = Callable[[Stage], None]
 
 
 def silent(_: Stage) -> None:
-    """Nobody watches."""
+    """Ignore progress."""

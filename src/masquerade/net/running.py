@@ -1,11 +1,11 @@
-"""Runs a session in an event loop that is stopped properly.
+"""Run a session in an event loop that signals stop in an orderly way.
 
-An interrupt that is raised wherever the process happens to be may hit gRPC in the middle of a callback, which
-swallows it or crashes. So while a session runs, signals ask the loop to end it: peers hear that we were stopped,
-sockets are closed, and only then KeyboardInterrupt is raised.
+An interrupt raised at an arbitrary point may hit gRPC in the middle of a callback, which swallows it or crashes. So
+while a session runs, signals ask the loop to end it: peers are informed that we were stopped, sockets are closed, and
+only then KeyboardInterrupt is raised.
 
-All sessions of the main thread share one loop: gRPC may tell a loop of a call's end when its session is long over,
-and one that is closed by then cannot be told.
+All sessions of the main thread share one loop: gRPC may notify a loop of a call's end long after its session is over,
+which fails if that loop is closed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_LAST_STEPS = 0.5  # seconds for what is about to end by itself
-_runners: list[asyncio.Runner] = []  # the one of the main thread, once it is needed
+_LAST_STEPS = 0.5  # seconds for tasks that are about to end by themselves
+_runners: list[asyncio.Runner] = []  # that of the main thread, made when first needed
 
 
 def run_async(session: Coroutine[Any, Any, Result]) -> Result:
-    """`asyncio.run` for sessions; KeyboardInterrupt when SIGINT or SIGTERM asked to stop, after an orderly end."""
-    if threading.current_thread() is not threading.main_thread():  # others get no signals
+    """Run a session like `asyncio.run`; on SIGINT or SIGTERM end it in order, then raise KeyboardInterrupt."""
+    if threading.current_thread() is not threading.main_thread():  # other threads get no signals
         return asyncio.run(session)
     stopped = False
 
@@ -41,13 +41,13 @@ def run_async(session: Coroutine[Any, Any, Result]) -> Result:
                 task.cancel()
 
         ending = False
-        await _end_all_others(task)  # of an earlier session that was not let end
+        await _end_all_others(task)  # left by an earlier session that was interrupted
         for number in _SIGNALS:
             loop.add_signal_handler(number, stop)
         try:
             return await session
         finally:
-            ending = True  # whoever insists on stopping has to wait until all have ended
+            ending = True  # further signals are ignored until all tasks have ended
             await _end_all_others(task)
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
@@ -61,7 +61,7 @@ def run_async(session: Coroutine[Any, Any, Result]) -> Result:
         raise
     finally:
         for number, handler in before.items():
-            if handler is not None:  # None: one that was not set from Python
+            if handler is not None:  # None: not set from Python
                 signal.signal(number, handler)
 
 
@@ -73,9 +73,9 @@ def _runner() -> asyncio.Runner:
 
 
 async def _end_all_others(task: asyncio.Task[Any]) -> None:
-    """What a session leaves running ends with it.
+    """End the tasks that a session leaves running.
 
-    gRPC's own tasks end by themselves once a server has stopped; one that is cancelled on its way may print its error.
+    gRPC's own tasks end by themselves once a server has stopped, but may print an error if cancelled before.
     """
     others = asyncio.all_tasks() - {task}
     if others:

@@ -1,8 +1,8 @@
-"""Protocols without I/O: a party's part is a script that says what to send and whom to hear next.
+"""Protocols without I/O: a party's part is a script that says what to send and from whom to receive next.
 
-A script is a generator. It yields `Send` and `Receive`, gets the received message back, and returns its result. It
-neither knows nor cares what carries the messages: `net/memory.py` runs all parties of a test in one process,
-`net/session.py` runs one party over real channels.
+A script is a generator. It yields `Send` and `Receive`, gets the received message back, and returns its result. It is
+independent of the transport: `net/memory.py` runs all parties of a test in one process, `net/session.py` runs one
+party over real channels.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Result = TypeVar("Result")
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
-    """Something that one party tells another. Each kind is a subclass with its own `tag`."""
+    """A message between parties. Each kind is a subclass with its own `tag`."""
 
 
 @dataclass(frozen=True)
 class Send:
-    """Tell one or more peers."""
+    """Send a message to one or more peers."""
 
     peers: tuple[str, ...]
     message: Message
@@ -30,7 +30,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Receive:
-    """Hear the next message of one peer, which must be of this kind."""
+    """Receive the next message from one peer, which must be of this kind."""
 
     peer: str
     kind: type[Message]
@@ -41,17 +41,17 @@ Script = Generator[Move, Any, Result]
 
 
 def kind_of(message: Message | type[Message]) -> str:
-    """The name of a message's kind."""
+    """Return the tag of a message or of its class."""
     return str(message.__struct_config__.tag)
 
 
 def encode(message: Message) -> bytes:
-    """A message as bytes (MessagePack)."""
+    """Encode a message as MessagePack."""
     return msgspec.msgpack.encode(message)
 
 
 def decode(data: bytes, kinds: Sequence[type[Message]]) -> Message:
-    """A message from bytes; ValueError, without the content, when it is none of these kinds or malformed."""
+    """Decode a message; ValueError, not quoting the content, when it is malformed or of none of these kinds."""
     try:
         return msgspec.msgpack.decode(data, type=kinds[0] if len(kinds) == 1 else _union(kinds))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

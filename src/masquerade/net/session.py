@@ -1,7 +1,7 @@
-"""Drives a party's script over its channels.
+"""Drive a party's script over its channels.
 
-The script computes in a thread of its own: meanwhile pulses are sent, messages arrive, and a peer that fails ends the
-session at once, whatever this party was doing.
+The script computes in its own thread: meanwhile pulses are sent, messages arrive, and a failing peer ends the session
+at once, whatever this party is doing.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ async def run_script(
     transcript: Transcript | None = None,
     on_move: OnMove | None = None,
 ) -> Result:
-    """The script's result.
+    """Run the script and return its result.
 
-    `on_move` hears of each move once it is made, in the event loop's thread. Errors of the script pass through; a
-    channel that fails ends the session with its PeerError, even while the script computes or waits for others.
-    The caller closes the channels (`Listener.connect` does), which tells the peers how it ended.
+    `on_move` is called after each move, in the event loop's thread. Errors of the script pass through; a failing
+    channel ends the session with its PeerError, even while the script computes or waits for others. The caller closes
+    the channels (`Listener.connect` does), which informs the peers how it ended.
     """
     failures = {asyncio.create_task(channel.failure()) for channel in channels.values()}
     worker = _Worker(script)
@@ -88,7 +88,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Step:
-    """What the script wants next; for a Send, the encoded message."""
+    """The script's next move and, for a Send, the encoded message."""
 
     move: Move
     data: bytes
@@ -100,9 +100,9 @@ class _End(Generic[Result]):
 
 
 class _Worker:
-    """A thread that takes the script's steps.
+    """A thread that runs the script's steps.
 
-    A daemon of our own, not one of an executor's threads: when a peer fails, nobody waits for a long computation.
+    A daemon thread, not an executor's: when a peer fails, the process need not wait for a long computation.
     """
 
     def __init__(self, script: Script[Any]) -> None:
@@ -114,17 +114,17 @@ class _Worker:
         threading.Thread(target=self._work, name="script", daemon=True).start()
 
     def step(self, heard: Message | None) -> asyncio.Future[Any]:
-        """The script's next step, given what it waited for."""
+        """Resume the script with the message it waited for; the future holds its next step."""
         return self.call(lambda: self._step(heard))
 
     def call(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Something that takes time."""
+        """Run slow work in the thread; the future holds its result."""
         future = self._loop.create_future()
         self._todo.put((work, future))
         return future
 
     def stop(self) -> None:
-        """Let the thread end after what it is doing; the script is closed there."""
+        """Let the thread finish its current work, close the script, and end."""
         self._todo.put(None)
 
     def _step(self, heard: Message | None) -> _Step | _End[Any]:
@@ -143,7 +143,7 @@ class _Worker:
                 result, error = None, raised
             try:
                 self._loop.call_soon_threadsafe(_settle, future, result, error)
-            except RuntimeError:  # the loop has ended: nobody waits for it
+            except RuntimeError:  # the loop has ended: nobody waits for the result
                 break
         self._script.close()
 
@@ -158,7 +158,7 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
 
 
 def _heard(move: Receive, data: bytes, transcript: Transcript | None) -> Message:
-    """The message in what a peer sent, which must be of the kind that the script waits for."""
+    """Decode and log a peer's message, which must be of the kind that the script waits for."""
     try:
         message = decode(data, [move.kind])
     except ValueError as error:
@@ -177,7 +177,7 @@ async def _send(
     failures: set[asyncio.Task[PeerError]],
     transcript: Transcript | None,
 ) -> None:
-    """Send to all at once; nobody waits for a slow peer but the script."""
+    """Send to all peers concurrently: a slow peer delays only the script."""
     if transcript is not None:
         for peer in move.peers:
             transcript.sent(peer, kind_of(move.message), data)
@@ -188,8 +188,8 @@ async def _send(
 async def _unless(failures: set[asyncio.Task[PeerError]], wanted: Awaitable[Wanted]) -> Wanted:
     """Wait for what is wanted, unless a channel fails first.
 
-    What was wanted is then left alone, not cancelled: a frame that is cut short would break the channel to a peer
-    who should hear our last word on it. Closing the channels ends it.
+    It is then left running, not cancelled: an incomplete frame would break the channel to a peer that should still get
+    our leave message. Closing the channels ends it.
     """
     waiting = asyncio.ensure_future(wanted)
     waiting.add_done_callback(_forget)
@@ -201,6 +201,6 @@ async def _unless(failures: set[asyncio.Task[PeerError]], wanted: Awaitable[Want
 
 
 def _forget(future: asyncio.Future[Any]) -> None:
-    """Nobody may be left to ask for its error; then nobody complains of that."""
+    """Retrieve the error, so that asyncio does not complain when nobody else does."""
     if not future.cancelled():
         future.exception()

@@ -1,7 +1,7 @@
-"""A channel over a stream of frames: numbering, pulses, silence, last words. Knows nothing of gRPC.
+"""A channel over a stream of frames: numbering, pulses, silence, leave messages. Independent of gRPC.
 
-Two tasks serve a channel: one reads frames as they come, so that peers that send to each other at once never wait
-for each other; one keeps time. A failure is noticed there, whether or not anybody is using the channel.
+Two tasks serve a channel: one reads frames as they come, so that peers that send to each other at the same time never
+deadlock; one keeps time. They notice failures whether or not the channel is in use.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from masquerade.net.channel import Agreement, Node, Timings
 from masquerade.net.framing import Arrived, FrameError, Inbound, Outbound, Sign
 from masquerade.net.leave_message import DONE, LeaveMessage, blame
 
-_PULSES = 4  # a peer must miss so many before it counts as silent
+_PULSES = 4  # a peer counts as silent after missing this many
 _SLOWEST_PULSE = 5.0
-_UPKEEP = 128  # bytes that an unheard message costs besides its own
+_UPKEEP = 128  # bytes of overhead per unread message
 
 
 class StreamBroke(Exception):
-    """The stream ended before its end."""
+    """The stream ended unexpectedly."""
 
 
 class FrameStream(Protocol):
-    """What carries frames: reliable and ordered."""
+    """A reliable, ordered stream of frames."""
 
     async def read(self) -> bytes | None:
-        """The next frame; None when the peer ended the stream. StreamBroke when it broke."""
+        """Return the next frame; None when the peer ended the stream. StreamBroke when it broke."""
 
     async def write(self, frame: bytes) -> None:
-        """Send a frame. StreamBroke when nobody can hear it any more."""
+        """Send a frame. StreamBroke when the peer can no longer receive it."""
 
     async def end(self) -> None:
-        """Hang up at once."""
+        """Disconnect at once."""
 
 
 class StreamChannel:
-    """A `Channel` over a `FrameStream` whose two ends have shaken hands. `known` are all peers of the session."""
+    """A `Channel` over a `FrameStream` after its handshake. `known` are all peers of the session."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class StreamChannel:
         self._inbox: deque[bytes] = deque()
         self._inbox_bytes = 0
         self._writing = asyncio.Lock()
-        self._changed = asyncio.Event()  # a message, a last word or a failure came
+        self._changed = asyncio.Event()  # a message, a leave message or a failure came
         self._failed: asyncio.Future[PeerError] = asyncio.get_running_loop().create_future()
         self._peer_left: LeaveMessage | None = None
         self._over = asyncio.Event()  # nothing more will be read
@@ -80,7 +80,7 @@ class StreamChannel:
         return self._node.name
 
     async def send(self, data: bytes) -> None:
-        """Send one message; returns when the transport has taken it."""
+        """Send one message; return when the transport has accepted it."""
         if len(data) > self._agreement.most_bytes:
             raise ParameterError(
                 f"a message of {len(data)} bytes for party {self.peer}: {self._agreement.most_bytes} are agreed"
@@ -93,7 +93,7 @@ class StreamChannel:
             self.messages_sent += 1
 
     async def receive(self) -> bytes:
-        """The peer's next message."""
+        """Return the peer's next message; PeerUnreachable after `patience` seconds without one."""
         try:
             async with asyncio.timeout(self._timings.patience):
                 while True:
@@ -113,18 +113,18 @@ class StreamChannel:
             ) from None
 
     async def failure(self) -> PeerError:
-        """Wait until the channel fails; what went wrong."""
+        """Wait until the channel fails and return the error."""
         return await asyncio.shield(self._failed)
 
     async def close(self, leave: LeaveMessage | None = None) -> None:
-        """Say why we leave (by default: done), wait until the peer has heard it, and hang up."""
+        """Send the reason for leaving (by default: done), wait until the peer has read it, and disconnect."""
         if self._closing:
             return
         leave = leave if leave is not None else DONE
         self._closing = True
         self._changed.set()
         try:
-            # A peer that lives hears everything to the end; after a failure nobody waits for long.
+            # A live peer gets time to read everything; after a failure we do not wait long.
             async with asyncio.timeout(self._timings.silence if leave.is_orderly else self._timings.grace):
                 if not self._over.is_set():
                     async with self._writing:
@@ -155,13 +155,13 @@ class StreamChannel:
             await self._stream.write(frame)
             self._wrote = True
         except StreamBroke:
-            # The reader knows better why: it may have a last word still to read.
+            # The reader knows the cause better: it may still have a leave message to read.
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._timings.grace):
                     await self._over.wait()
             self._vanished()
             self._check_open()
-            raise PeerUnreachable(self.peer, "left") from None  # closing, or it had said goodbye
+            raise PeerUnreachable(self.peer, "left") from None  # we are closing, or it had left
 
     async def _read(self) -> None:
         try:
@@ -177,7 +177,7 @@ class StreamChannel:
             self._vanished()
         except FrameError as error:
             self._fail(PeerBrokeProtocol(self.peer, f"at {self._node.address} {error}"))
-            with suppress(StreamBroke):  # heard no more, but it should still learn why we leave
+            with suppress(StreamBroke):  # its frames are ignored, but it should still learn why we leave
                 while await self._stream.read() is not None:
                     pass
         finally:
@@ -185,7 +185,7 @@ class StreamChannel:
             self._changed.set()
 
     async def _take(self, frame: bytes) -> bool:
-        """Understand a frame; whether it was the last."""
+        """Process a frame; return whether it was the last."""
         match self._inbound.take(frame):
             case Arrived() as message:
                 self._arrived(message)
@@ -194,7 +194,7 @@ class StreamChannel:
                     raise FrameError("answered a last word that we have not said")
                 return True
             case LeaveMessage() as leave:
-                self._peer_left = leave  # this stops a message that we may be sending
+                self._peer_left = leave  # this interrupts any message being sent
                 if not leave.is_orderly:
                     self._fail(blame(self.peer, leave, self._known))
                 self._changed.set()
@@ -209,7 +209,7 @@ class StreamChannel:
         self.bytes_received += message.wire_bytes
         self.messages_received += 1
         if self._closing:
-            return  # nobody will hear it
+            return  # nobody will read it
         self._inbox_bytes += len(message.data) + _UPKEEP
         if self._inbox_bytes > self._agreement.most_bytes + _UPKEEP:
             raise FrameError(f"sent more than {self._agreement.most_bytes} bytes that nobody waits for")
@@ -219,7 +219,7 @@ class StreamChannel:
     async def _keep_time(self) -> None:
         """Send pulses while we say nothing else, and count the peer's silence.
 
-        In ticks, not in seconds: when this process itself stood still, its peers are not to blame.
+        In ticks, not in seconds: peers are not to blame when this process itself was suspended.
         """
         tick = min(_SLOWEST_PULSE, self._timings.silence / _PULSES)
         while True:
@@ -243,7 +243,7 @@ class StreamChannel:
                 self._pulse = asyncio.create_task(self._send_pulse())
 
     async def _send_pulse(self) -> None:
-        with suppress(StreamBroke):  # the reader tells
+        with suppress(StreamBroke):  # the reader reports it
             async with self._writing:
                 await self._stream.write(self._outbound.pulse())
 
@@ -257,7 +257,7 @@ class StreamChannel:
             )
 
     def _fail(self, error: PeerError) -> None:
-        """The first failure counts."""
+        """Record a failure; only the first one counts."""
         if not self._failed.done():
             self._failed.set_result(error)
             if self._on_failure is not None:

@@ -1,6 +1,6 @@
-"""What a party said and heard: one line a message, never its content.
+"""The messages that a party sent and received: one line each, never the content.
 
-The digest proves afterwards which message it was, to somebody who has it.
+The digest later proves which message it was, to somebody who has the message.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Transcript:
     """Collects entries and, given a path, writes each as a line of JSON at once.
 
-    A message is entered before it leaves: what is not in the transcript was not said. `on_entry` hears of each entry
-    before the message goes on; when it raises, the message does not.
+    A message is entered before it is sent: what is not in the transcript was not sent. `on_entry` is called with each
+    entry before the message is passed on; if it raises, the message is not.
     """
 
     def __init__(self, path: Path | None = None, on_entry: Callable[[Entry], object] | None = None) -> None:
@@ -49,15 +49,15 @@ class Transcript:
             raise ParameterError(f"{path}: the transcript cannot be written: {error.strerror}") from None
 
     def sent(self, peer: str, kind: str, data: bytes) -> None:
-        """A message is about to leave."""
+        """Enter a message that is about to be sent."""
         self._enter("sent", peer, kind, data)
 
     def received(self, peer: str, kind: str, data: bytes) -> None:
-        """A message was heard."""
+        """Enter a message that was received."""
         self._enter("received", peer, kind, data)
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file, if any."""
         if self._file is not None:
             self._file.close()
 
@@ -86,7 +86,7 @@ class Transcript:
 
 
 def read_transcript(path: Path) -> tuple[Entry, ...]:
-    """The entries of a transcript file."""
+    """Read the entries of a transcript file."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What carries the frames of a session: gRPC in life (connect.py); in memory in tests, in one process."""
+"""What carries the frames of a session: gRPC in production (connect.py), memory in single-process tests."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from masquerade.net.trust import TrustStore
 
 
 class AcceptedStream(FrameStream, Protocol):
-    """The end that was dialled."""
+    """The accepting end of a stream."""
 
     @property
     def ended(self) -> asyncio.Event:
-        """Set once the stream is over: then its handler may return."""
+        """Set once the stream is over, so that its handler may return."""
 
     @property
     def certificate(self) -> bytes:
-        """The certificate (PEM) that the dialling node has shown, and whose key it has."""
+        """The certificate (PEM) that the dialling node presented and whose key it has proved to hold."""
 
     @property
     def caller(self) -> str:
-        """Where it dialled from: `host:port`."""
+        """The address of the dialling node, `host:port`."""
 
 
 class Server(Protocol):
-    """Accepts streams."""
+    """A running server that accepts streams."""
 
     async def stop(self, grace: float | None) -> object:
-        """Accept no more, and end those that are open."""
+        """Accept no more streams, and end those that are open."""
 
 
 Handler = Callable[[AcceptedStream], Awaitable[None]]
@@ -42,7 +42,7 @@ Handler = Callable[[AcceptedStream], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Transport:
-    """Dial a peer; look why one cannot be dialled; serve at an address, whose real port comes back (or OSError)."""
+    """Dial a peer; probe why it cannot be dialled; serve at an address and return the actual port (or OSError)."""
 
     dial: Callable[[Node, Identity, TrustStore], FrameStream]
     probe: Callable[[Node, Identity, TrustStore], Awaitable[Diagnosis]]

@@ -1,4 +1,4 @@
-"""Identities and trust stores of all parties of a trial, made in one place."""
+"""Make the identities and trust stores of all parties of a trial in one place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRUST_FOLDER = "trust"
 
 
 def trial_identities(names: Sequence[str], days: int = 30) -> tuple[bytes, dict[str, Identity]]:
-    """Make an authority, whose key is forgotten; return its certificate (PEM), and an identity for each party."""
+    """Make an authority, whose key is discarded; return its certificate (PEM) and each party's identity."""
     for name in names:
         check_name(name)
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -28,7 +28,7 @@ def trial_identities(names: Sequence[str], days: int = 30) -> tuple[bytes, dict[
 
 
 def make_trial(folder: Path, names: Sequence[str], days: int = 30) -> dict[str, Identity]:
-    """Write `ca.pem` and a folder a party, with its identity, its key and whom it trusts: all the others."""
+    """Write `ca.pem` and, for each party, a folder with its identity, its key and a trust store of all others."""
     certificate, identities = trial_identities(names, days)
     taken = [path for path in (folder / AUTHORITY_FILE, *(folder / name for name in names)) if path.exists()]
     if taken:  # before anything is written

@@ -1,6 +1,6 @@
-"""Whom a node trusts: for each peer's name the one certificate that it must show.
+"""Whom a node trusts: for each peer's name, the one certificate that it must present.
 
-The store is the node's own. Nothing from a coordinator, an authority or the system adds to it.
+The store is the node's own: no coordinator, authority or system store adds to it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class TrustStore:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The peers that this node knows."""
+        """The names of the trusted peers."""
         return tuple(self._pins)
 
     def pin(self, peer: str) -> bytes:
-        """Return the certificate that a peer must show; PeerRefused when it is unknown."""
+        """Return the certificate that a peer must present; PeerRefused when it is unknown."""
         if peer not in self._pins:
             known = ", ".join(self._pins) or "nobody"
             raise PeerRefused(
@@ -49,11 +49,11 @@ class TrustStore:
         return next((name for name, pem in self._pins.items() if _der(pem) == der), None)
 
     def fingerprint(self, peer: str) -> str:
-        """The fingerprint of a peer's pinned certificate."""
+        """Return the fingerprint of a peer's pinned certificate."""
         return fingerprint(self.pin(peer))
 
     def save(self, folder: Path) -> None:
-        """Write one `<peer>.pem` a peer; never over others."""
+        """Write one `<peer>.pem` per peer; never overwrite files."""
         make_folder(folder)
         for name, pem in self._pins.items():
             write_new(folder / f"{name}{SUFFIX}", pem)
@@ -63,7 +63,7 @@ class TrustStore:
         """Read the store in a folder: each `<peer>.pem` is that peer's certificate."""
         try:
             there = folder.is_dir()
-        except OSError as error:  # too long a name, for one
+        except OSError as error:  # such as a name that is too long
             raise ParameterError(f"{folder}: cannot be read: {error.strerror}") from None
         if not there:
             raise ParameterError(f"{folder}: there is no such folder; a trust store has one .pem file a peer")
@@ -78,7 +78,7 @@ class TrustStore:
 
 
 def _checked(pem: bytes, name: str, place: str) -> bytes:
-    """The one certificate in `pem`, written canonically, which must be for this party."""
+    """Return the one certificate in `pem`, which must be for this party, in canonical PEM."""
     party = party_of(pem, place)
     if party != name:
         raise ParameterError(f"{place}: the certificate is for party {shown(party)}, not for {shown(name)}")
