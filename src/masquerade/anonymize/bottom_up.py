@@ -25,25 +25,25 @@ class BottomUpColumns:
         self._attributes = tuple(_Attribute(column) for column in columns)
 
     def climb(self, rows: Rows) -> str | None:
-        """Generalise these records one step; the attribute's name, or None when all are at the top.
+        """Generalise these records one step. Return the attribute's name, or None when all are at the top.
 
-        The attribute is the one with the most different values, of equals the first; its most specific values are
+        The attribute is the one with the most different values, the first one on a tie; its most specific values are
         those deepest in the taxonomy.
         """
         able = [each for each in self._attributes if each.can_climb(rows)]
         if not able:
             return None
-        widest = max(able, key=lambda each: each.n_values(rows))  # max takes the first of equals
+        widest = max(able, key=lambda each: each.n_values(rows))  # max takes the first on a tie
         widest.climb(rows)
         return widest.name
 
     def groups(self, rows: Rows) -> tuple[Counts, int]:
-        """The group of each of these records, numbered from 0, and how many there are."""
+        """Return the group of each of these records, numbered from 0, and the number of groups."""
         codes = ((each.codes[rows], each.size) for each in self._attributes)
         return group_rows(codes, rows.size)
 
     def released(self, rows: Rows) -> tuple[Generalised, ...]:
-        """The columns of these records."""
+        """Return the columns of these records as generalised so far."""
         return tuple(each.released(rows) for each in self._attributes)
 
 

@@ -1,8 +1,8 @@
 """Datafly: generalise the attribute with the most different values, step by step, until the requirement holds.
 
 As Jiang and Clifton use it (Algorithm 1), records whose group already satisfies are not generalised further, so one
-column may hold a value and its ancestor. Sweeney's own generalises whole columns. Records that no generalisation makes
-satisfy are left out, and counted.
+column may hold a value and its ancestor. Sweeney's Datafly generalises whole columns. Records that cannot be made
+to satisfy are left out, and counted.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Datafly(TableMethod):
 
 
 def _by_records(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Rows:
-    """Generalise those that do not satisfy yet; the records that do in the end."""
+    """Generalise only records whose group does not satisfy yet. Return the records that satisfy in the end."""
     done = np.zeros(n_rows, bool)
     rest = np.arange(n_rows)
     while rest.size:
@@ -84,7 +84,7 @@ def _by_records(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Row
 
 
 def _by_columns(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Rows:
-    """Generalise everybody, until fewer than k do not satisfy; the records that do."""
+    """Generalise all records until fewer than k do not satisfy. Return the records that do."""
     everybody = np.arange(n_rows)
     while True:
         good = judge(everybody, *generalised.groups(everybody))
@@ -94,7 +94,7 @@ def _by_columns(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Row
 
 
 class _Judge:
-    """Says of each record whether its group satisfies every requirement."""
+    """Decides for each record whether its group satisfies every requirement."""
 
     def __init__(
         self, parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded], n_rows: int
@@ -116,7 +116,7 @@ class _Judge:
 
 
 def without_steps(name: str, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
-    """Numbers of a QID that nothing says how to generalise step by step."""
+    """Refuse numeric QID attributes that have no taxonomy to generalise along."""
     for attribute in schema:
         stepless = attribute.kind != "categorical" and attribute.taxonomy is None
         if stepless and any(attribute.name in part.qid for part in parts):

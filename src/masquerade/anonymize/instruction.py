@@ -1,4 +1,4 @@
-"""A specialization as it is told: for each record that carries the value, in order, the number of its child."""
+"""A specialization as it is sent: for each record that carries the value, in order, the number of its child."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from masquerade.engine.numbering import rows_by_rank
 
 Children = NDArray[np.unsignedinteger[Any]]
 
-_FEW = 8  # children; to look for so many, one by one, is faster than to sort
+_FEW = 8  # up to this many children, searching for each in turn is faster than sorting
 
 
 def child_numbers(n_children: int) -> Children:
-    """0, 1, … for the children of a value, in the narrowest type that holds them: they travel, and sort fast."""
+    """Return 0, 1, … for the children of a value, in the narrowest type: they are sent, and sort faster."""
     numbers: Children = np.arange(n_children).astype(np.min_scalar_type(n_children))
     return numbers
 
 
 def places_by_child(children: Children, n_children: int) -> list[Rows]:
-    """Where each child stands in an instruction, in order."""
+    """Return, for each child, its positions in an instruction, in order."""
     if n_children <= _FEW:
         return [np.flatnonzero(children == child) for child in range(n_children)]
     ends = np.cumsum(value_counts(children, n_children))[:-1]

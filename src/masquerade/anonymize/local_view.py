@@ -1,6 +1,6 @@
 """What one party knows of its own columns: it scores and validates its own candidates.
 
-Everything a score needs is in one table an attribute, the class counts below each rank: the counts of any range are
+All that a score needs is in one table per attribute, the class counts below each rank: the counts of any range are
 the difference of two of its rows. Raw ranks are read again only to write an instruction, for the candidate that is
 about to win.
 """
@@ -30,15 +30,13 @@ class Candidate:
     lo: int
     hi: int
     cuts: tuple[int, ...]
-    base: float | int  # what the score takes from the children's class counts
-    score: (
-        int  # in fixed point; for scores that weigh anonymity, an estimate from above until it is looked at
-    )
-    anonymity_after: tuple[int, ...] = ()  # of the QIDs that contain the attribute, when last looked at
+    base: float | int  # the part of the score that depends on the children's class counts
+    score: int  # in fixed point; for scores that weigh anonymity, an upper bound until it is computed
+    anonymity_after: tuple[int, ...] = ()  # of the QIDs that contain the attribute, when last computed
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Sorts the best first: the higher score, the earlier attribute, the earlier value."""
+        """Sort key that puts the best first: the higher score, the earlier attribute, the earlier value."""
         return (-self.score, self.position, self.lo)
 
 
@@ -56,11 +54,11 @@ class OwnColumn:
         self.rows_below: Counts = self.below.sum(axis=1)
 
     def children_counts(self, cuts: Sequence[int]) -> Counts:
-        """The class counts of each child, one row a child."""
+        """Return the class counts of each child, one row per child."""
         return np.diff(self.below[list(cuts)], axis=0)
 
     def cuts(self, lo: int, hi: int, score: Score) -> tuple[int, ...]:
-        """Where the children of `[lo, hi)` begin, and `hi`; empty when it has none."""
+        """Return where each child of `[lo, hi)` begins, then `hi`; empty when it has no children."""
         fixed_cuts = self.domain.cuts(lo, hi)
         if fixed_cuts is not None:
             return fixed_cuts
@@ -76,11 +74,11 @@ class OwnColumn:
             first, last = np.array([lo]), np.array([hi])
             halves = [self._penalties(first, inside), self._penalties(inside, last)]
             relief = self._penalties(first, last) - np.stack(halves, axis=1)
-        best = int(np.argmax(score.split_gains(left, right, relief)))  # of equal gains, the smallest value
+        best = int(np.argmax(score.split_gains(left, right, relief)))  # the smallest value on a tie
         return (lo, int(inside[best]), hi)
 
     def relief(self, cuts: Sequence[int]) -> Counts:
-        """What a record's certainty penalty falls by at each child, in fixed point."""
+        """Return by how much a record's certainty penalty falls in each child, in fixed point."""
         ends = np.array(cuts)
         return self._penalties(ends[:1], ends[-1:]) - self._penalties(ends[:-1], ends[1:])
 
@@ -89,7 +87,7 @@ class OwnColumn:
         return scaled
 
     def instruction(self, candidate: Candidate, state: PublicState) -> Instruction:
-        """Which child each carrier of the candidate's value goes to."""
+        """Return the instruction that sends each carrier of the candidate's value to its child."""
         n_children = len(candidate.cuts) - 1
         child_of_rank = np.repeat(child_numbers(n_children), np.diff(candidate.cuts))
         carriers = state.carriers[candidate.attribute][candidate.value]
@@ -112,7 +110,7 @@ class LocalView:
             self._open(column.name, position, 0, 0, column.domain.size)
 
     def best(self, state: PublicState) -> tuple[Candidate, Instruction] | None:
-        """The valid candidate with the highest score; candidates found invalid are never looked at again."""
+        """Return the valid candidate with the highest score; invalid ones are discarded for good."""
         best: tuple[Candidate, Instruction] | None = None
         if self.score.weighs_anonymity:
             self._estimate(state)
@@ -124,7 +122,7 @@ class LocalView:
                 self.candidates.remove(candidate)
                 continue
             if state.may_suppress and not self._worth(candidate, instruction, state):
-                continue  # for now: what it would leave out, another may leave out first
+                continue  # only for now: another specialization may leave out the same records first
             if self.score.weighs_anonymity:
                 candidate.anonymity_after = state.anonymity_after(instruction)
                 loss = _mean_loss(state.anonymity(candidate.attribute), candidate.anonymity_after)
@@ -148,7 +146,7 @@ class LocalView:
         return self.own[attribute].column.generalise(np.array(self.cut[attribute]))
 
     def _estimate(self, state: PublicState) -> None:
-        """Estimate every score from above, without a look at records.
+        """Bound every score from above, without reading records.
 
         The anonymity after a specialization never rises while other values are specialised, so its last known
         value bounds the loss from below.
@@ -177,5 +175,5 @@ def anonymity_loss(state: PublicState, instruction: Instruction) -> float:
 
 
 def _mean_loss(before: Sequence[int], after: Sequence[int]) -> float:
-    """AnonyLoss: the average fall of A(QID); an estimate of what is after may be too high, hence never below 0."""
+    """AnonyLoss: the average fall of A(QID); at least 0, since `after` may be an overestimate."""
     return sum(max(b - a, 0) for b, a in zip(before, after, strict=True)) / len(before)

@@ -1,4 +1,4 @@
-"""What every method declares, and what a method on one table does.
+"""The base classes of all methods and of methods on one table.
 
 A method is a frozen dataclass whose parameters are declared fields (forms/declared.py). Its class says what it is
 called in a job file, what it does, what it refuses and how it runs. `masquerade.methods` collects them; job files,
@@ -28,7 +28,7 @@ class Method(Declared, ABC):
     summary: ClassVar[str]  # what it does, in a sentence for people
 
     def settings(self) -> dict[str, Any]:
-        """Name and parameters, as a job file and a contract have them."""
+        """Return the name and parameters as written in job files and contracts."""
         return {"name": self.name, **self.parameters()}
 
 
@@ -41,11 +41,11 @@ class TableMethod(Method):
     target: str | None = None  # the class attribute
 
     def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
-        """The method as it runs for these requirements: where it has variants, the one that fits."""
+        """Return the variant of this method that fits these requirements; by default the method itself."""
         return self
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
-        """What it cannot do whatever the records are; keys are those of `[algorithm]`, or start with `attributes`."""
+        """Yield what it cannot do with any records; keys are those of `[algorithm]`, or start with `attributes`."""
         yield from ()
 
     @abstractmethod
@@ -54,6 +54,6 @@ class TableMethod(Method):
 
 
 def insist(problems: Iterator[Problem]) -> None:
-    """Raise what a method refuses."""
+    """Raise if the method refuses anything."""
     if found := tuple(dict.fromkeys(problems)):
         raise ParameterError(*found)

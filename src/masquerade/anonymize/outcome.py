@@ -1,4 +1,4 @@
-"""What a method on one table gives."""
+"""The result of a method on one table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Step:
     party: str | None = None  # who holds the attribute, in a mashup
 
     def summary(self) -> dict[str, object]:
-        """The entry of a JSON summary."""
+        """Return the step's entry in the JSON summary."""
         entry: dict[str, object] = {
             "attribute": self.attribute,
             "value": self.value,
@@ -37,9 +37,9 @@ OnStep = Callable[[Step], None]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The released columns of the quasi-identifiers, and how they came about.
+    """The released columns of the quasi-identifiers, and the steps that led to them.
 
-    `kept` are the rows that are released, in order; None when all are. Codes of `columns` cover just those rows.
+    `kept` are the released rows, in order; None when all are. Codes of `columns` cover just those rows.
     """
 
     columns: tuple[Generalised, ...]

@@ -1,4 +1,4 @@
-"""The groups of one QID, and what an instruction would make of them."""
+"""The groups of one QID, and how an instruction would split them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Partition:
         self.requirements = tuple(requirements)
         self.sensitive = sensitive
         self.labels: Counts = np.zeros(n_rows, np.int64)  # each record's group
-        self.sizes: Counts = np.array([n_rows])  # of each group; one that was emptied stays, with none
+        self.sizes: Counts = np.array([n_rows])  # of each group; an emptied group stays, with size 0
         self._whole = {name: coded.histogram() for name, coded in sensitive.items()}
 
     @property
@@ -36,7 +36,7 @@ class Partition:
         return int(self.sizes[self.sizes > 0].min())
 
     def allows(self, carriers: Rows | None, instruction: Instruction) -> bool:
-        """Whether every group that the instruction would make satisfies the requirements."""
+        """Return whether every group that the instruction would make satisfies the requirements."""
         keys, bound = self.keys(carriers, instruction)
         for requirement in self.requirements:
             if requirement.sensitive is None:
@@ -52,12 +52,12 @@ class Partition:
         return True
 
     def holds(self) -> bool:
-        """Whether every group, as it is, satisfies the requirements."""
+        """Return whether every current group satisfies the requirements."""
         nothing = Instruction("", 0, 1, np.zeros(self.labels.size, np.uint8))
         return self.allows(None, nothing)
 
     def anonymity_after(self, carriers: Rows | None, instruction: Instruction) -> int:
-        """A(QID) once the instruction is carried out."""
+        """Return A(QID) as it would be after the instruction."""
         keys, bound = self.keys(carriers, instruction)
         smallest = int(occurring(keys, bound)[1].min())
         # Records of a group agree on the attribute, so a group carries the value as a whole or not at all.
@@ -66,7 +66,7 @@ class Partition:
         return min(smallest, int(untouched.min())) if untouched.size else smallest
 
     def split(self, carriers: Rows | None, instruction: Instruction) -> None:
-        """Tell the children's records apart: the first child keeps its groups' numbers, the others get new ones."""
+        """Split groups by child: the first child keeps its groups' numbers, the others get new ones."""
         keys, bound = self.keys(carriers, instruction)
         n_children = instruction.n_children
         counts = value_counts(keys, bound).reshape(-1, n_children)
@@ -82,7 +82,7 @@ class Partition:
             self.labels[carriers] = numbers.ravel()[keys]
 
     def keys(self, carriers: Rows | None, instruction: Instruction) -> tuple[Counts, int]:
-        """A number for each (group, child) of each carrier, and the bound of those numbers."""
+        """Return a number for each carrier's (group, child), and an exclusive upper bound of those numbers."""
         n_children = instruction.n_children
         labels = self.labels if carriers is None else self.labels.take(carriers)
         keys = labels * n_children

@@ -1,4 +1,4 @@
-"""How every method on one table begins: the requirement is held against the table, and what both need is read."""
+"""The first step of every method on one table: check the requirement against the table, and read what both need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from masquerade.privacy.requirement import GroupRequirement, Requirement, withou
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What is to be generalised, and what must hold then."""
+    """The columns to generalise, and the requirements that must hold afterwards."""
 
     parts: tuple[GroupRequirement, ...]  # of the requirement, without those that others cover
     columns: tuple[Column, ...]  # the QID attributes, in the order of the schema
@@ -24,7 +24,7 @@ class Prepared:
 
 
 def prepare(table: Table, requirement: Requirement, method: TableMethod) -> Prepared:
-    """Refuse what the method or this table cannot do; bind the requirement to the table's sensitive values."""
+    """Refuse what the method or this table cannot do, and bind the requirement to the table's sensitive values."""
     parts = without_redundant(requirement.parts)
     _refuse_misplaced(parts, method.target)
     insist(method.refusals(parts, table.schema))
@@ -39,7 +39,7 @@ def prepare(table: Table, requirement: Requirement, method: TableMethod) -> Prep
 
 
 def _refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> None:
-    """A class, or a sensitive attribute, is published as it is: it cannot be generalised as part of a QID."""
+    """Refuse a class or sensitive attribute in a QID: it is published as it is, and cannot be generalised."""
     sensitive = {part.sensitive for part in parts}
     for part in parts:
         for name in part.qid:
@@ -54,7 +54,7 @@ def _refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> 
 
 
 def different_qids(parts: Sequence[GroupRequirement]) -> Iterator[str]:
-    """Which requirements are over another QID than the first."""
+    """Yield a complaint for each requirement whose QID differs from that of the first."""
     for other in parts[1:]:
         if set(other.qid) != set(parts[0].qid):
             yield (
@@ -68,8 +68,8 @@ def refuse_unreachable(
 ) -> None:
     """Raise `RequirementUnreachable` where all records in one group violate it: then every release does.
 
-    Of a requirement that is not monotone only whatever comes of cutting that group does. `sensitive` has columns that
-    are known without being in the table.
+    For a requirement that is not monotone, this covers only releases made by cutting that group. `sensitive` has
+    columns that are known without being in the table.
     """
     n, known = len(table), sensitive or {}
     if n == 0:

@@ -2,8 +2,8 @@
 
 The state starts with every attribute at its topmost value and all records in one group. A specialization is an
 **instruction**: for each record that carries the value, in the order of the records, the number of its child. The
-holder of the attribute makes it from its data; everybody else is told. Values are known by the order in which they
-came into the cut. Nothing here knows a raw value or a rank, so one table and n parties share this file.
+holder of the attribute makes it from its data and sends it to the others. Values are numbered in the order in which
+they came into the cut. Nothing here depends on a raw value or a rank, so one table and n parties share this file.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class PublicState:
         n_rows: int,
         may_suppress: int = 0,
     ) -> None:
-        """Every attribute at its topmost value; one partition for each different QID.
+        """Start with every attribute at its topmost value, and one partition for each different QID.
 
-        Requirements on a sensitive attribute that is not in `sensitive` belong to its holder alone. As many
-        records as `may_suppress` may be left out, when there is one QID and its requirements are hereditary.
+        Requirements on a sensitive attribute that is not in `sensitive` are left to its holder. Up to
+        `may_suppress` records may be left out, when there is one QID and its requirements are hereditary.
         """
         self.n_rows = n_rows
         self.may_suppress = may_suppress
@@ -66,30 +66,30 @@ class PublicState:
 
     @property
     def kept(self) -> Rows | None:
-        """The records to release, in order; None when all are."""
+        """The records to release, in order; None for all."""
         for partition in self.partitions:
             if isinstance(partition, TolerantPartition) and partition.sizes[0]:
                 return np.flatnonzero(partition.labels)
         return None
 
     def anonymity(self, attribute: str) -> tuple[int, ...]:
-        """A(QID) of each QID that contains the attribute."""
+        """Return A(QID) of each QID that contains the attribute."""
         return tuple(partition.anonymity for partition in self._touching[attribute])
 
     def anonymity_after(self, instruction: Instruction) -> tuple[int, ...]:
-        """A(QID), once the instruction is carried out, of each QID that contains its attribute."""
+        """Return A(QID), as it would be after the instruction, of each QID that contains its attribute."""
         carriers = self.carriers[instruction.attribute][instruction.value]
         return tuple(
             each.anonymity_after(carriers, instruction) for each in self._touching[instruction.attribute]
         )
 
     def allows(self, instruction: Instruction) -> bool:
-        """Whether the specialization is valid: every requirement that it touches still holds afterwards."""
+        """Return whether the specialization is valid: every requirement that it touches still holds afterwards."""
         carriers = self.carriers[instruction.attribute][instruction.value]
         return all(each.allows(carriers, instruction) for each in self._touching[instruction.attribute])
 
     def leaves_out(self, instruction: Instruction) -> int:
-        """How many more records would not be released."""
+        """Return how many more records would be left out of the release."""
         carriers = self.carriers[instruction.attribute][instruction.value]
         return sum(
             each.leaves_out(carriers, instruction)
@@ -98,7 +98,7 @@ class PublicState:
         )
 
     def specialise(self, instruction: Instruction) -> range:
-        """Replace a value of the cut by its children; returns their numbers."""
+        """Replace a value of the cut by its children. Return their numbers."""
         values = self.carriers[instruction.attribute]
         carriers = values.pop(instruction.value)
         for partition in self._touching[instruction.attribute]:

@@ -1,4 +1,4 @@
-"""From a table to a verified release: run the algorithm, assemble the cells, check them independently, measure them."""
+"""Make a verified release of a table: run the algorithm, assemble the cells, check them independently, measure them."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Order = Literal["shuffle", "input"]
 
 @dataclass(frozen=True, eq=False)
 class Anonymised:
-    """The complete rows of a table, and what an algorithm made of them, verified."""
+    """The complete rows of a table, and their verified anonymisation."""
 
     table: Table
     outcome: Outcome
-    cells: pa.Table  # in the order of the rows, with all that is published
+    cells: pa.Table  # in the order of the rows, with every published column
     verdicts: tuple[Verdict, ...]
     comparison: Comparison
     providers: Coded | None  # of the table's rows, where the requirement names them
     seconds: dict[str, float]  # to encode the table, and to anonymise it
 
     def queries(self, algorithm: TableMethod, seed: int) -> QueryError | None:
-        """The error of random queries, where the algorithm is judged by it."""
+        """Measure the error of random queries; None unless the algorithm is judged by it."""
         asks = algorithm.answers_queries and self.outcome.columns
         return query_error(self.comparison, seed=seed) if asks else None
 
@@ -54,11 +54,11 @@ def publish(
     on_step: OnStep | None = None,
     provenance: Provenance | None = None,
 ) -> Release:
-    """Anonymise a table, and let nothing out that the independent check does not pass.
+    """Anonymise a table. Nothing is released unless it passes the independent check.
 
     The release holds the attributes of the schema, the class and the sensitive columns, in that order. Who provided
-    a record is checked with them, and released only where `sensitive` or the schema names that column. `seed` draws
-    the random queries of the query error, and nothing else.
+    a record is checked with them, and released only where `sensitive` or the schema names that column. `seed` is for
+    the random queries of the query error only.
     """
     known = provenance or Provenance()
     made = anonymised(table, requirement, algorithm, sensitive=sensitive, missing=missing, on_step=on_step)
@@ -97,7 +97,7 @@ def anonymised(
     missing: Missing = "drop",
     on_step: OnStep | None = None,
 ) -> Anonymised:
-    """Run the algorithm on the complete rows, and verify what it makes."""
+    """Run the algorithm on the complete rows, and verify the result."""
     started = time.perf_counter()
     special = [algorithm.target] if algorithm.target is not None else []
     special += [*sensitive, *requirement.special_columns]

@@ -1,4 +1,4 @@
-"""A release: the table that leaves, and the evidence that it may."""
+"""A release: the published table, and the evidence that it may be published."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Release:
     steps: tuple[Step, ...]
     group_sizes: Counts
     rows: int
-    dropped_rows: int | None  # for missing cells; None where only those know it who read the tables
+    dropped_rows: int | None  # for missing cells; None where only the readers of the tables know it
     dropped: tuple[str, ...]
     metrics: Mapping[str, float | None]
     attribute_losses: Mapping[str, float]  # what each generalised attribute lost: 0 nothing, 1 everything
-    settings: Mapping[str, Any]  # what it takes to repeat the run
-    seconds: dict[str, float] = field(default_factory=dict)  # whoever writes it adds what that took
+    settings: Mapping[str, Any]  # all that is needed to repeat the run
+    seconds: dict[str, float] = field(default_factory=dict)  # the writer adds the time that writing took
     # How many providers feed each group, where the requirement names them; groups are those of `group_sizes`.
     group_providers: Counts | None = None
     query_error: QueryError | None = None  # where groups are cut for the sake of queries
@@ -59,9 +59,9 @@ class Release:
         providers: Coded | None = None,
         query_error: QueryError | None = None,
     ) -> Self:
-        """A release of verified cells, with the figures that follow from their comparison with the original.
+        """Make a release of verified cells, with the figures that follow from comparing them with the original.
 
-        `losses` are what the holders of the attributes counted, where no one has all originals. `providers` has that
+        `losses` are counted by the holders of the attributes, where no one has all originals. `providers` has that
         of every kept input row.
         """
         if losses is None:
@@ -86,7 +86,7 @@ class Release:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The JSON summary of DESIGN's public surface."""
+        """Return the JSON summary of DESIGN's public surface."""
         return {
             "rows": self.rows,
             "dropped_rows": self.dropped_rows,
@@ -103,7 +103,7 @@ class Release:
         }
 
     def _providers(self) -> dict[str, dict[str, int]]:
-        """How many groups are fed by one provider, by two, …"""
+        """Count the groups fed by one provider, by two, …"""
         if self.group_providers is None:
             return {}
         found, groups = occurring(self.group_providers, int(self.group_providers.max(initial=0)) + 1)
@@ -112,7 +112,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What those who read the tables know of a release, and the rooms that make it do not."""
+    """What the readers of the tables know about a release, and the session that makes it does not."""
 
     dropped: tuple[str, ...] | None = None  # columns that are left out; None for those of the given table
     dropped_rows: int | None = None  # for missing cells, where the table is made of others that had them
@@ -122,6 +122,6 @@ class Provenance:
 
 
 def shuffled(cells: pa.Table) -> pa.Table:
-    """The rows in an order that only the system's randomness knows: the input's order would point at people."""
+    """Shuffle the rows with the system's randomness: the input's order would point at people."""
     keys = np.frombuffer(os.urandom(8 * cells.num_rows), np.uint64)
     return cells.take(pa.array(np.argsort(keys)))

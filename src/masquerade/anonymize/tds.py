@@ -3,7 +3,7 @@
 At each step the best valid and beneficial value of the cut is replaced by its children (Fung, Wang and Yu; Mohammed,
 Fung and Debbabi). Comparison, ties and split points follow docs/papers.md, so every implementation gives one answer.
 
-Validity is looked at only for the candidate that is about to win: whatever is behind it does not matter yet, and what
+Validity is tested only for the candidate that is about to win: those behind it do not matter yet, and a candidate that
 is invalid once stays so. This file is the mashup protocol with one party: `LocalView` is what a party knows of its own
 columns, `PublicState` is what all know.
 """
@@ -64,7 +64,7 @@ class TopDownSpecialization(TableMethod):
             raise ParameterError(Problem(text, key=("score",)))
 
     def settings(self) -> dict[str, object]:
-        """The score, spelled out, and the suppression if there is any."""
+        """Return the settings with the default score spelled out, and the suppression if any."""
         score = score_named(self.score, self.target is not None).name
         suppression = {"suppression": float(self.suppression)} if self.suppression else {}
         return {"name": self.name, "score": score, **suppression}
@@ -75,11 +75,11 @@ class TopDownSpecialization(TableMethod):
             yield from refuse_suppression(parts)
 
     def may_suppress(self, n_rows: int) -> int:
-        """How many of the records may be left out: the share as it is written, so 0.29 of 100 are 29."""
+        """Return how many records may be left out, from the share's decimal text: 0.29 of 100 is 29."""
         return int(Fraction(str(self.suppression)) * n_rows)
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
-        """Specialise until nothing is valid."""
+        """Specialise until no candidate is valid."""
         task = prepare(table, requirement, self)
         classes = table.coded(self.target) if self.target is not None else None
         by_name = {column.name: column for column in task.columns}
@@ -101,14 +101,14 @@ class TopDownSpecialization(TableMethod):
 
 
 def step_of(winner: Candidate, column: Column) -> Step:
-    """A candidate that won, in the words of its attribute."""
+    """Describe a winning candidate by its attribute's labels."""
     label = column.domain.label
     children = tuple(label(lo, hi) for lo, hi in zip(winner.cuts[:-1], winner.cuts[1:], strict=True))
     return Step(winner.attribute, label(winner.lo, winner.hi), children, winner.score / FIXED_ONE)
 
 
 def refuse_suppression(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
-    """Which records to leave out must follow from the groups, and leaving them out must change no other group.
+    """Refuse suppression unless the groups determine which records to leave out, and no other group changes.
 
     That is so when there is one QID and its requirements are hereditary: with several QIDs a record that is
     left out for one of them is missing in the groups of the others, and where parts of a violating group may

@@ -20,7 +20,7 @@ class TolerantPartition(Partition):
     """The groups of one QID when some records may be left out of the release: those whose group violates.
 
     The requirements are hereditary: every part of a violating group violates. So a record that is left out
-    stays left out, and nothing needs to tell such records apart any more: all of them are in group 0, and
+    stays left out, and such records need not be distinguished any more: all of them are in group 0, and
     the other groups satisfy.
     """
 
@@ -36,19 +36,19 @@ class TolerantPartition(Partition):
         self.may_suppress = may_suppress
         self.labels = np.ones(n_rows, np.int64)
         self.sizes = np.array([0, n_rows])
-        self._judged: tuple[Instruction, _Parts] | None = None  # the last, which often is asked about again
+        self._judged: tuple[Instruction, _Parts] | None = None  # the last one, which is often asked for again
 
     def allows(self, carriers: Rows | None, instruction: Instruction) -> bool:
-        """Whether afterwards no more records than may be are in violating groups."""
+        """Return whether the records in violating groups would stay within the allowance."""
         return int(self.sizes[0]) + self.leaves_out(carriers, instruction) <= self.may_suppress
 
     def leaves_out(self, carriers: Rows | None, instruction: Instruction) -> int:
-        """How many more records the instruction would leave out."""
+        """Return how many more records the instruction would leave out."""
         parts = self._parts(carriers, instruction)
         return int(parts.sizes[parts.violating].sum())
 
     def split(self, carriers: Rows | None, instruction: Instruction) -> None:
-        """Tell the satisfying parts apart: the first of a group keeps its number, the others get new ones."""
+        """Split off the satisfying parts: the first of a group keeps its number, the others get new ones."""
         parts = self._parts(carriers, instruction)
         self._judged = None
         groups = parts.occurring // instruction.n_children
@@ -86,10 +86,10 @@ class TolerantPartition(Partition):
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """What an instruction would make of the groups: the (group, child) pairs that have records."""
+    """The groups after an instruction: the (group, child) pairs that have records."""
 
     keys: Counts  # each carrier's pair, as a number below `bound`
     bound: int
     occurring: Counts  # the pairs that some carrier has, in order
     sizes: Counts  # how many have each of them
-    violating: NDArray[np.bool_]  # those that would be left out, and were not before
+    violating: NDArray[np.bool_]  # those newly left out

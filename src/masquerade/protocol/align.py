@@ -5,7 +5,7 @@ its identifiers to a group, shuffles them and blinds them with a secret of this 
 until all parties have blinded it. Equal identifiers are then equal points, and nobody can tell whose identifier a
 point is.
 
-The last party, the **comparer**, ends up with all lists and tells each owner which positions of its own list are
+The last party, the **comparer**, ends up with all lists and reports to each owner which positions of its own list are
 common. Its own list comes back to it shuffled by the first party, the **guide**, so the comparer cannot tie a point
 to one of its own people either; the guide undoes the shuffle on the answer.
 
@@ -31,12 +31,12 @@ from masquerade.engine.counts import Rows, value_counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 
-# More than enough for a country, and little enough that nobody can try all numbers of nine digits.
+# More than enough for a country, and too few to try all nine-digit numbers.
 MOST_RECORDS = 20_000_000
 
 
 class Blinded(Message, tag="blinded", frozen=True):
-    """A list of blinded identifiers on its way."""
+    """A list of blinded identifiers, passed on from party to party."""
 
     owner: int
     points: bytes
@@ -50,14 +50,14 @@ class Positions(Message, tag="positions", frozen=True):
 
 @dataclass(frozen=True)
 class Route:
-    """The way of one owner's list: through everybody, to the comparer."""
+    """The path of one owner's list: through every party, to the comparer."""
 
     owner: int
     stops: tuple[int, ...]
 
 
 def routes(n: int) -> tuple[Route, ...]:
-    """The ways of all lists. Every party but the comparer follows its owner in ring order; the comparer is last."""
+    """Return the paths of all lists: from the owner on in ring order, the comparer last."""
     comparer = n - 1
     ways = []
     for owner in range(comparer):
@@ -75,7 +75,7 @@ def align(
     most: int = MOST_RECORDS,
     on_done: OnDone | None = None,
 ) -> Script[Rows]:
-    """The rows of this party's common records, in an order that all parties share and nobody chose.
+    """Return the rows of this party's common records, in an order that all parties share and none chose.
 
     `parties` in the contract's order; `identifiers` are normalised and different; `session` is fresh and public.
     """
@@ -127,9 +127,9 @@ def align(
 
 
 def common_positions(lists: Sequence[Points]) -> list[Rows]:
-    """For each list, the positions of the points that all lists have, in the order of the points."""
+    """Return, for each list, the positions of the points that all lists have, in the order of the points."""
     keys = [np.ascontiguousarray(points).view(f"V{POINT_BYTES}").ravel() for points in lists]
-    # Bytes that mean nothing sort like any others; void types do not sort, so they are looked at as text.
+    # Any total order of the bytes will do; void types do not sort, so they are viewed as text.
     texts = [key.view(f"S{POINT_BYTES}") if key.size else np.empty(0, f"S{POINT_BYTES}") for key in keys]
     orders = [np.argsort(text, kind="stable") for text in texts]
     common = texts[0][orders[0]]
@@ -171,5 +171,5 @@ def _unpacked(message: Positions, sender: str, size: int) -> Rows:
 
 
 def _random_order(n: int) -> Rows:
-    """A permutation by the system's randomness: no generator's state, no seed."""
+    """Return a permutation drawn from the system's randomness: no generator state, no seed."""
     return np.argsort(np.frombuffer(os.urandom(8 * n), np.uint64), kind="stable")

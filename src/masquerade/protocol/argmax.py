@@ -1,7 +1,7 @@
-"""Who has the best candidate? The one step of a mashup that compares the parties' scores.
+"""Find who has the best candidate: the one step of a mashup that compares the parties' scores.
 
-`plain` is the paper's: everybody tells its best score. The usual way shows the winner alone (secure_argmax.py).
-Whatever the way, the winner is the higher score, then the earlier attribute of the joint schema.
+`plain` is the paper's: every party sends its best score. The default shows the winner alone (secure_argmax.py).
+Either way, the winner is the higher score, then the earlier attribute of the joint schema.
 
 Leakage of `plain`: each round, every party learns every other party's best valid score and the attribute that has
 it, or that it has none or holds back. Rounds: 1. Messages: n (n − 1).
@@ -34,27 +34,27 @@ class Bid:
     position: int
 
     def beats(self, other: Bid) -> bool:
-        """Whether it wins against another party's."""
+        """Return whether it wins against another party's bid."""
         return (self.score, -self.position) > (other.score, -other.position)
 
 
 @dataclass(frozen=True)
 class Winner:
-    """Who won the round, and with what as far as the way of comparing tells."""
+    """The winner of the round, with its bid where the comparison reveals it."""
 
     party: int
     bid: Bid | None
 
 
 class ArgMax(Protocol):
-    """A way to find the winner."""
+    """A protocol that finds the winner of a round."""
 
     def __call__(self, me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | None]:
-        """The winner of this round; None when nobody has a candidate."""
+        """Return the winner of this round; None when no party has a candidate."""
 
 
 def plain(me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | None]:
-    """Everybody tells its best score to everybody."""
+    """Send the best score to every peer, and compare openly."""
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     yield Send(peers, _offer(bid))
     bids: dict[int, Bid] = {} if bid is None else {me: bid}

@@ -1,7 +1,7 @@
-"""The assembler: joins the parties' columns, shuffles them, checks them, and only then lets them out.
+"""The assembler: joins the parties' columns, shuffles them, checks them, and only then releases them.
 
-It is no party. It sees the cells of the release in the common order, which the parties' secrets made, and the figures
-that the summary tells; it shuffles the rows with randomness of its own, so that no party finds its people by position.
+It is no party. It sees the cells of the release in the common order, derived from the parties' secrets, and the figures
+of the summary; it shuffles the rows with randomness of its own, so that no party finds its people by position.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from masquerade.protocol.method import Assembly
 
 
 def assemble(assembly: Assembly, settings: Mapping[str, str] | None = None) -> Script[Release]:
-    """The verified release, from everybody's columns; `settings` are what the method adds to those of the release."""
+    """Make the verified release from all parties' columns; `settings` are the method's additions to the release's."""
     contract = assembly.contract
     handed: dict[str, Columns] = {}
     for name in contract.parties:
@@ -51,7 +51,7 @@ def assemble(assembly: Assembly, settings: Mapping[str, str] | None = None) -> S
 
 
 def _joined(contract: Contract, handed: dict[str, Columns]) -> pa.Table:
-    """All columns in the joint order, the class after the attributes."""
+    """Return all columns in the joint order, the class after the attributes."""
     parts: dict[str, pa.ChunkedArray] = {}
     rows: int | None = None
     for party, message in handed.items():
@@ -71,7 +71,7 @@ def _joined(contract: Contract, handed: dict[str, Columns]) -> pa.Table:
 
 
 def _suppressed(handed: dict[str, Columns]) -> int:
-    """How many common records are not released: both parties of DkA know it."""
+    """Return how many common records are not released; all parties must report the same number."""
     told = {party: columns.suppressed for party, columns in handed.items()}
     first, *others = told.items()
     for party, number in others:
@@ -83,7 +83,7 @@ def _suppressed(handed: dict[str, Columns]) -> int:
 
 
 def _histograms_by(handed: dict[str, Columns]) -> list[str]:
-    """How parties counted together what none of them may know; transfers first."""
+    """Return the back ends that computed joint histograms, transfers first."""
     return sorted({way for columns in handed.values() for way in columns.histograms_by}, reverse=True)
 
 

@@ -13,7 +13,7 @@ _FRACTION_BITS = FIXED_ONE.bit_length() - 1
 
 
 def bid_words(score: str, n_records: int, n_attributes: int) -> BidWords:
-    """The width for scores of this kind over so many records and attributes."""
+    """Return the bid format for scores of this kind over `n_records` records and `n_attributes` attributes."""
     count_bits = max(1, n_records.bit_length())
     whole_bits = {
         # Gain and gain ratio are at most log2 of the classes, which are no more than the records.
@@ -21,7 +21,7 @@ def bid_words(score: str, n_records: int, n_attributes: int) -> BidWords:
         "info-gain": count_bits.bit_length(),
         "info-gain-per-anonymity-loss": count_bits.bit_length(),
         "discernibility": 2 * count_bits,  # at most |T|²
-        "certainty": count_bits,  # at most a penalty of 1 a record
+        "certainty": count_bits,  # a penalty of at most 1 per record
     }
     if score not in whole_bits:
         raise Bug(f'nobody said how large the score "{score}" can be')

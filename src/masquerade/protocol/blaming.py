@@ -1,4 +1,4 @@
-"""What does not fit in a peer's message is the peer's fault, and told as such."""
+"""Report an ill-fitting message as its sender's fault."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from masquerade.errors import ParameterError, PeerBrokeProtocol
 
 @contextmanager
 def blaming(name: str, what: str = "a message") -> Iterator[None]:
-    """While the block reads what this peer sent."""
+    """Turn a ParameterError raised in the block into a PeerBrokeProtocol that names this peer."""
     try:
         yield
     except ParameterError as error:

@@ -1,7 +1,7 @@
 """The class of the common records, which all parties of a mashup share.
 
-Either every party holds it: then digests are compared, and nothing is shown while they agree. When they do not, the
-first party is told everybody's classes and counts the records that disagree; the error says how many, not which. Or one
+Either every party holds it: then digests are compared, and nothing is shown if they agree. If they do not, the
+first party gets all parties' classes and counts the records that disagree; the error says how many, not which. Or one
 party shares it with the others, because the contract says so.
 """
 
@@ -25,7 +25,7 @@ class ClassDigest(Message, tag="class-digest", frozen=True):
 
 
 class ClassColumn(Message, tag="class-column", frozen=True):
-    """The sender's classes of the common records: labels, and four bytes a record."""
+    """The sender's classes of the common records: labels, and four bytes per record."""
 
     labels: tuple[str, ...]
     codes: bytes
@@ -38,7 +38,7 @@ class Disagreement(Message, tag="disagreement", frozen=True):
 
 
 def share_class(me: str, contract: Contract, own: Coded | None, n_rows: int) -> Script[Coded | None]:
-    """The class of the common records, the same for everybody; None when the contract has none."""
+    """Return the class of the common records, the same for all parties; None when the contract has none."""
     name = contract.class_name
     if name is None:
         return None

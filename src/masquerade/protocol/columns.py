@@ -1,4 +1,4 @@
-"""What a party hands to the assembler at the end: its columns in the common order, and what it may tell about them."""
+"""What a party hands to the assembler at the end: its columns in the common order, and figures about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from masquerade.utility.losses import AttributeLoss
 
 
 class Told(Message, tag="told", frozen=True):
-    """One specialization, told by its holder."""
+    """One specialization, reported by its holder."""
 
     round: int
     attribute: str
@@ -32,7 +32,7 @@ class Columns(Message, tag="columns", frozen=True):
     left_out: tuple[str, ...]
     seconds: dict[str, float]
     suppressed: int = 0  # common records that are not in the table
-    histograms_by: tuple[BackEnd, ...] = ()  # the ways to a joint histogram that it went with others
+    histograms_by: tuple[BackEnd, ...] = ()  # the back ends it used for joint histograms
 
 
 class Received(Message, tag="received", frozen=True):
@@ -40,7 +40,7 @@ class Received(Message, tag="received", frozen=True):
 
 
 def write_columns(columns: pa.Table) -> bytes:
-    """Columns as an Arrow stream. Dictionaries hold the values of the cut and nothing else."""
+    """Encode columns as an Arrow stream. Dictionaries hold the values of the cut and nothing else."""
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, columns.schema) as writer:
         writer.write_table(columns)
@@ -48,7 +48,7 @@ def write_columns(columns: pa.Table) -> bytes:
 
 
 def read_columns(message: Columns, sender: str, names: Sequence[str]) -> pa.Table:
-    """A party's columns, which must be those that it agreed to hand in."""
+    """Decode a party's columns, which must be those that it agreed to hand in."""
     try:
         table = pa.ipc.open_stream(message.table).read_all()
         table.validate(full=True)

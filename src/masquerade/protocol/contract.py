@@ -19,8 +19,8 @@ from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
 
-PROVIDER = "provider"  # the usual name of the column that names each record's provider
-EVERYBODY = "*"  # holds a column that all parties hold, each of its own people
+PROVIDER = "provider"  # the default name of the column that names each record's provider
+EVERYBODY = "*"  # the holder of a column that every party has, each about its own people
 
 
 class Contribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,7 +32,7 @@ class Contribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked of whom."""
+    """The agreed terms: who hands in which columns, and what the release must satisfy."""
 
     parties: tuple[str, ...]  # the order matters: the first guides, the last compares
     columns: tuple[Contribution, ...]
@@ -41,7 +41,7 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     class_name: str | None = None
     class_from: str | None = None  # who shares the class; None when every party holds it
     provider: str | None = None  # where all hold the same columns: the one that names each record's provider
-    m: int = 0  # there: so many providers may collude
+    m: int = 0  # in that case: how many providers may collude
     keep_provider: bool = False
     normalize: Literal["none", "strip", "casefold"] = "strip"
     most_records: int = 20_000_000
@@ -49,17 +49,17 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nonce: str = msgspec.field(default_factory=lambda: secrets.token_hex(16))
 
     def canonical(self) -> bytes:
-        """The contract's one form."""
+        """Return the contract as canonical JSON."""
         return msgspec.json.encode(self, order="sorted")
 
     @property
     def hash(self) -> bytes:
-        """The name of the session."""
+        """The hash of the canonical form, which names the session."""
         return hashlib.sha256(self.canonical()).digest()
 
     @classmethod
     def read(cls, data: bytes) -> Contract:
-        """A contract from its JSON."""
+        """Read a contract from its JSON."""
         try:
             return msgspec.json.decode(data, type=cls)
         except msgspec.MsgspecError as error:
@@ -82,16 +82,16 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(column for column in self.columns if column.role == "attribute" and column.name in qid)
 
     def columns_of(self, party: str) -> tuple[Contribution, ...]:
-        """What a party hands in, in the joint order, beside the class."""
+        """Return the columns that a party hands in, in the joint order, without the class."""
         return tuple(column for column in self.columns if column.holder in (party, EVERYBODY))
 
     @property
     def class_holder(self) -> str | None:
-        """Who hands in the class."""
+        """The party that hands in the class."""
         return None if self.class_name is None else self.class_from or self.parties[0]
 
     def columns_needed(self, party: str) -> tuple[str, ...]:
-        """The columns that a party must have, the identifier aside."""
+        """Return the columns that a party must have, without the identifier."""
         names = [column.name for column in self.columns_of(party)]
         if self.class_name is not None and self.class_from in (None, party):
             names.append(self.class_name)
@@ -99,12 +99,12 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def written_requirement(part: GroupRequirement) -> dict[str, Any]:
-    """A requirement as canonical JSON can hold it."""
+    """Write a requirement in a form that canonical JSON can hold."""
     return {"model": part.model, "qid": list(part.qid), **without_floats(part.parameters())}
 
 
 def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
-    """The inverse of `written_requirement`."""
+    """Invert `written_requirement`."""
     parameters = dict(written)
     model = REQUIREMENTS.plain.get(str(parameters.pop("model", None)))
     if model is None:
@@ -116,7 +116,7 @@ def read_requirement(written: Mapping[str, Any]) -> GroupRequirement:
 
 
 def without_floats(parameters: Mapping[str, object]) -> dict[str, Any]:
-    """Parameters as canonical JSON can hold them."""
+    """Return the parameters with decimals as texts, as canonical JSON requires."""
     return {
         key: repr(value) if isinstance(value, float) else list(value) if isinstance(value, tuple) else value
         for key, value in parameters.items()

@@ -17,7 +17,7 @@ OTHERS, COORDINATOR, RECIPIENTS = "other parties", "coordinator", "recipients"
 
 @dataclass(frozen=True)
 class DisclosedColumn:
-    """A column of this party's that leaves. `coarse_enough_for` are the requirements that its cells satisfy."""
+    """A column that leaves this party. `coarse_enough_for` are the requirements that its cells satisfy."""
 
     name: str
     form: Literal["generalised", "as it is"]
@@ -48,7 +48,7 @@ class Disclosure:
 
 
 def kind_of_cell(name: str, schema: Schema | None) -> str:
-    """What a generalised cell is made of, as far as the schema is known."""
+    """Describe what a generalised cell shows, as far as the schema is known."""
     if schema is None or name not in schema:
         return "a node of its taxonomy, or an interval,"
     attribute = schema[name]
@@ -69,7 +69,7 @@ def disclosed_by_join(
     show_steps: bool,
     peers_see: str | None = None,
 ) -> Disclosure:
-    """What parties that join their columns show; `learn` and `protocol` are what the method adds.
+    """Return what parties that join their columns disclose; `learn` and `protocol` are the method's additions.
 
     `peers_see` is what the peers see of each generalised column while the method runs, if anything.
     """
@@ -161,7 +161,7 @@ def _peers_learn(contract: Contract, party: str, learn: Iterable[str]) -> Iterat
 
 
 def _checks(contract: Contract, party: str) -> Iterator[str]:
-    """What requirements on a sensitive attribute of another party tell."""
+    """Yield what checks of requirements on another party's sensitive attribute reveal."""
     holder = {column.name: column.holder for column in contract.columns}
     for part in contract.parts:
         if part.sensitive is None or not remote_qid(part, holder):

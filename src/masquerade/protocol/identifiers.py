@@ -20,9 +20,9 @@ NORMAL: Mapping[str, Callable[[str], str]] = {
 
 
 def identifiers(table: Table, column: str, normalize: str) -> list[bytes]:
-    """One identifier a row. Numbers and texts compare alike: 17, 17.0 and "17" are one identifier.
+    """Return one identifier per row. Numbers and texts compare alike: 17, 17.0 and "17" are one identifier.
 
-    Two rows with one identifier are an error that names the rows; the identifier itself is nobody's business.
+    Two rows with one identifier are an error, which names the rows but not the identifier.
     """
     codes, values = distinct(table.cells(column))
     cells = values.to_pylist() if normalize == "none" and is_text(values.type) else texts(values).to_pylist()

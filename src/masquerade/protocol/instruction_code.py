@@ -1,7 +1,7 @@
-"""Instructions as few bytes: each carrier's child in as many bits as the number of children needs, then deflated.
+"""Compact encoding of instructions: each carrier's child in as few bits as possible, then deflated.
 
 Deflate's Huffman coding of packed bits comes close to the entropy of a lopsided split, and its runs take what is left;
-a split whose bits do not shrink travels as plain bits. The first byte says which.
+a split whose bits do not shrink is sent as plain bits. The first byte says which.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PLAIN, _DEFLATED = b"\0", b"\1"
 
 
 def pack(children: Children, n_children: int) -> bytes:
-    """The children's numbers as bytes."""
+    """Encode the children's numbers."""
     width = _bits(n_children)
     if width == 0:
         return _PLAIN
@@ -29,7 +29,7 @@ def pack(children: Children, n_children: int) -> bytes:
 
 
 def unpack(data: bytes, n_children: int, n_carriers: int) -> Children:
-    """The children's numbers from bytes that somebody sent; ValueError when they are not as agreed."""
+    """Decode the children's numbers from a peer's bytes; raise ValueError if they do not fit what was agreed."""
     width = _bits(n_children)
     size = (n_carriers * width + 7) // 8
     match data[:1]:
@@ -60,7 +60,7 @@ def _deflated(plain: bytes, strategy: int) -> bytes:
 
 
 def _inflated(data: bytes, size: int) -> bytes:
-    """At most one byte more than agreed: a small message must not become a large one here."""
+    """Inflate to at most one byte more than agreed, so that a small message cannot expand without limit."""
     unpacker = zlib.decompressobj(-15)
     try:
         return unpacker.decompress(data, size + 1)

@@ -1,4 +1,4 @@
-"""The release that is put together of what several parties hand in: verified first, then measured and shuffled."""
+"""The release assembled from several parties' columns or rows: verified first, then measured and shuffled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import AttributeLoss
 from masquerade.utility.queries import QueryError
 
-_UNKNOWN = Continuum(np.empty(0, np.int64))  # the assembler knows no taxonomy: trees are drawn from the steps
+_UNKNOWN = Continuum(np.empty(0, np.int64))  # the assembler has no taxonomy: trees are drawn from the steps
 
 
 def joined_release(
@@ -39,7 +39,7 @@ def joined_release(
     suppressed: int = 0,
     query_error: QueryError | None = None,
 ) -> Release:
-    """The release of cells that satisfy the requirement; others raise `RequirementViolated`.
+    """Make a release of cells that satisfy the requirement; raise `RequirementViolated` for others.
 
     A column that names each record's provider is verified with them, and then dropped unless the contract keeps it.
     """
@@ -68,13 +68,13 @@ def joined_release(
 
 
 def rows_read(assembly: Assembly, comparison: Comparison) -> int:
-    """The records of all providers, whose tables count as one; of parties of a join, the common records."""
+    """Return the number of records read: those of all providers together, or for a join the common ones."""
     joined = assembly.contract.provider is None
     return comparison.rows if joined else comparison.rows + (assembly.provenance.dropped_rows or 0)
 
 
 def parties_of(contract: Contract) -> dict[str, Any]:
-    """Who made the release by which contract, for its settings."""
+    """Return the parties and the contract's hash, for the release's settings."""
     return {
         "source": " and ".join(contract.parties),
         "parties": list(contract.parties),
@@ -83,7 +83,7 @@ def parties_of(contract: Contract) -> dict[str, Any]:
 
 
 def check_losses(party: str, attributes: set[str], losses: Mapping[str, AttributeLoss]) -> None:
-    """Refuse a party's figures that are not of just these attributes, or that are no numbers."""
+    """Refuse a party's figures unless they are finite and for exactly these attributes."""
     finite = (np.isfinite([loss.leaves, loss.certainty, loss.height]).all() for loss in losses.values())
     if set(losses) != attributes or not all(finite):
         raise PeerBrokeProtocol(party, "told figures of other attributes than it handed in")

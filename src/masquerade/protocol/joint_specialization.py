@@ -54,7 +54,7 @@ class JointSpecialization(SessionMethod):
     )
 
     def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
-        """The same with its score spelled out."""
+        """Return the method with its default score spelled out."""
         return replace(self, score=score_named(self.score, class_name is not None).name)
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:

@@ -1,10 +1,10 @@
-"""Sensitive values that a requirement lists and that nobody has: a typing error would switch the requirement off.
+"""Refuse sensitive values that a requirement lists and no record has: a typing error would disable the requirement.
 
 The holder of the sensitive attribute looks for them in its whole table, before its first message; a trusted third
-party looks in the records of all providers. What is said then names values that were asked for, and no others.
+party looks in the records of all providers. The error names values that were asked for, and no others.
 
-A value that the holder's table has, and the common records have not, is fine: the requirement holds for it as it is,
-and to refuse it would tell the others about people whom they do not have in common. There a mashup goes on where
+A value that the holder's table has, but no common record, is fine: the requirement holds for it as it is,
+and refusing it would reveal something about people who are not in common. There a mashup goes on where
 `anonymize` would refuse the joined table.
 """
 
@@ -21,7 +21,7 @@ from masquerade.protocol.contract import Contract
 def refuse_unknown_values(
     parts: Iterable[GroupRequirement], table: Table, who: str = "nobody has a record"
 ) -> None:
-    """A problem for each requirement that lists values which no record of the table has.
+    """Raise a problem for each requirement that lists values which no record of the table has.
 
     The requirement is the problem's owner. `who` says whose table it is: "the clinic has no record".
     """
@@ -38,9 +38,9 @@ def refuse_unknown_values(
 
 
 def refuse_unknown_to(name: str, contract: Contract, table: Table) -> None:
-    """The same for a party of a mashup and its own table: it answers for the sensitive values that it hands in.
+    """Do the same for one party of a mashup and its own table, for the sensitive values that it hands in.
 
-    A provider of the same columns as others has nothing to say: a value may be at the others alone.
+    Providers of the same columns are not checked: another provider may have the value.
     """
     if contract.provider is not None:
         return

@@ -1,7 +1,7 @@
 """Mashup: top-down specialization of a table whose columns are spread over n parties.
 
-All parties step through the same rounds: each finds its best valid candidate, the best of all wins, the winner
-instructs, everybody tells the records of its groups apart. `LocalView` and `PublicState` are those of the one-table
+All parties go through the same rounds: each finds its best valid candidate, the best of all wins, the winner
+sends an instruction, and every party splits its groups. `LocalView` and `PublicState` are those of the one-table
 algorithm, so the sequence of specializations is the one that a trusted party with the joined table would make.
 
     who        learns, each round
@@ -59,7 +59,7 @@ class Finished(Message, tag="finished", frozen=True):
 
 @dataclass(frozen=True)
 class JointSchema:
-    """What all parties know of the joined table: the attributes of the QIDs in order, and who holds each."""
+    """What all parties know about the joined table: the attributes of the QIDs in order, and who holds each."""
 
     attributes: tuple[str, ...]
     holders: tuple[int, ...]
@@ -67,7 +67,7 @@ class JointSchema:
 
 @dataclass(frozen=True)
 class Round:
-    """One specialization as a party saw it; `candidate` for its own."""
+    """One specialization as a party saw it; `candidate` only if it is its own."""
 
     party: int
     attribute: str
@@ -91,7 +91,7 @@ def mashup(
     participation: Participation | None = None,
     on_round: OnRound | None = None,
 ) -> Script[tuple[Round, ...]]:
-    """This party's part; afterwards `view` and `state` hold the cut and the groups."""
+    """Run this party's part; afterwards `view` and `state` hold the cut and the groups."""
     strategy = participation if participation is not None else AlwaysTakePart()
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     rounds: list[Round] = []
@@ -146,7 +146,7 @@ def mashup(
 
 
 def _refuse_endless(name: str, withdrawn: int, party: int, schema: JointSchema, state: PublicState) -> None:
-    """A withdrawn candidate stays in the cut for good, so a party cannot withdraw more than its cut has values."""
+    """Refuse more withdrawals than the party's cut has values: a withdrawn candidate stays in the cut for good."""
     held = [each for each, holder in zip(schema.attributes, schema.holders, strict=True) if holder == party]
     most = sum(len(state.carriers[attribute]) for attribute in held)
     if withdrawn > most:
@@ -156,7 +156,7 @@ def _refuse_endless(name: str, withdrawn: int, party: int, schema: JointSchema, 
 def understood(
     message: Instruct, sender: str, winner: Winner, schema: JointSchema, state: PublicState
 ) -> Instruction:
-    """The instruction, when it is one that this winner may give now."""
+    """Decode the instruction; raise unless this winner may give it now."""
     if not 0 <= message.position < len(schema.attributes):
         raise PeerBrokeProtocol(sender, f"instructed on attribute {message.position}, which there is not")
     attribute = schema.attributes[message.position]
@@ -191,7 +191,7 @@ def checked_score(
     state: PublicState,
     classes: Coded | None,
 ) -> int:
-    """The winner's score, from its instruction and the shared class; a false claim is reported."""
+    """Recompute the winner's score from its instruction and the shared class; raise if it claimed another."""
     carriers = state.carriers[instruction.attribute][instruction.value]
     n_classes = len(classes.labels) if classes is not None else 1
     if classes is None:
@@ -207,7 +207,7 @@ def checked_score(
 
 
 def _digest(state: PublicState) -> bytes:
-    """The groups of all QIDs, whatever their numbers: everybody numbers them the same way."""
+    """Digest the groups of all QIDs, which all parties number the same way."""
     digest = hashlib.sha256()
     for partition in state.partitions:
         digest.update(partition.labels.astype("<i8").tobytes())

@@ -1,7 +1,7 @@
-"""What every method between parties declares: where it fits, how each party and the assembler play it, what it shows.
+"""The base class of methods between parties: where it fits, how parties and assembler run it, what it discloses.
 
 A method is asked for what it refuses several times while a session takes shape: from the requirement alone, with the
-parties and their columns, with the schema. It answers what it can tell from what is known (`Proposal`).
+parties and their columns, with the schema. It answers as far as it can from what is known (`Proposal`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOLD = (
     "argmax",
     "joint_histogram",
     "third_party",
-)  # settings of a release that its summary tells, where it has them
+)  # settings of a release that its summary reports, if present
 
 Arrangement = Literal[
     "vertical", "horizontal"
@@ -41,10 +41,10 @@ Read = TypeVar("Read", bound="SessionMethod")
 
 @dataclass(frozen=True)
 class Proposal:
-    """What is known of a session; None is not known yet. A refused requirement is named by its place in `parts`."""
+    """What is known of a session; None means not yet known. Refused requirements are named by index in `parts`."""
 
     parts: tuple[GroupRequirement, ...]
-    m: int = 0  # so many providers may collude
+    m: int = 0  # how many providers may collude
     parties: tuple[str, ...] | None = None
     holder: Mapping[str, str] | None = None  # who holds each column
     schema: Schema | None = None
@@ -52,12 +52,12 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Seat:
-    """One party of a session: what it brings, and who watches.
+    """One party of a session: its input and its callbacks.
 
-    `table` has the columns that the contract asks of this party, without missing cells; `identifiers` one a row, where
+    `table` has the columns that the contract asks of this party, without missing cells; `identifiers`, one per row, if
     the arrangement is vertical. Without `show_steps` the assembler gets columns and figures alone. `before_handing_in`
-    has the last word: what it raises ends the session before anything has left. `notes` is where a method that can go
-    on after a break remembers its rounds.
+    may veto: what it raises ends the session before anything has left. `notes` is where a method that can resume
+    after an interruption saves its rounds.
     """
 
     name: str
@@ -74,9 +74,9 @@ class Seat:
 
 @dataclass(frozen=True)
 class Assembly:
-    """The assembler of a session: what it knows beside what the parties hand in.
+    """The assembler of a session: what it knows besides what the parties hand in.
 
-    `schema` has the taxonomies, which only a trusted third party needs; without one it takes what the parties say.
+    `schema` has the taxonomies, which only a trusted third party needs; if None, it uses those that the parties send.
     `seed` draws the random queries that judge a release.
     """
 
@@ -94,12 +94,12 @@ class SessionMethod(Method):
 
     arrangement: ClassVar[Arrangement]
     most_parties: ClassVar[int | None] = None
-    activity: ClassVar[str]  # what the parties do while it runs, for people
-    resumes: ClassVar[bool] = False  # whether a session that broke can go on from the parties' notes
+    activity: ClassVar[str]  # what the parties do while it runs, for human readers
+    resumes: ClassVar[bool] = False  # whether an interrupted session can resume from the parties' notes
 
     @classmethod
     def of(cls, contract: Contract) -> Self:
-        """The method of a contract, with its parameters."""
+        """Return the method of a contract, with its parameters."""
         written = dict(contract.method)
         if written.pop("name", None) != cls.name:
             raise ParameterError(f"contract: the method is {contract.method.get('name')}, not {cls.name}")
@@ -109,39 +109,39 @@ class SessionMethod(Method):
         return made
 
     def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
-        """The same method with what its defaults mean here spelled out, as a contract has it."""
+        """Return the method with its defaults spelled out for these requirements, as written in a contract."""
         return self
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
-        """What it cannot do, as far as that can be told. Keys are below `algorithm`, or `privacy` and `attributes`."""
+        """Yield what it cannot do, as far as known. Keys are below `algorithm`, or `privacy` and `attributes`."""
         yield from ()
 
     @abstractmethod
     def party(self, seat: Seat) -> Script[int]:
-        """One party's part, from start to end; returns how many records it had in the session."""
+        """Run one party's part from start to end. Return how many records it had in the session."""
 
     @abstractmethod
     def assembler(self, assembly: Assembly) -> Script[Release]:
-        """The part of the assembler, which is no party: join, verify, and only then release."""
+        """Run the part of the assembler, which is no party: join, verify, and only then release."""
 
     @abstractmethod
     def disclosure(
         self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
     ) -> Disclosure:
-        """What leaves a party, and who gets to see it."""
+        """Return what leaves a party, and who gets to see it."""
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
-        """How many rounds were played, from the kinds of messages that the first party sent and the steps made."""
+        """Return how many rounds were run, from the tags of the first party's messages and the steps made."""
         return steps
 
 
 def proposal_of(contract: Contract) -> Proposal:
-    """A contract, as methods are asked about it."""
+    """Return the proposal that a contract makes."""
     holder = {column.name: column.holder for column in contract.columns}
     return Proposal(contract.parts, contract.m, contract.parties, holder)
 
 
 def refuse(problems: Iterator[Problem]) -> None:
-    """Raise what a method refuses."""
+    """Raise if the method refuses anything."""
     if found := tuple(dict.fromkeys(problems)):
         raise ParameterError(*found)

@@ -1,7 +1,7 @@
 """Two parties' sides of comparing their bids by a garbled circuit, on transfers made ahead.
 
-Of each pair one garbles and is the sender of all transfers, the other evaluates and chooses. A side holds the pair's
-setup (fresh for the session) and a stock of labels, a row for each round to come; rows are used once.
+In each pair one party garbles and sends in all transfers, the other evaluates and chooses. A side holds the pair's
+setup (fresh for the session) and a stock of labels, one row per future round; rows are used once.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class GarblingSide:
         self._stock = _Stock(width)
 
     def setup(self) -> bytes:
-        """Our message of the base transfers."""
+        """Return our message of the base transfers."""
         return self._sender.setup()
 
     def finish_setup(self, message: bytes) -> None:
-        """Take the peer's message of the base transfers."""
+        """Process the peer's message of the base transfers."""
         self._sender.finish_setup(message)
 
     def stock_up(
         self, columns: bytes, n_rounds: int, peer: int, making: TripleMaking | None
     ) -> tuple[bytes, bytes]:
-        """From the evaluator's choices, labels for so many rounds and triples: what it must be told of both."""
+        """Make labels for `n_rounds` rounds and triples from the evaluator's choices. Return the messages for both."""
         n_labels = n_rounds * self._width
         n_triple_bits = len(making.choices) if making is not None else 0
         batch = self._sender.extend(columns, n_labels + n_triple_bits)
@@ -67,7 +67,7 @@ class GarblingSide:
         return labels_message, making.correct(peer, *for_triples.random_bits())
 
     def garble(self, bid: Bits, flips: bytes, *, reveal: bool) -> tuple[Garbling, Garbled]:
-        """The next comparison; `flips` is where the evaluator's bid differs from its choices in the transfers."""
+        """Garble the next comparison; `flips` marks where the evaluator's bid differs from its transfer choices."""
         if len(flips) != -(-self._width // 8):
             raise BadMessage(f"a bid of {len(flips)} bytes; {self._width} bits were expected")
         flipped = unpack(np.frombuffer(flips, np.uint8), self._width)[:, None]
@@ -91,15 +91,15 @@ class EvaluatingSide:
         self._held: Labels | None = None
 
     def setup(self) -> bytes:
-        """Our message of the base transfers."""
+        """Return our message of the base transfers."""
         return self._receiver.setup()
 
     def finish_setup(self, message: bytes) -> None:
-        """Take the peer's message of the base transfers."""
+        """Process the peer's message of the base transfers."""
         self._receiver.finish_setup(message)
 
     def order(self, n_rounds: int, making: TripleMaking | None) -> bytes:
-        """Random choices for the labels of so many rounds, and those of triples: the message to the garbler."""
+        """Draw choices for the labels of `n_rounds` rounds and for triples. Return the message to the garbler."""
         packed = np.frombuffer(os.urandom(n_rounds * -(-self._width // 8)), np.uint8).reshape(n_rounds, -1)
         rows = np.unpackbits(packed, axis=1, count=self._width, bitorder="little")
         for_triples = making.choices if making is not None else np.zeros(0, np.uint8)
@@ -109,19 +109,19 @@ class EvaluatingSide:
         return columns
 
     def stock_up(self, labels: bytes, correction: bytes, peer: int, making: TripleMaking | None) -> None:
-        """What the garbler told in return."""
+        """Process the garbler's answer to an order."""
         for_labels, for_triples = self._ordered
         self._stock.refill(for_labels.correlated_xor(labels))
         if making is not None:
             making.absorb(peer, for_triples.random_bits(), correction)
 
     def flips(self, bid: Bits) -> bytes:
-        """Our bid for the next comparison, masked by our choices in the transfers."""
+        """Return our bid for the next comparison, masked by our choices in the transfers."""
         self._held = self._stock.take()
         return pack(bid[:, 0] ^ self._choices.pop(0)).tobytes()
 
     def evaluate(self, garbled: Garbled) -> Evaluation:
-        """The comparison that the garbler sent."""
+        """Evaluate the comparison that the garbler sent."""
         if self._held is None:
             raise Bug("a comparison was evaluated before its bid was sent")
         labels: dict[str, Labels | bytes] = {self._mine: self._held, self._theirs: garbled.labels}
@@ -130,7 +130,7 @@ class EvaluatingSide:
 
 
 class _Stock:
-    """Labels of rounds to come; each row is handed out once."""
+    """Labels of future rounds; each row is handed out once."""
 
     def __init__(self, width: int) -> None:
         self._width = width

@@ -1,4 +1,4 @@
-"""What every two parties set up before they compute together: nonces, and base transfers in one direction.
+"""What every two parties set up before they compute jointly: nonces, and base transfers in one direction.
 
 Everything is fresh for the session: the nonces of both parties are in the text that all primitives of a pair are keyed
 with, so that nothing of one session fits in another.
@@ -35,11 +35,11 @@ class Side(Protocol):
     """One side of a pair's transfers."""
 
     def setup(self) -> bytes:
-        """Our half of the base transfers."""
+        """Return our half of the base transfers."""
         ...
 
     def finish_setup(self, message: bytes) -> None:
-        """Take the peer's half."""
+        """Process the peer's half."""
         ...
 
 
@@ -48,7 +48,7 @@ Choosing = TypeVar("Choosing", bound=Side)
 
 
 def exchange_nonces(me: int, parties: Sequence[str]) -> Script[tuple[bytes, ...]]:
-    """A fresh nonce of each party, in the parties' order."""
+    """Exchange fresh nonces. Return one per party, in the parties' order."""
     own = os.urandom(_NONCE_BYTES)
     yield Send(tuple(name for number, name in enumerate(parties) if number != me), SessionNonce(own))
     nonces = []
@@ -72,7 +72,7 @@ def set_up_pairs(
     offer: Callable[[bytes, int], Offering],
     choose: Callable[[bytes, int], Choosing],
 ) -> Script[tuple[dict[int, Offering], dict[int, Choosing]]]:
-    """Transfers between every two parties: this party's sides where it offers and where it chooses, by peer.
+    """Set up transfers between every two parties. Return this party's offering and choosing sides, by peer.
 
     `offer` and `choose` make a side from a text that names purpose, session and pair, and from the peer's number.
     """
@@ -97,5 +97,5 @@ def set_up_pairs(
 
 
 def _who_offers(left: int, right: int) -> int:
-    """In turns, so that everybody offers to about half of its peers."""
+    """Return which of the two offers, alternating so that each party offers to about half of its peers."""
     return left if (left + right) % 2 else right

@@ -2,7 +2,7 @@
 
 `AlwaysTakePart` is Algorithm 1: everybody offers its best candidate. `TakePartWhenEven` is Algorithm 2, for parties
 that may act selfishly: a party offers only while it has contributed no more than every other party, give or take ϵ.
-What each party has contributed, μ, is the sum of the scores of its winning candidates; everybody can keep that
+What each party has contributed, μ, is the sum of the scores of its winning candidates; every party can keep that
 account.
 """
 
@@ -18,21 +18,21 @@ class Participation(Protocol):
     """A strategy, with its account of what the parties have contributed."""
 
     def takes_part(self, me: int) -> bool:
-        """Whether to offer a candidate in this round."""
+        """Return whether to offer a candidate in this round."""
 
     def credit(self, party: int, score: int) -> None:
-        """A party won a round with this score (fixed point)."""
+        """Record that a party won a round with this score (fixed point)."""
 
 
 class AlwaysTakePart:
     """Algorithm 1."""
 
     def takes_part(self, me: int) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def credit(self, party: int, score: int) -> None:
-        """No account is kept."""
+        """Do nothing: no account is kept."""
 
 
 @dataclass
@@ -47,10 +47,10 @@ class TakePartWhenEven:
         self.contributed = [0] * self.n_parties
 
     def takes_part(self, me: int) -> bool:
-        """While nobody has given less than this party, but for ϵ."""
+        """Return whether no party has given less than this one, up to ϵ."""
         generosity = fixed(self.epsilon)
         return all(self.contributed[me] <= other + generosity for other in self.contributed)
 
     def credit(self, party: int, score: int) -> None:
-        """Add to the party's account."""
+        """Add the score to the party's account."""
         self.contributed[party] += score

@@ -1,4 +1,4 @@
-"""What one party of a mashup does, from start to end: align, share the class, specialise, check, hand in.
+"""One party's part of a mashup: align, share the class, specialise, check, hand in.
 
 Everything but the last step happens among the parties. The assembler, which is no party, gets the columns of the
 release in the common order and never an identifier, a raw value of a QID attribute or an intermediate partition.
@@ -42,9 +42,9 @@ from masquerade.utility.scores import Score, score_named
 
 
 def party(method: JointSpecialization, seat: Seat) -> Script[int]:
-    """This party's part; returns the number of common records.
+    """Run this party's part. Return the number of common records.
 
-    `seat.on_step` hears of this party's own specializations as they are made.
+    `seat.on_step` is called with this party's own specializations as they are made.
     """
     name, contract, identifiers = seat.name, seat.contract, seat.identifiers
     on_stage = seat.on_stage
@@ -52,7 +52,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
     refuse_unknown_to(name, contract, seat.table)
     on_stage(Stage("aligning"))
     started = time.perf_counter()
-    # Everybody hashes its own list and blinds every list; the others' sizes are not known yet, and are as a rule alike.
+    # Each party hashes its own list and blinds every list; the others' sizes, not known yet, are usually similar.
     work = AlignProgress(on_stage, len(identifiers) * (len(contract.parties) + 1))
     rows = yield from align(
         me, contract.parties, identifiers, contract.hash, contract.most_records, work.more
@@ -128,7 +128,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
 
 @dataclass
 class AlignProgress:
-    """Tells now and then how far the alignment is."""
+    """Reports the progress of the alignment, at most once a second."""
 
     on_stage: OnStage
     expected: int
@@ -136,7 +136,7 @@ class AlignProgress:
     told: float = field(default_factory=time.monotonic)
 
     def more(self, points: int) -> None:
-        """So many more points are done."""
+        """Add `points` finished points."""
         self.done += points
         now = time.monotonic()
         if now - self.told >= 1:
@@ -161,12 +161,12 @@ def _prepared(
         if part.sensitive is not None and part.sensitive in mine
     }
     if classes is not None and contract.class_name in contract.requirement.sensitive_attributes:
-        sensitive[classes.name] = classes  # everybody knows it, whoever holds it
+        sensitive[classes.name] = classes  # all parties know it, whichever holds it
     judged = [part for part in parts if part.sensitive is None or part.sensitive in sensitive]
-    # Every party comes to the same conclusion, in the same words.
+    # Every party reaches the same conclusion, in the same words.
     common = Table(own.arrow, own.schema, origin=Origin("the common records"))
     refuse_unreachable(common, judged, sensitive)
-    # What requirements of other parties' sensitive values say of sizes alone is checked here, before anybody is asked.
+    # The group sizes implied by requirements on other parties' sensitive values are checked here, before any request.
     holder = {column.name: column.holder for column in contract.columns}
     sizes = [KAnonymity(part.qid, part.implied_size) for part in parts if remote_qid(part, holder)]
     state = PublicState(schema.attributes, [*parts, *sizes], sensitive, len(own))
@@ -183,7 +183,7 @@ def _strategy(method: JointSpecialization, n_parties: int) -> Participation:
 
 
 def handed_in(name: str, contract: Contract, own: Table, released: dict[str, Generalised]) -> pa.Table:
-    """A party's columns of the release: the generalised ones, and what is released as it is."""
+    """Return a party's columns of the release: the generalised ones, and those released unchanged."""
     cells = {
         column.name: released[column.name].to_arrow() if column.name in released else own.cells(column.name)
         for column in contract.columns_of(name)
@@ -194,14 +194,14 @@ def handed_in(name: str, contract: Contract, own: Table, released: dict[str, Gen
 
 
 def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Raw columns without their dictionaries, which may name values of people who are not in common."""
+    """Strip a raw column's dictionary, which may name values of people who are not in common."""
     if isinstance(column, pa.ChunkedArray) and pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
     return column
 
 
 def _told(rounds: Sequence[Round], view: LocalView, first: int = 0) -> tuple[Told, ...]:
-    """This party's own specializations among these rounds, which are numbered from `first`."""
+    """Return this party's own specializations among these rounds, which are numbered from `first`."""
     told = []
     for number, each in enumerate(rounds, first):
         if each.candidate is not None:

@@ -1,4 +1,4 @@
-"""Would a split satisfy a requirement on a sensitive attribute that another party holds? One bit, and nothing else.
+"""Test whether a split satisfies a requirement on another party's sensitive attribute, revealing one bit only.
 
 Before the winner of a round instructs, it and the holder of each such attribute obtain shares of the joint histogram of
 the groups that the split would make and the sensitive values, and a circuit says whether every group satisfies
@@ -44,7 +44,7 @@ Labels = NDArray[np.uint64]
 
 
 class SensitiveValues(Message, tag="sensitive-values", frozen=True):
-    """How many labels the holder's values have in a check; the first `bounded` of them are bounded."""
+    """The number of labels of the holder's values in a check; the requirement bounds the first `bounded` of them."""
 
     labels: int
     bounded: int
@@ -58,7 +58,7 @@ class Settled(Message, tag="settled", frozen=True):
 
 @dataclass(frozen=True)
 class Check:
-    """One requirement, its holder, and who has to ask it."""
+    """One requirement, its holder, and the parties that have to ask it."""
 
     part: GroupRequirement
     holder: int
@@ -68,14 +68,14 @@ class Check:
     n_bounded: int
 
     def circuit(self, n_records: int, width: int, together: int = 1) -> Circuit:
-        """Judges one group, whose counts have `width` binary digits; `together` of them are shared as one number."""
+        """Build the test of one group, whose counts have `width` binary digits; `together` counts share one number."""
         return self.part.circuit(SharedRow(self.n_values, self.n_bounded, n_records, width, together))
 
 
 def prepare_checks(
     me: int, contract: Contract, sensitive: dict[str, Coded], n_records: int
 ) -> Script[RemoteChecks | None]:
-    """Agree on all checks of a session, and set up the pairs that make them; None when there is none to make."""
+    """Agree on all checks of a session, and set up the pairs that make them; return None when none is needed."""
     parties = contract.parties
     holder = {column.name: column.holder for column in contract.columns}
     remote = [part for part in contract.parts if remote_qid(part, holder)]
@@ -120,11 +120,11 @@ class RemoteChecks:
 
     @property
     def histograms_by(self) -> tuple[BackEnd, ...]:
-        """The ways to a joint histogram that our checks went."""
+        """Return the back ends that our checks used for joint histograms."""
         return tuple(sorted(set[BackEnd]().union(*(pair.histograms_by for pair in self.pairs.values()))))
 
     def ask(self, instruction: Instruction, state: PublicState) -> Script[bool]:
-        """Whether our instruction, which satisfies all that we can see, satisfies the rest."""
+        """Return whether our instruction, which passes all tests we can make alone, also passes the others."""
         valid = True
         for check in self.checks:
             if self.me in check.asking:
@@ -134,13 +134,13 @@ class RemoteChecks:
         return valid
 
     def answer(self, winner: int) -> Script[None]:
-        """Our part while the winner asks, where we are the holder."""
+        """Answer the winner's checks of attributes that we hold."""
         for check, labels in zip(self.checks, self.own, strict=True):
             if labels is not None and winner in check.asking:
                 yield from self._judged(check, winner, winner, labels)
 
     def _groups(self, check: Check, instruction: Instruction, state: PublicState) -> Labels:
-        """For each record, the group that the instruction would make of it; what it does not touch counts nowhere."""
+        """Return each record's group after the instruction; records that it does not touch count nowhere."""
         nowhere = check.n_groups
         labels: Labels = np.full(self.n_records, nowhere, np.uint64)
         if instruction.attribute in check.part.qid:
@@ -168,7 +168,7 @@ class RemoteChecks:
 
 
 def _labelled(part: GroupRequirement, coded: Coded) -> tuple[Labels, SensitiveValues]:
-    """The holder's values as labels, those that the requirement bounds first; all that it does not are one."""
+    """Encode the holder's values as labels, those that the requirement bounds first; all others share one label."""
     codes, present = renumber(coded.codes, len(coded.labels))
     names = [coded.labels[code] for code in present]
     if part.values is None:

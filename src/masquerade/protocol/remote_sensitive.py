@@ -14,7 +14,7 @@ from masquerade.privacy.requirement import GroupRequirement
 
 
 def remote_qid(part: GroupRequirement, holder: Mapping[str, str]) -> tuple[str, ...]:
-    """The attributes of its QID that are not where its sensitive attribute is; `holder` by column."""
+    """Return the QID attributes held by another party than the sensitive attribute; `holder` is by column."""
     if part.sensitive is None or part.sensitive not in holder:
         return ()
     where = holder[part.sensitive]
@@ -22,7 +22,7 @@ def remote_qid(part: GroupRequirement, holder: Mapping[str, str]) -> tuple[str, 
 
 
 def least_size(part: GroupRequirement, parts: Sequence[GroupRequirement]) -> int:
-    """The least size of a group of the part's QID, once all parts hold."""
+    """Return the least size of a group of the part's QID, once all parts hold."""
     over = (each.implied_size for each in parts if each.only_sizes and set(each.qid) >= set(part.qid))
     return max(part.implied_size, *over, 1)
 
@@ -30,9 +30,9 @@ def least_size(part: GroupRequirement, parts: Sequence[GroupRequirement]) -> int
 def refuse_remote_sensitive(
     parts: Sequence[GroupRequirement], holder: Mapping[str, str]
 ) -> list[tuple[int, str]]:
-    """Which requirements need another party's sensitive values, and have no secure check: place and reason.
+    """Return index and reason of requirements that need another party's sensitive values and have no secure check.
 
-    Judging it openly would show a party a finer partition than the release has whenever the answer is no.
+    Judging one openly would show a party a finer partition than the release has whenever the answer is no.
     """
     refused = []
     for at, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""Who has the best candidate, without showing any score: everybody learns the winner, or that nobody has one.
+"""Find who has the best candidate, without showing any score: all learn the winner, or that there is no candidate.
 
 Two parties: a garbled circuit compares their bids, and both read the winner.
 
@@ -40,11 +40,11 @@ from masquerade.protocol.pairwise_setup import set_up_pairs
 from masquerade.protocol.shared_circuits import evaluate_and_open
 
 ROUNDS_AHEAD = 64
-_READ = "a comparison's message"  # what a peer may get wrong
+_READ = "a comparison's message"  # named when a peer is blamed for it
 
 
 class Order(Message, tag="argmax-order", frozen=True):
-    """An evaluator's choices in the transfers of rounds to come, hidden."""
+    """An evaluator's hidden choices in the transfers of future rounds."""
 
     columns: bytes
 
@@ -106,7 +106,7 @@ class SecureArgMax:
         self._triples: Triples | None = None
 
     def __call__(self, me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | None]:
-        """The winner of this round; None when nobody has a candidate."""
+        """Return the winner of this round; None when no party has a candidate."""
         if me != self._me or tuple(parties) != self._parties:
             raise Bug("a comparison was prepared for other parties")
         if not self._rounds_left:
@@ -120,13 +120,13 @@ class SecureArgMax:
         return Winner(winners[0], None) if winners else None
 
     def _impossible(self) -> PeerBrokeProtocol:
-        """Nobody wins, or more than one, or who has nothing; among several peers nobody can tell whose doing it is."""
+        """Return the error for an impossible outcome; with several peers, nobody can tell which one caused it."""
         if len(self._peers) == 1:
             return PeerBrokeProtocol(self._peers[0], "made the comparison come out impossibly")
         return PeerBrokeProtocol("", f"{' or '.join(self._peers)} made the comparison come out impossibly")
 
     def stock_up(self) -> Script[None]:
-        """Labels and triples for the next rounds."""
+        """Make labels and triples for the next rounds."""
         n = len(self._parties)
         making = TripleMaking(self._rounds_ahead * undefeated(n).n_and) if n > 2 else None
         for number, evaluating in self._evaluating.items():
@@ -146,7 +146,7 @@ class SecureArgMax:
         self._rounds_left = self._rounds_ahead
 
     def _of_two(self, word: Bits) -> Script[list[int]]:
-        """Two parties: one bit a party, the winner's is set."""
+        """Compare two parties. Return one bit per party, the winner's set."""
         (peer,) = self._peers
         for evaluating in self._evaluating.values():
             yield Send((peer,), HiddenBid(evaluating.flips(word)))
@@ -166,7 +166,7 @@ class SecureArgMax:
         return [int(read[name][0, 0]) for name in OUTPUTS]
 
     def _of_many(self, word: Bits) -> Script[list[int]]:
-        """More than two: comparisons of all pairs, then who won all of its own."""
+        """Compare all pairs of more than two parties, then find who won all of its own comparisons."""
         shares = yield from self._compare_pairs(word)
         n = len(self._parties)
         if self._triples is None:
@@ -176,7 +176,7 @@ class SecureArgMax:
         return [int(flag) for flag in winner[:, 0]]
 
     def _compare_pairs(self, word: Bits) -> Script[dict[str, Bits]]:
-        """This party's shares of how all comparisons ended: nothing but zeros for those of others.
+        """Return this party's shares of all comparisons' results: zeros for those between others.
 
         Those trivial shares show nothing, since each AND masks them with a triple and every output is an AND.
         """

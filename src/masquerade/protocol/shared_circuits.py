@@ -1,6 +1,6 @@
-"""A circuit that all parties evaluate on shares, and whose outputs they open to each other.
+"""Evaluate a circuit on shares, and open its outputs to all parties.
 
-Each layer of ANDs is one message to every peer, and opening one more. All parties' messages of a layer are equally
+Each layer of ANDs takes one message to every peer, and opening one more. All parties' messages of a layer are equally
 long, so that one of another length is its sender's fault.
 """
 
@@ -27,7 +27,7 @@ class Share(Message, tag="shared-result", frozen=True):
 
 
 def evaluate_and_open(part: SharedEvaluation, peers: Sequence[str], *outputs: str) -> Script[Bits]:
-    """This party's part of the evaluation, to its end: these outputs, which everybody learns."""
+    """Run this party's part of the evaluation. Return these outputs, which all parties learn."""
     while part.message is not None:
         part.hear((yield from _exchange(Masked, part.message, peers)))
     own = part.shares(*outputs)
@@ -35,7 +35,7 @@ def evaluate_and_open(part: SharedEvaluation, peers: Sequence[str], *outputs: st
 
 
 def _exchange(kind: type[Masked | Share], ours: bytes, peers: Sequence[str]) -> Script[list[bytes]]:
-    """Tell every peer, and hear as much from each."""
+    """Send bytes to every peer, and receive equally many from each."""
     yield Send(tuple(peers), kind(ours))
     heard = []
     for name in peers:

@@ -54,12 +54,12 @@ class EncryptedShare(Message, tag="ssi-share", frozen=True):
 
 
 def new_key(scheme: Scheme = "okamoto-uchiyama", bits: int = 2048) -> SecretKey:
-    """A key pair for P1 (step 1a)."""
+    """Generate a key pair for P1 (step 1a)."""
     return okamoto_uchiyama.generate(bits) if scheme == "okamoto-uchiyama" else paillier.generate(bits)
 
 
 def ssi_first(pair: Pair, own: Bits, threshold: int, key: SecretKey) -> Script[int]:
-    """P1's part of Algorithm 2; its bit b₁."""
+    """Run P1's part of Algorithm 2. Return its bit b₁."""
     bits = as_bits(own)
     ciphertexts = [key.encrypt(int(bit)) for bit in bits]
     yield Send((pair.peer,), EncryptedSet(key.public.to_bytes(), key.public.encode(ciphertexts)))
@@ -72,7 +72,7 @@ def ssi_first(pair: Pair, own: Bits, threshold: int, key: SecretKey) -> Script[i
 def ssi_second(
     pair: Pair, own: Bits, threshold: int, bit: int, scheme: Scheme = "okamoto-uchiyama"
 ) -> Script[None]:
-    """P2's part of Algorithm 2, with its random bit b₂."""
+    """Run P2's part of Algorithm 2, with its random bit b₂."""
     bits = as_bits(own)
     heard = yield Receive(pair.peer, EncryptedSet)
     with blaming(pair.peer):
@@ -95,7 +95,7 @@ def secure_com(
 
 
 def ssi_by_circuit(pair: Pair, own: Bits, threshold: int, bit: int | None = None) -> Script[int | None]:
-    """Algorithm 8, either party's part: P1 gets b₁, P2 brings b₂ and gets nothing."""
+    """Run either party's part of Algorithm 8: P1 gets b₁, P2 supplies b₂ and gets nothing."""
     bits = as_bits(own)
     circuit = fewer_in_common(len(bits), threshold)
     return (yield from _masked(pair, circuit, {f"bits {pair.me}": bits[:, None]}, bit))

@@ -1,4 +1,4 @@
-"""Mondrian: groups of records are cut, each where it serves that group, while every part satisfies the requirement.
+"""Mondrian: cut groups of records, each where it suits that group, while every part satisfies the requirement.
 
 algorithm.py             Mondrian itself: its parameters, and which allowed cut is made
 provider_aware.py        the variant for m-privacy, which also cuts between providers
@@ -6,6 +6,6 @@ partition.py             the loop over batches of groups
 axes.py, trees.py        the dimensions: what a group covers along each, and where it would be cut
 candidates.py            the cuts along one dimension, by a pass over the records
 taxonomy_candidates.py   the cuts along all taxonomies, from the counts of tally.py
-parts.py, judge.py       what cuts would make, and whether it satisfies
+parts.py, judge.py       the parts that cuts would make, and whether they satisfy
 groups.py                groups that may be cut further, finished groups and their release
 """

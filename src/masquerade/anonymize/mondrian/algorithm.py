@@ -1,6 +1,6 @@
-"""Mondrian: cut groups of records in parts, again and again, while every part satisfies the requirement.
+"""Mondrian: cut groups of records repeatedly, while every part satisfies the requirement.
 
-LeFevre, DeWitt and Ramakrishnan's multidimensional partitioning: each group is cut where it serves that group, so one
+LeFevre, DeWitt and Ramakrishnan's multidimensional partitioning: each group is cut where it suits that group, so one
 column may hold a value and its ancestor. Equal records are always in one group. Along a taxonomy a group is cut into
 the children of the lowest node that covers it, along numbers beside the median. See `parts.py` for which cuts
 are allowed, and `choose` for which of them is made.
@@ -70,7 +70,7 @@ class Mondrian(TableMethod):
     )
 
     def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
-        """The variant that cuts between providers, where the requirement names them and that may be done."""
+        """Return the provider-aware variant where the requirement names providers and allows cuts between them."""
         from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
 
         named = any(part.provider_column is not None for part in parts)
@@ -97,7 +97,7 @@ class Mondrian(TableMethod):
 
 
 def axes_of(columns: Sequence[Column]) -> list[Axis]:
-    """The dimensions of the released attributes."""
+    """Return one axis per released attribute."""
     return [
         TaxonomyAxis(column) if isinstance(column.domain, Taxonomy) else ContinuousAxis(column)
         for column in columns
@@ -105,7 +105,7 @@ def axes_of(columns: Sequence[Column]) -> list[Axis]:
 
 
 def refuse_not_monotone(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
-    """Over several QIDs a requirement is tested on finer groups than its own, which must be enough."""
+    """Refuse non-monotone requirements over several QIDs, as each is tested only on groups finer than its own."""
     attributes = {name for part in parts for name in part.qid}
     for part in parts:
         if not part.monotone and set(part.qid) != attributes:
@@ -116,9 +116,9 @@ def refuse_not_monotone(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
 
 
 def by_certainty(candidates: Candidates) -> Shares:
-    """How much less is uncertain after the cut, for each bit that tells a record's part.
+    """Return the reduction in uncertainty per bit of information about a record's part.
 
-    Small parts are what the next cuts will lack, and a cut that splits evenly uses up more of them.
+    Later cuts run out of records, and a cut that splits evenly uses up more of them.
     """
     parts, sizes = candidates.parts, candidates.sizes
     starts = parts.starts(sizes.size)
@@ -126,12 +126,12 @@ def by_certainty(candidates: Candidates) -> Shares:
     kept = np.add.reduceat(parts.sizes * parts.widths, starts)
     bits = np.add.reduceat(parts.sizes * np.log2(of_group / parts.sizes), starts)
     gain = sizes * candidates.widths - kept
-    # As fixed point, so that no order of additions decides; a group that is one part has no bits, and is not allowed.
+    # In fixed point, so that the order of additions does not matter; a single part has 0 bits, and is not allowed.
     return np.rint(gain / np.maximum(bits, 1e-9) * FIXED_ONE)
 
 
 def _by_width(candidates: Candidates) -> Shares:
-    """How wide the group is along the dimension."""
+    """Return the group's width along the dimension of each cut."""
     return candidates.widths
 
 

@@ -1,7 +1,7 @@
-"""The dimensions along which Mondrian cuts: what a batch of groups looks like along each, and where it would be cut.
+"""The dimensions along which Mondrian cuts: what the groups of a batch cover, and where each would be cut.
 
 A group covers, along a taxonomy, the lowest node above all its values, and is cut into that node's children; along
-numbers it is cut in two beside the median. All groups of a batch are looked at together, with one pass over their
+numbers it is cut in two beside the median. All groups of a batch are processed together, in one pass over their
 records.
 """
 
@@ -25,23 +25,23 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some groups: the rows of each stand together, one group after the other."""
+    """Several groups, stored one after the other, each group's rows contiguous."""
 
     rows: Rows
-    sizes: Counts  # of each group, none is empty
+    sizes: Counts  # of each group; none is empty
 
     @property
     def n_groups(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return int(self.sizes.size)
 
     @cached_property
     def starts(self) -> Counts:
-        """Where each group's rows begin."""
+        """Return the offset of each group's first row."""
         return np.cumsum(self.sizes) - self.sizes
 
     def only(self, groups: Flags) -> Batch:
-        """The batch of some of the groups."""
+        """Return the batch of the flagged groups."""
         if groups.all():
             return self
         return Batch(self.rows[np.repeat(groups, self.sizes)], self.sizes[groups])
@@ -60,7 +60,7 @@ class View:
     below: Counts | None = None  # the last rank of its lower half
 
     def only(self, groups: Flags, sizes: Counts) -> View:
-        """The view of some of the groups; `sizes` are those of all."""
+        """Return the view of the flagged groups; `sizes` are those of all groups."""
         if groups.all():
             return self
         return View(
@@ -84,7 +84,7 @@ class Slots:
 
 
 class Axis(ABC):
-    """One dimension. `released` is false for one that cuts groups and is in no release."""
+    """One dimension. `released` is false for one that only cuts groups and is not published."""
 
     released = True
     most_parts: int  # into which a group may be cut
@@ -94,11 +94,11 @@ class Axis(ABC):
 
     @abstractmethod
     def look(self, batch: Batch) -> View:
-        """What each group covers."""
+        """Return what each group covers, and where it would be cut."""
 
     @abstractmethod
     def cut(self, batch: Batch, view: View) -> Slots:
-        """Where the rows of each group would go; every group of the batch can be split."""
+        """Return the slot each row would go to; every group of the batch must be splittable."""
 
 
 class TaxonomyAxis(Axis):
@@ -126,7 +126,7 @@ class TaxonomyAxis(Axis):
                 self._which[node.depth, nodes[child].lo : nodes[child].hi] = which
 
     def look(self, batch: Batch) -> View:
-        """The lowest node that covers each group."""
+        """Find the lowest node that covers each group."""
         ranks = self.column.ranks.take(batch.rows)
         starts = batch.starts
         last = np.maximum.reduceat(ranks, starts)
@@ -137,7 +137,7 @@ class TaxonomyAxis(Axis):
         return View(ranks, self.lo[node], self.hi[node], self.widths[node], can_split, node)
 
     def cut(self, batch: Batch, view: View) -> Slots:
-        """A slot for each child of each group's node."""
+        """Make a slot for each child of each group's node."""
         node = view.at
         n_children = self.n_children[node]
         first = np.concatenate([[0], np.cumsum(n_children)])
@@ -163,11 +163,11 @@ class ContinuousAxis(Axis):
         self._places = (values - values[0]) / spread if values.size else values  # from 0 to 1
 
     def look(self, batch: Batch) -> View:
-        """The smallest and the largest value of each group, and the value at which it would be cut."""
+        """Find each group's smallest and largest value, and the value at which it would be cut."""
         ranks = self.column.ranks.take(batch.rows)
         shift: Ints = np.arange(batch.n_groups) * self._size
         if batch.n_groups * self._size < 1 << 31:
-            shift = shift.astype(np.int32)  # half as wide numbers sort in half the time
+            shift = shift.astype(np.int32)  # numbers half as wide sort in half the time
         ordered: Ints = np.repeat(shift, batch.sizes)
         ordered += ranks
         ordered.sort()  # the groups are in order already: this sorts within them
@@ -186,7 +186,7 @@ class ContinuousAxis(Axis):
         return View(ranks, lo, hi + 1, widths, can_split, cut.astype(np.int64), below.astype(np.int64))
 
     def cut(self, batch: Batch, view: View) -> Slots:
-        """Two slots a group: below the cut, and from it on."""
+        """Make two slots per group: below the cut, and from it on."""
         assert view.below is not None
         of_row = (view.ranks >= np.repeat(view.at, batch.sizes)).astype(np.int64)
         of_row += np.repeat(np.arange(batch.n_groups) * 2, batch.sizes)

@@ -1,4 +1,4 @@
-"""What cutting the groups of a batch would make of them: along one dimension by a pass over the records."""
+"""Candidate cuts of a batch's groups along one dimension, from one pass over the records."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Candidates(ABC):
 
     @abstractmethod
     def narrow(self, cells: Cells, cuts: Counts) -> None:
-        """Change the cells of parts, given with the place of each one's cut."""
+        """Narrow the cells of parts in place; `cuts` has the index of each part's cut."""
 
     @abstractmethod
     def labels(self, chosen: Flags, cut: Batch, numbers: Counts) -> Counts:
-        """The number of each row's part, for the groups whose cuts are chosen (at most one a group): those of `cut`."""
+        """Return the number of each row's part; `cut` has the groups whose cuts are chosen (at most one per group)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,11 @@ class AxisCandidates(Candidates):
 
     @property
     def released(self) -> bool:
-        """As the dimension is."""
+        """Whether the dimension is released."""
         return self.axis.released
 
     def narrow(self, cells: Cells, cuts: Counts) -> None:
-        """Where numbers were cut in two; cells along taxonomies are made narrow at the end."""
+        """Narrow the cells of numbers cut in two; those along taxonomies are narrowed at the end."""
         if not isinstance(self.axis, ContinuousAxis):
             return
         at = int(self.axes[0])
@@ -66,7 +66,7 @@ class AxisCandidates(Candidates):
         cells[at, 1, ~upper] = self.cut_at[cuts[~upper]]
 
     def labels(self, chosen: Flags, cut: Batch, numbers: Counts) -> Counts:
-        """By the slot of each row."""
+        """Map each row's slot to its part."""
         of_row = self.slots.of_row
         if not chosen.all():
             of_row = of_row[np.repeat(chosen, self.batch.sizes)]
@@ -74,7 +74,7 @@ class AxisCandidates(Candidates):
 
 
 def candidates_along(at: int, axis: Axis, batch: Batch, judge: Judge, strict: bool) -> AxisCandidates | None:
-    """The cuts along the dimension that is the `at`-th; None when no group can be cut there."""
+    """Return the cuts along dimension number `at`; None when no group can be cut there."""
     view = axis.look(batch)
     groups = np.flatnonzero(view.can_split)
     if not groups.size:

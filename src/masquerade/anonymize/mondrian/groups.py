@@ -21,7 +21,7 @@ Cells = NDArray[np.int64]  # dimension × (lo, hi) × group
 class Open:
     """Groups that may be cut further, and their tally while it saves work.
 
-    Cells along taxonomies are left as they were, and made narrow at the end.
+    Cells along taxonomies are not updated on a cut; they are narrowed at the end.
     """
 
     batch: Batch
@@ -29,14 +29,14 @@ class Open:
     tally: Tally | None = None
 
     def only(self, groups: Flags) -> Open:
-        """Some of the groups."""
+        """Return the flagged groups."""
         if groups.all():
             return self
         tally = None if self.tally is None else self.tally.only(groups)
         return Open(self.batch.only(groups), self.cells[:, :, groups], tally)
 
     def halves(self) -> list[Open]:
-        """Two batches of about as many rows, each with at least one group."""
+        """Split into two batches with about equally many rows, each with at least one group."""
         batch, tally = self.batch, self.tally
         ends = np.cumsum(batch.sizes)
         middle = int(np.clip(np.searchsorted(ends, batch.rows.size // 2), 1, batch.n_groups - 1))
@@ -63,13 +63,13 @@ class Done:
         self._cells: list[Cells] = []
 
     def add(self, groups: Open) -> None:
-        """These groups too."""
+        """Append these groups."""
         self._rows.append(groups.batch.rows)
         self._sizes.append(groups.batch.sizes)
         self._cells.append(groups.cells)
 
     def partition(self, axes: Sequence[Axis]) -> Partition:
-        """All of them; cells along taxonomies are made as narrow as the groups' values allow."""
+        """Return all groups, with cells along taxonomies as narrow as the groups' values allow."""
         batch = Batch(np.concatenate(self._rows), np.concatenate(self._sizes))
         cells = np.concatenate(self._cells, axis=2)
         for axis, cell in zip(axes, cells, strict=True):
@@ -89,7 +89,7 @@ class Partition:
     cells: Cells
 
     def released(self, axes: Sequence[Axis]) -> tuple[Generalised, ...]:
-        """The released columns."""
+        """Return the released columns."""
         return tuple(
             self._column(axis, *cells) for axis, cells in zip(axes, self.cells, strict=True) if axis.released
         )

@@ -1,4 +1,4 @@
-"""Says of the parts of many groups at once whether each satisfies every requirement."""
+"""Decides for the parts of many groups at once whether each satisfies every requirement."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Histograms = tuple[Counts, ...]  # of one set of parts: their sizes, then one fo
 
 
 class Judge:
-    """The requirements, and what is to be counted for them.
+    """The requirements, and the counts they need.
 
-    Counts of parts add up to those of their union, so a union is judged without another look at the records.
+    Counts of parts add up to those of their union, so a union is judged without reading the records again.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Judge:
             *(each.histogram() for each in self._coded),
         )
         self._labels = ((), *(each.labels for each in self._coded))
-        # Made once: a requirement against colluding providers sorts its counts out first.
+        # Made once: a requirement against colluding providers prepares its counts first.
         self._m_private: dict[GroupRequirement, tuple[ProviderCounts, GroupCheck]] = {
             part: part.check(self._whole[at], self._labels[at])
             for part, at in ((part, self._place[part.sensitive]) for part in parts)
@@ -50,11 +50,11 @@ class Judge:
 
     @property
     def columns(self) -> int:
-        """How many numbers are counted for one part."""
+        """Number of counts kept per part."""
         return sum(whole.size for whole in self._whole)
 
     def count(self, label: Callable[[], Ints], rows: Rows, sizes: Counts) -> Histograms:
-        """The histograms of parts of these sizes; `label` gives each row's part, where anybody asks."""
+        """Return the histograms of parts of these sizes; `label`, called only if needed, gives each row's part."""
         if not self._coded:
             return (sizes.reshape(-1, 1),)
         labels = label()
@@ -64,7 +64,7 @@ class Judge:
         )
 
     def holds(self, histograms: Histograms) -> NDArray[np.bool_]:
-        """Which parts satisfy every requirement."""
+        """Return which parts satisfy every requirement."""
         good = histograms[0][:, 0] >= self.least
         if good.any():
             for part in self._parts:
@@ -75,7 +75,7 @@ class Judge:
         return good
 
     def fitness(self, histograms: Histograms, alpha: float) -> NDArray[np.float64]:
-        """The privacy fitness score of each part: of several requirements the lowest."""
+        """Return the privacy fitness score of each part, the lowest over all requirements."""
         scores = [
             check.scores(layout.counts(histograms[self._place[part.sensitive]]), alpha)
             for part, (layout, check) in self._m_private.items()
@@ -84,7 +84,7 @@ class Judge:
         return lowest
 
     def left(self, histograms: Histograms) -> Counts:
-        """How many records of each part the largest coalition leaves: the fewest over all requirements."""
+        """Return how many records of each part the largest coalition leaves, the fewest over all requirements."""
         fewest = histograms[0][:, 0]
         for part, (layout, check) in self._m_private.items():
             left = check.records_left(layout.counts(histograms[self._place[part.sensitive]]))

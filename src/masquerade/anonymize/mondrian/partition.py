@@ -1,6 +1,6 @@
-"""Mondrian's loop: cut all groups of a batch, each along the dimension that serves it best, until none can be cut.
+"""Mondrian's loop: cut all groups of a batch, each along its best dimension, until none can be cut.
 
-Groups do not depend on each other, so a batch that is too large is done in two halves, and nothing here loops over
+Groups are independent of each other, so a batch that is too large is done in two halves, and nothing here loops over
 groups or records.
 """
 
@@ -21,10 +21,10 @@ from masquerade.anonymize.mondrian.trees import Trees
 from masquerade.engine.counts import Counts
 from masquerade.engine.numbering import rows_by_rank
 
-# How good each of these cuts is; of a group's cuts the best is made, of equals along the first dimension.
+# Scores each cut; a group's best cut is made, along the first dimension on a tie.
 Choice = Callable[[Candidates], Shares]
 
-_ROWS_AT_A_TIME = 1 << 17  # what a processor keeps close at hand
+_ROWS_AT_A_TIME = 1 << 17  # what fits in a processor's cache
 _COUNTS_AT_A_TIME = 1 << 22
 
 
@@ -45,7 +45,7 @@ def partition(axes: Sequence[Axis], judge: Judge, choice: Choice, n_rows: int, s
 
 
 def _tally_of_all(axes: Sequence[Axis], judge: Judge, n_rows: int) -> Tally | None:
-    """Requirements on more than the number of records are judged from the records."""
+    """Return the tally of all records; None where requirements need more than group sizes, or counting costs more."""
     if not judge.only_sizes or not any(isinstance(axis, TaxonomyAxis) for axis in axes):
         return None
     trees = Trees(axes)
@@ -55,7 +55,7 @@ def _tally_of_all(axes: Sequence[Axis], judge: Judge, n_rows: int) -> Tally | No
 def _cut(
     axes: Sequence[Axis], groups: Open, judge: Judge, choice: Choice, strict: bool, done: Done
 ) -> Open | None:
-    """Cut each group along its best dimension; those that cannot be cut are done."""
+    """Cut each group along its best dimension, and add those that cannot be cut to `done`."""
     n_groups = groups.batch.n_groups
     scores = np.full((len(axes), n_groups), -np.inf)
     offered = _candidates(axes, groups, judge, strict)
@@ -63,7 +63,7 @@ def _cut(
         if candidates.allowed.any():
             score = choice(candidates)[candidates.allowed]
             scores[candidates.axes[candidates.allowed], candidates.groups[candidates.allowed]] = score
-    best = scores.argmax(axis=0)  # of equals the first
+    best = scores.argmax(axis=0)  # the first on a tie
     stuck = scores[best, np.arange(n_groups)] == -np.inf
     if stuck.any():
         best[stuck] = -1
@@ -72,7 +72,7 @@ def _cut(
 
 
 def _candidates(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) -> list[Candidates]:
-    """All cuts that the groups could be given."""
+    """Return all possible cuts of the groups."""
     tally = groups.tally
     by_rows = [
         candidates_along(at, axis, groups.batch, judge, strict)
@@ -86,9 +86,9 @@ def _candidates(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) 
 def _carried_out(
     offered: Sequence[Candidates], best: Counts, groups: Open, enough: int, done: Done
 ) -> Open | None:
-    """The parts of all groups, each cut along its best dimension (-1 where it is not cut).
+    """Return the parts of all groups, each cut along its best dimension (-1 where it is not cut).
 
-    Parts with fewer records than are enough to be cut again are done.
+    Parts with fewer than `enough` records, too few to be cut again, are added to `done`.
     """
     rows, labels, sizes, cells, parents = [], [], [], [], []
     n_parts = 0

@@ -19,7 +19,7 @@ from masquerade.engine.counts import Counts, Flags, value_counts
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What cuts make: the parts of one group stand together, in the order of the groups."""
+    """The parts that cuts make, in the order of the groups."""
 
     group: Counts  # of each part
     counts: Histograms
@@ -27,19 +27,19 @@ class Parts:
 
     @property
     def sizes(self) -> Counts:
-        """How many records each part has."""
+        """Number of records in each part."""
         sizes: Counts = self.counts[0][:, 0]
         return sizes
 
     def starts(self, n_groups: int) -> Counts:
-        """Where each group's parts begin."""
+        """Return the offset of each group's first part."""
         return np.searchsorted(self.group, np.arange(n_groups))
 
 
 def judged(parts: Parts, widths: Shares, judge: Judge, strict: bool) -> tuple[Parts, Counts, Flags]:
-    """The parts as they would be made, the new part of each old one, and which groups may be cut.
+    """Return the parts that would be made, the new part of each old one, and which groups may be cut.
 
-    `widths` are those of the groups, which is what parts that stay together cover.
+    `widths` are those of the groups, and so of the parts that stay together.
     """
     good = judge.holds(parts.counts)
     bad_parts = value_counts(parts.group[~good], widths.size)
@@ -52,7 +52,7 @@ def judged(parts: Parts, widths: Shares, judge: Judge, strict: bool) -> tuple[Pa
 def _keep_small(
     parts: Parts, good: Flags, bad_parts: Counts, widths: Shares, judge: Judge
 ) -> tuple[Parts, Counts, Flags]:
-    """Leave parts that do not satisfy together: the parts then, the new part of each old one, and what is allowed."""
+    """Keep parts that do not satisfy together. Return the parts, the new part of each old one, and what is allowed."""
     n_groups = bad_parts.size
     good_parts = value_counts(parts.group[good], n_groups)
     allowed = bad_parts == 0
@@ -78,7 +78,7 @@ def _keep_small(
             rest[needy[enough]] = union[enough]
     allowed[mixed] = fine
     stays &= allowed[parts.group]
-    # A rest is where its first part was.
+    # A remainder takes the place of its first part.
     staying = np.flatnonzero(stays)
     first = staying[np.diff(parts.group[staying], prepend=-1) > 0]
     where = np.arange(parts.group.size)
@@ -97,7 +97,7 @@ def _keep_small(
 
 
 def _smallest_good(parts: Parts, good: Flags, groups: Counts) -> Counts:
-    """The smallest satisfying part of each of these groups; of equals the first."""
+    """Return the smallest satisfying part of each of these groups, the first on a tie."""
     asked = np.zeros(int(parts.group[-1]) + 1, bool)
     asked[groups] = True
     candidates = np.flatnonzero(good & asked[parts.group])

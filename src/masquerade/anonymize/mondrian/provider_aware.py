@@ -1,7 +1,7 @@
 """Provider-aware Mondrian (Algorithm 2 of the m-privacy paper): the provider is one more dimension to cut along.
 
-A cut between providers leaves fewer of them in each part, and a part with few providers withstands more easily what
-they know: so it can be cut further. Providers stand in the order of how many records they have, then of their names,
+A cut between providers leaves fewer of them in each part, and a part with few providers more easily withstands what
+they know: so it can be cut further. Providers are ordered by how many records they have, then by name,
 and a group is cut beside its median record.
 
 Groups that were cut apart between providers may look alike in the release, which does not name the provider; they
@@ -76,7 +76,7 @@ class ProviderAwareMondrian(TableMethod):
         yield from refuse_provider_cuts(parts)
 
     def settings(self) -> dict[str, object]:
-        """The name and the variant."""
+        """Return Mondrian's name and parameters, with the variant."""
         weight = {"alpha": float(self.alpha)} if self.choose == "fitness" else {}
         return {
             "name": self.name,
@@ -98,7 +98,7 @@ class ProviderAwareMondrian(TableMethod):
 
 
 class ProviderAxis(ContinuousAxis):
-    """Providers by how many records they have, then by name; it cuts groups, and is in no release."""
+    """Providers ordered by how many records they have, then by name; used for cuts only, never released."""
 
     released = False
 
@@ -110,7 +110,7 @@ class ProviderAxis(ContinuousAxis):
 
 
 def refuse_provider_cuts(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
-    """Groups from a cut between providers may be one group in the release: that must not break what each satisfies."""
+    """Refuse requirements that could fail when groups cut apart between providers are one group in the release."""
     private = [part for part in parts if part.provider_column is not None]
     if not private:
         text = "there is no m-privacy to reach; use provider_aware = false"
@@ -126,14 +126,14 @@ def refuse_provider_cuts(parts: Sequence[GroupRequirement]) -> Iterator[Problem]
 
 
 def may_cut_providers(parts: Sequence[GroupRequirement]) -> bool:
-    """Whether there are providers to cut between, and groups that were cut apart may be one in the release."""
+    """Return whether there are providers to cut between, and no requirement forbids it."""
     private = [part for part in parts if part.provider_column is not None]
     return bool(private) and all(part.monotone_in_records for part in private)
 
 
 def _by_fitness(judge: Judge, alpha: float) -> Choice:
     def least_fit(candidates: Candidates) -> Shares:
-        """The privacy fitness score of the least fit part, as fixed point so that equals are equal."""
+        """Return the privacy fitness score of the least fit part, in fixed point so that ties are exact."""
         scores = judge.fitness(candidates.parts.counts, alpha)
         starts = candidates.parts.starts(candidates.sizes.size)
         least: Shares = np.rint(np.minimum.reduceat(scores, starts) * FIXED_ONE)
@@ -144,7 +144,7 @@ def _by_fitness(judge: Judge, alpha: float) -> Choice:
 
 def _by_certainty(judge: Judge) -> Choice:
     def certainty(candidates: Candidates) -> Shares:
-        """Between providers at once or at last, between values as Mondrian does."""
+        """Score cuts between providers above all others or below them, and cuts between values as Mondrian does."""
         if candidates.released:
             return by_certainty(candidates)
         return np.where(_gets_fitter(judge, candidates), _AT_ONCE, _AT_LAST)
@@ -153,9 +153,9 @@ def _by_certainty(judge: Judge) -> Choice:
 
 
 def _gets_fitter(judge: Judge, candidates: Candidates) -> NDArray[np.bool_]:
-    """Whether the parts are fitter against the largest coalition than the whole is.
+    """Return whether the parts are fitter against the largest coalition than the whole is.
 
-    What such a coalition leaves is what may still be cut, each time into parts: so it counts by its logarithm, in the
+    What such a coalition leaves is what may still be cut, repeatedly: so it counts by its logarithm, in the
     mean over the records.
     """
     parts, sizes = candidates.parts, candidates.sizes

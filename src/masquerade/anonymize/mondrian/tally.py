@@ -1,7 +1,7 @@
-"""What a batch's groups look like along all taxonomies at once, from counts alone.
+"""What a batch's groups cover along all taxonomies at once, from counts alone.
 
-A tally says how many records of each group have each value; its sums from the left make the records under a node one
-subtraction, however many they are. After a cut all parts but the largest are counted; the largest has what these
+A tally holds how many records of each group have each value; its prefix sums make counting the records under a node one
+subtraction, however many there are. After a cut all parts but the largest are counted; the largest has what these
 leave. So a group of many records costs no more than one of few.
 """
 
@@ -27,14 +27,14 @@ class Tally:
 
     @classmethod
     def of_all(cls, trees: Trees, n_rows: int) -> Tally:
-        """Of one group with all records."""
+        """Tally one group with all records."""
         sizes = np.array([n_rows])
         counts = trees.count(np.arange(n_rows), np.zeros(1, np.int64), sizes, 1)
         return cls._of(trees, counts, trees.roots.reshape(1, -1).copy(), sizes)
 
     @classmethod
     def _of(cls, trees: Trees, counts: Counts, nodes: Counts, sizes: Counts) -> Tally:
-        """Of groups of these sizes; the nodes cover them, and are changed to the lowest that do."""
+        """Tally groups of these sizes. `nodes` must cover them, and are lowered in place to the lowest that do."""
         tally = cls(trees, counts, nodes)
         flat = nodes.reshape(-1)
         pairs = np.flatnonzero(trees.n_children[flat])
@@ -47,25 +47,25 @@ class Tally:
         return tally
 
     def only(self, groups: Flags | slice) -> Tally:
-        """The tally of some of the groups."""
+        """Return the tally of the selected groups."""
         return Tally(self.trees, self.counts[groups], self.nodes[groups])
 
     @cached_property
     def _before(self) -> Counts:
-        """How many values of all groups lie before each cell of `counts`."""
+        """Prefix sums: how many values of all groups lie before each cell of `counts`."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
     def records(self, groups: Counts, nodes: Counts) -> Counts:
-        """How many records each of these groups has under the node beside it."""
+        """Return how many records each of these groups has under the node at the same index."""
         first = groups * self.trees.n_columns
         counts: Counts = self._before.take(first + self.trees.hi[nodes])
         counts -= self._before.take(first + self.trees.lo[nodes])
         return counts
 
     def of_parts(self, batch: Batch, parents: Counts, needed: Flags) -> Tally:
-        """The tally of the needed ones among the parts of a cut; the parts of one parent stand together.
+        """Return the tally of the needed parts of a cut; the parts of one parent are contiguous.
 
-        The largest needed part of each parent is not counted, and parts that nobody needs are counted together.
+        The largest needed part of each parent is deduced, not counted; parts not needed are counted together.
         """
         asked = np.zeros(self.nodes.shape[0], bool)
         asked[parents[needed]] = True
@@ -96,7 +96,7 @@ class Tally:
 
 
 def _largest(numbers: Counts, starts: Counts) -> Counts:
-    """Where the largest number of each stretch is; of equals the first."""
+    """Return the index of the largest number of each stretch, the first on a tie."""
     lengths = np.diff(np.append(starts, numbers.size))
     found = np.flatnonzero(numbers == np.repeat(np.maximum.reduceat(numbers, starts), lengths))
     return found[np.searchsorted(found, starts)]

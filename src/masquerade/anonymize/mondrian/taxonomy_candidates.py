@@ -1,4 +1,4 @@
-"""What cutting the groups of a batch would make of them along all taxonomies, from a tally and not from the records."""
+"""Candidate cuts of a batch's groups along all taxonomies, from a tally instead of the records."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class TaxonomyCandidates(Candidates):
     part_of_child: Counts
 
     def narrow(self, cells: Cells, cuts: Counts) -> None:
-        """Nothing yet: cells along taxonomies are made narrow at the end."""
+        """Do nothing: cells along taxonomies are narrowed at the end."""
 
     def labels(self, chosen: Flags, cut: Batch, numbers: Counts) -> Counts:
-        """By a table of the parts for each group and column."""
+        """Look the part up in a table by group and column."""
         known, width = self.tally.trees, self.tally.trees.n_columns
         made = np.flatnonzero(chosen[self.cut_of_child])
         lo, hi = known.lo[self.children[made]], known.hi[self.children[made]]
@@ -37,7 +37,7 @@ class TaxonomyCandidates(Candidates):
         group = (np.cumsum(chosen) - 1)[self.cut_of_child[made]]
         first = group * width + lo - np.cumsum(lengths) + lengths
         places = np.repeat(first, lengths) + np.arange(lengths.sum())
-        part = np.empty(cut.n_groups * width, np.int64)  # only the places that rows have are filled, and read
+        part = np.empty(cut.n_groups * width, np.int64)  # only entries that rows use are filled, and read
         part[places] = np.repeat(numbers[self.part_of_child[made]], lengths)
         of_row = cut.rows * known.n_trees
         of_row += np.repeat(self.trees[chosen], cut.sizes)
@@ -46,7 +46,7 @@ class TaxonomyCandidates(Candidates):
 
 
 def taxonomy_candidates(batch: Batch, tally: Tally, judge: Judge, strict: bool) -> TaxonomyCandidates | None:
-    """The cuts along all taxonomies, where counting records is enough; None when no group can be cut."""
+    """Return the cuts along all taxonomies, judged by record counts alone; None when no group can be cut."""
     known = tally.trees
     nodes = tally.nodes.ravel()
     pairs = np.flatnonzero(known.n_children[nodes])

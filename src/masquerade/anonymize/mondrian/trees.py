@@ -15,7 +15,7 @@ _CELLS_PER_VALUE = 1
 
 
 class Trees:
-    """The taxonomies of all dimensions; a node is known by its number among the nodes of all."""
+    """The taxonomies of all dimensions; nodes are numbered across all of them."""
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         self.axes = np.flatnonzero([isinstance(axis, TaxonomyAxis) for axis in axes])  # their dimensions
@@ -32,24 +32,24 @@ class Trees:
         self._first_child = np.cumsum(self.n_children) - self.n_children
         self._children = _joined([tree.children + root for tree, root in zip(trees, self.roots, strict=True)])
         n_rows = trees[0].column.ranks.size if trees else 0
-        # The columns of each row's values, beside each other in memory because they are counted together.
+        # The columns of each row's values, adjacent in memory because they are counted together.
         self.columns: NDArray[np.int32] = np.empty((n_rows, self.n_trees), np.int32)
         for at, (tree, first) in enumerate(zip(trees, first_column, strict=True)):
             np.add(tree.column.ranks, first, out=self.columns[:, at], casting="unsafe")
 
     def children(self, nodes: Counts) -> tuple[Counts, Counts]:
-        """The children of each node, one node's after the other's, and the place in `nodes` of each one's parent."""
+        """Return the children of all nodes, node by node, and the index in `nodes` of each one's parent."""
         n_children = self.n_children[nodes]
         shift = self._first_child[nodes] - np.cumsum(n_children) + n_children
         parent = np.repeat(np.arange(nodes.size), n_children)
         return self._children[shift[parent] + np.arange(parent.size)], parent
 
     def worth_counting(self, n_groups: int, n_rows: int) -> bool:
-        """Whether counting every value in each group costs less than looking at the records' values."""
+        """Return whether counting every value in each group costs less than reading the records' values."""
         return n_groups * self.n_columns <= _CELLS_PER_VALUE * n_rows * self.n_trees
 
     def count(self, rows: Rows, labels: Counts, sizes: Counts, n_labels: int) -> Counts:
-        """How often each label has each column's value; stretches of rows of these sizes have one label each."""
+        """Count each column's value per label; consecutive stretches of rows of these sizes have one label each."""
         n_cells = n_labels * self.n_columns
         wide = n_cells > np.iinfo(np.int32).max
         shift = np.repeat((labels * self.n_columns).astype(np.int64 if wide else np.int32), sizes)

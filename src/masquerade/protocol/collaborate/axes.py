@@ -1,7 +1,7 @@
 """Dimensions whose cuts are public: where a range is cut follows from the contract alone, never from the records.
 
 A category is cut into the children of its node, a number in two equal halves, the providers each from the others. So
-all that an attempt to cut can show of the records is what the judge answers about its parts.
+an attempt to cut shows nothing about the records but the judge's answers about its parts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from masquerade.engine.counts import value_counts
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import AttributeLoss, losses_of
 
-Range = tuple[int, int]  # of ranks: from, up to but without
+Range = tuple[int, int]  # of ranks: from (inclusive), to (exclusive)
 Ranks = NDArray[np.int64]
 
 
@@ -31,19 +31,19 @@ class PublicAxis(ABC):
 
     @abstractmethod
     def children(self, at: Range) -> tuple[Range, ...]:
-        """What a range is cut into, in order; nothing when it cannot be cut."""
+        """Return the ranges that a range is cut into, in order; none when it cannot be cut."""
 
     @abstractmethod
     def width(self, at: Range) -> float:
-        """How much of the whole a range covers, from 0 to 1; 0 when it cannot be cut."""
+        """Return the share of the whole that a range covers, from 0 to 1; 0 when it cannot be cut."""
 
     @abstractmethod
     def label(self, at: Range) -> str:
-        """How a range is written in a release."""
+        """Return a range as written in a release."""
 
     @abstractmethod
     def loss(self, ranks: Ranks, cells: list[Range], of_row: Ranks) -> AttributeLoss:
-        """What rows of these ranks lose when row i is released as `cells[of_row[i]]`."""
+        """Measure what rows of these ranks lose when row i is released as `cells[of_row[i]]`."""
 
 
 class CategoryAxis(PublicAxis):
@@ -62,19 +62,19 @@ class CategoryAxis(PublicAxis):
         }
 
     def children(self, at: Range) -> tuple[Range, ...]:
-        """The children of the node."""
+        """Return the children of the node."""
         return self._children[at]
 
     def width(self, at: Range) -> float:
-        """Its share of the leaves."""
+        """Return its share of the leaves."""
         return (at[1] - at[0]) / self.taxonomy.size if self._children[at] else 0.0
 
     def label(self, at: Range) -> str:
-        """The node's name."""
+        """Return the node's name."""
         return self.taxonomy.label(*at)
 
     def loss(self, ranks: Ranks, cells: list[Range], of_row: Ranks) -> AttributeLoss:
-        """By the leaves and heights of the taxonomy."""
+        """Measure the loss by the leaves and heights of the taxonomy."""
         lo, hi = (np.array([cell[end] for cell in cells], np.int64) for end in (0, 1))
         labels = tuple(self.label(cell) for cell in cells)
         released = Generalised(self.name, of_row.astype(np.int32), labels, lo, hi, self.taxonomy)
@@ -83,10 +83,10 @@ class CategoryAxis(PublicAxis):
 
 
 class HalvingAxis(PublicAxis):
-    """Whole numbers from `root[0]` up to `root[1]`: a range is cut in its middle.
+    """Whole numbers from `root[0]` up to `root[1]`: a range is cut in the middle.
 
-    They stand for numbers with `decimals` digits after the point, or for days. The outer ends are written as the
-    bounds that the contract gives, or as infinite: nobody's smallest value shows.
+    They represent numbers with `decimals` digits after the point, or days. The outer ends are written as the
+    bounds that the contract gives, or as infinite, so that no provider's extreme values show.
     """
 
     def __init__(
@@ -102,24 +102,24 @@ class HalvingAxis(PublicAxis):
         self._lower, self._upper = lower, upper
 
     def children(self, at: Range) -> tuple[Range, ...]:
-        """Two halves."""
+        """Return the two halves."""
         lo, hi = at
         middle = (lo + hi) // 2
         return ((lo, middle), (middle, hi)) if hi - lo > 1 else ()
 
     def width(self, at: Range) -> float:
-        """Its share of the whole range."""
+        """Return its share of the whole range."""
         lo, hi = at
         return (hi - lo) / (self.root[1] - self.root[0]) if hi - lo > 1 else 0.0
 
     def label(self, at: Range) -> str:
-        """An interval."""
+        """Return the range as an interval."""
         lower = self._lower if at[0] <= self.root[0] else self._number(at[0])
         upper = self._upper if at[1] >= self.root[1] else self._number(at[1])
         return write_interval(lower, upper, self.kind)
 
     def loss(self, ranks: Ranks, cells: list[Range], of_row: Ranks) -> AttributeLoss:
-        """Each cell's share of the whole range."""
+        """Measure the loss by each cell's share of the whole range."""
         widths = np.array([self.width(cell) for cell in cells])
         total = float(value_counts(of_row, len(cells)) @ widths)
         return AttributeLoss(total, total, total, 0, 0)

@@ -1,6 +1,6 @@
 """The circuits that all providers evaluate together: whether a part is private, and which of its children has records.
 
-Each provider's input is one word a part. A count is cut off at 2k: a provider with more records of a part either is
+Each provider's input is one word per part. A count is capped at 2k: a provider with more records of a part either is
 among the m largest, where its count does not matter, or is left, and then 2k records are left. So words are short.
 
 circuit     input "provider p"                                  output           ANDs
@@ -9,8 +9,8 @@ private     count up to 2k, k, alone, some; values present      "good", "more"  
 sole        which children it has records of                    "sole"           about (n + 2) a child
 any_of      bits                                                "any"            n − 1 a bit
 
-A part is one of four, and so two bits of output. When it is "good", "more" says that it is divisible; otherwise, that
-it is empty. "enough", that k records are left, is opened of the group of all records alone, and only if it is refused.
+A part gets one of four verdicts, hence two output bits. If it is "good", "more" says that it is divisible; if not, that
+it is empty. "enough", that k records are left, is opened only for the group of all records, and only if it is refused.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from masquerade.protocol.collaborate.criterion import Criterion
 
 
 def count_bits(criterion: Criterion) -> int:
-    """Binary digits of a count that is cut off at 2k."""
+    """Return the binary digits of a count capped at 2k."""
     return (2 * criterion.k).bit_length()
 
 
 def private_input(criterion: Criterion, counts: Counts, present: Sequence[Flags]) -> Bits:
-    """One provider's input: its counts of the parts, and which values it has there (parts × values)."""
+    """Encode one provider's input: its counts of the parts, and which values it has there (parts × values)."""
     alone = criterion.alone(counts, present)
     rows = [
         to_bits(np.minimum(counts, 2 * criterion.k), count_bits(criterion)),
@@ -47,7 +47,7 @@ def private_input(criterion: Criterion, counts: Counts, present: Sequence[Flags]
 
 @lru_cache(maxsize=8)
 def private(criterion: Criterion, n_values: tuple[int, ...]) -> Circuit:
-    """What a part is by `Criterion.good` and `Criterion.divisible`; `n_values` of each sensitive attribute."""
+    """Build the test of `Criterion.good` and `Criterion.divisible`; `n_values` is per sensitive attribute."""
     build = Builder()
     width, k = count_bits(criterion), criterion.k
     inputs = [
@@ -77,7 +77,7 @@ def private(criterion: Criterion, n_values: tuple[int, ...]) -> Circuit:
 
 @lru_cache(maxsize=64)
 def sole(n_providers: int, n_children: int) -> Circuit:
-    """Which child is the only one with records; no bit is set when several have some."""
+    """Build the circuit that marks the only child with records; no bit is set when several have some."""
     build = Builder()
     inputs = [build.input(f"provider {each}", n_children) for each in range(n_providers)]
     filled = [build.any_of([word[child] for word in inputs]) for child in range(n_children)]
@@ -98,7 +98,7 @@ def sole(n_providers: int, n_children: int) -> Circuit:
 
 @lru_cache(maxsize=8)
 def any_of(n_providers: int) -> Circuit:
-    """Whether some provider says yes."""
+    """Build the OR of one bit from each provider."""
     build = Builder()
     inputs = [build.input(f"provider {each}", 1)[0] for each in range(n_providers)]
     build.output("any", [build.any_of(inputs)])
@@ -106,12 +106,12 @@ def any_of(n_providers: int) -> Circuit:
 
 
 def _left(build: Builder, counts: list[Word], criterion: Criterion) -> Word:
-    """What the counts without the m largest add up to."""
+    """Sum the counts without the m largest."""
     n, m = criterion.n_providers, criterion.m
     if m >= n:
         return [FALSE]
     if m:
-        # Everybody is compared with everybody at once: a place among the largest is a number of victories.
+        # All pairs are compared at once: a provider's rank is the number of its victories.
         later_wins = {
             (early, late): words.less_than(build, counts[early], counts[late])
             for early, late in combinations(range(n), 2)
@@ -127,7 +127,7 @@ def _left(build: Builder, counts: list[Word], criterion: Criterion) -> Word:
 
 
 def _diverse(build: Builder, present: list[Word], criterion: Criterion, least: int) -> Literal:
-    """Whether every coalition leaves so many values; `present` has a word a provider, a bit a value."""
+    """Test that every coalition leaves `least` values; `present` has one word per provider, one bit per value."""
     by_value = [list(holders) for holders in zip(*present, strict=True)]
     test = criterion.exact_test(len(by_value), least)
     if test is None:
@@ -139,9 +139,9 @@ def _diverse(build: Builder, present: list[Word], criterion: Criterion, least: i
 
 
 def _unions(build: Builder, sets: Sequence[Word], left_out: int) -> list[Word]:
-    """The union of all sets but `left_out` of them, for each choice of those.
+    """Return the union of all sets but `left_out` of them, for each choice of those.
 
-    Made of the unions of both halves, which many share: hardly more than one OR a bit of each result.
+    Built from the unions of both halves, which many share: hardly more than one OR per bit of each result.
     """
     if left_out == len(sets):
         return [[FALSE] * len(sets[0])]
@@ -159,7 +159,7 @@ def _unions(build: Builder, sets: Sequence[Word], left_out: int) -> list[Word]:
 
 
 def _total(build: Builder, numbers: Sequence[Word]) -> Word:
-    """The sum, column by column: three bits of a column become one, and one of the next."""
+    """Add the numbers column by column: three bits of a column become one, and one of the next."""
     columns: list[list[Literal]] = [list(column) for column in zip(*numbers, strict=True)]
     total: Word = []
     while columns:

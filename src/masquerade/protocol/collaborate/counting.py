@@ -18,13 +18,13 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class SensitiveCodes:
-    """A sensitive attribute: each row's value by its number among all that some provider has."""
+    """A sensitive attribute: each row's value as a number among the values of all providers."""
 
     codes: Codes
     n_values: int
 
     def present(self, rows: Rows) -> Flags:
-        """Which values these rows have."""
+        """Return which values these rows have."""
         return which_occur(self.codes[rows], self.n_values)
 
 
@@ -33,10 +33,10 @@ class CountingJudge:
 
     def __init__(self, criterion: Criterion, providers: Codes, sensitive: Sequence[SensitiveCodes]) -> None:
         self._criterion, self._providers, self._sensitive = criterion, providers, tuple(sensitive)
-        self.asked = 0  # parts whose privacy was asked about
+        self.asked = 0  # parts judged so far
 
     def whole(self, rows: Rows) -> Script[Answers]:
-        """What the group of all records is; if it is refused, this ends with the reason."""
+        """Judge the group of all records; raise with the reason if it is refused."""
         criterion = self._criterion.of_whole
         counts, present = self._counted([rows])
         yield from ()
@@ -46,14 +46,14 @@ class CountingJudge:
         return Answers(np.zeros(1, bool), np.ones(1, bool), criterion.divisible(counts))
 
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
-        """What each part is."""
+        """Judge each part."""
         counts, present = self._counted(parts)
-        yield from ()  # a script, though it has nobody to ask
+        yield from ()  # makes it a script, though there is no peer to ask
         private = self._criterion.good(counts, present)
         return Answers(counts.sum(axis=1) == 0, private, private & self._criterion.divisible(counts))
 
     def _counted(self, parts: Sequence[Rows]) -> tuple[Counts, list[Flags]]:
-        """The records of each part by provider, and which values each provider has there."""
+        """Count the records of each part by provider, and mark which values each provider has there."""
         self.asked += len(parts)
         sizes = np.array([part.size for part in parts], np.int64)
         label = np.repeat(np.arange(len(parts)), sizes)
@@ -71,12 +71,12 @@ class CountingJudge:
         return counts, present
 
     def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
-        """The same for parts of one provider each, but not whether they are divisible."""
+        """Judge parts of one provider each, without saying whether they are divisible."""
         told = yield from self.verdicts([rows for _, rows in parts])
         return replace(told, divisible=np.zeros(len(parts), bool))
 
     def sole(self, families: Sequence[Sequence[Rows]]) -> Script[list[int]]:
-        """Of each family of parts, the number of the only one that is not empty; −1 when several are not."""
+        """Return, for each family of parts, the index of the only non-empty one; −1 when there are several."""
         found = []
         for parts in families:
             filled = [number for number, part in enumerate(parts) if part.size]

@@ -1,19 +1,19 @@
-"""When a group withstands m colluding providers: m-privacy of k-anonymity and distinct ℓ-diversity, from counts.
+"""Whether a group withstands m colluding providers: m-privacy of k-anonymity and distinct ℓ-diversity, from counts.
 
 A group fed by some of n providers is private when every feeding provider's records alone satisfy the requirement
-(then whoever is left does), or when both of these hold:
+(then so does any provider that is left), or when both of these hold:
 
-- without its m largest contributions it still has k records: no coalition takes away more;
+- without its m largest contributions it still has k records: no coalition removes more;
 - for each sensitive attribute, no coalition of m leaves fewer than ℓ values. A coalition that does leaves some ℓ − 1
-  values at most, so the same is that for each set of ℓ − 1 values more than m providers hold another. Whichever are
-  fewer, coalitions or sets, are looked at one by one. Where both are too many, a test that is sufficient: ℓ values are
+  values at most, so equivalently, for each set of ℓ − 1 values more than m providers hold another. Whichever are
+  fewer, coalitions or sets, are tested one by one. Where both are too many, a sufficient test is used: ℓ values are
   each held by more than m providers, so that no coalition takes one of them away. The release is then m-private all
   the same, and may be a little coarser.
 
 With the first of the two tests this is Definition 2.1 exactly: when at most m providers feed the group, the coalitions
-that count leave one of them alone. Both requirements gain from more records, so smaller coalitions need no look.
+that count leave one of them alone. Both requirements gain from more records, so smaller coalitions need no test.
 
-The group of all records is a single part, and its refusal ends everything: for it many more looks are taken.
+The group of all records is a single part, and its refusal ends the session: it is allowed many more look-ups.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class OneByOne(NamedTuple):
 
 @dataclass(frozen=True)
 class Criterion:
-    """k records and, of each sensitive attribute, so many values, against m of n providers."""
+    """k records and, for each sensitive attribute, ℓ values, against m of n providers."""
 
     n_providers: int
     m: int
@@ -69,9 +69,9 @@ class Criterion:
         third_party: str = "secure",
         provider_aware: bool = False,
     ) -> Criterion:
-        """The strictest of all requirements; those of another kind are refused, with what would take them.
+        """Combine all requirements into the strictest; refuse other kinds, naming a setting that accepts them.
 
-        That depends on who the third party is, and on whether cuts between providers are insisted on.
+        That setting depends on the third party, and on whether cuts between providers are required.
         """
         k, diversities = 1, dict[str, int]()
         refused: list[str] = []
@@ -89,7 +89,7 @@ class Criterion:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the sensitive attributes are made of."""
+        """The columns that make up the sensitive attributes."""
         return tuple(dict.fromkeys(each for name, _ in self.diversities for each in columns_of(name)))
 
     @property
@@ -98,7 +98,7 @@ class Criterion:
         return replace(self, m=min(self.m, self.n_providers - 1), most_look_ups=MOST_OF_WHOLE)
 
     def exact_test(self, n_values: int, least: int) -> OneByOne | None:
-        """The cheaper exact test that `least` of so many values are left; None where either takes too many looks."""
+        """Return the cheaper exact test that `least` of `n_values` are left; None if both need too many look-ups."""
         n, colluding, rest = self.n_providers, min(self.m, self.n_providers), min(least - 1, n_values)
         tests = (
             OneByOne(False, colluding, least, comb(n, colluding) * n_values),
@@ -108,7 +108,7 @@ class Criterion:
         return cheaper if cheaper.look_ups <= self.most_look_ups else None
 
     def alone(self, counts: Counts, present: Sequence[Flags]) -> Flags:
-        """Which providers have no record of a part, or satisfy alone; arguments as for `good`."""
+        """Return which providers have no record of a part, or satisfy alone; arguments as for `good`."""
         enough = counts >= self.k
         for flags, (_, least) in zip(present, self.diversities, strict=True):
             enough &= flags.sum(axis=-1) >= least
@@ -116,9 +116,9 @@ class Criterion:
         return fine
 
     def good(self, counts: Counts, present: Sequence[Flags]) -> Flags:
-        """Which parts have records and are private.
+        """Return which parts have records and are private.
 
-        `counts` has a row a part and a column a provider; `present`, for each sensitive attribute, says whether the
+        `counts` has a row per part and a column per provider; `present`, for each sensitive attribute, says whether the
         provider has a record with the value: parts × providers × values.
         """
         together = self.enough(counts)
@@ -128,9 +128,9 @@ class Criterion:
         return good
 
     def divisible(self, counts: Counts) -> Flags:
-        """Of which parts two disjoint parts may be private; of the others they never are, whatever the values.
+        """Return which parts might be cut into two private ones; the others never can, whatever the values.
 
-        Two parts of which no coalition leaves fewer than k records are together one of which none leaves fewer than
+        If no coalition leaves fewer than k records of either of two parts, none leaves fewer of their union than
         2k. Otherwise the providers of one of the two have k records each.
         """
         doubled = 2 * self.k
@@ -139,14 +139,14 @@ class Criterion:
         return may
 
     def enough(self, counts: Counts) -> Flags:
-        """Of which parts every coalition of m leaves k records, whatever their values."""
+        """Return of which parts every coalition of m leaves k records, whatever their values."""
         enough: Flags = self._left(counts) >= self.k
         return enough
 
     def unreachable(self, n_values: Sequence[int], enough: bool) -> RequirementUnreachable:
-        """Why the group of all records is refused: too few records are left, or too few values.
+        """Return the error for a refused group of all records: too few records are left, or too few values.
 
-        It names what was agreed and nothing else. Of several sensitive attributes it is not told which.
+        It names only what was agreed; with several sensitive attributes, it does not say which one failed.
         """
         who = f"some coalition of {plural(self.m, 'provider')} leaves" if self.m else "there are"
         everything = f"of all providers' records together {who}"
@@ -170,12 +170,12 @@ class Criterion:
         return " or ".join(f"{plural(least, 'value')} of {name}" for name, least in self.diversities)
 
     def _left(self, counts: Counts) -> Counts:
-        """How many records are left of each part without its m largest contributions."""
+        """Return how many records are left of each part without its m largest contributions."""
         left: Counts = np.sort(counts, axis=1)[:, : max(self.n_providers - self.m, 0)].sum(axis=1)
         return left
 
     def _diverse(self, present: Flags, least: int) -> Flags:
-        """Of which parts every coalition of m leaves so many values, as far as they are tested."""
+        """Return of which parts every coalition of m is shown to leave `least` values."""
         test = self.exact_test(present.shape[2], least)
         if test is None:
             safe: Flags = np.count_nonzero(present.sum(axis=1) > self.m, axis=1) >= least

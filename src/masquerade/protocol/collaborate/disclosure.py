@@ -19,7 +19,7 @@ from masquerade.protocol.disclosure import (
 
 
 def disclosed(terms: Collaboration, contract: Contract, party: str, schema: Schema | None) -> Disclosure:
-    """All that leaves a provider."""
+    """Return all that leaves this provider."""
     secure = terms.third_party == "secure"
     return Disclosure(
         columns=tuple(_columns(contract, contract.requirement.parts, schema, secure)),

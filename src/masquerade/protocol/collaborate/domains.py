@@ -1,8 +1,8 @@
-"""What the axes and the sensitive values are, where every provider knows its own values only.
+"""Agree on the axes and the sensitive values, where every provider knows its own values only.
 
-Taxonomies are the same everywhere (`written_schema`). Of a number without one, all providers together find out how
+Taxonomies are the same everywhere (`written_schema`). For a number without one, all providers together find out how
 many decimals it has, whether it is ever negative, and the power of two that all its values stay below; nothing else of
-the values shows. Of a sensitive attribute they learn all values that occur, as the release will show them.
+the values shows. For a sensitive attribute they learn all values that occur, as the release will show them.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ MOST_BITS = 40  # numbers must lie below 2^40
 SIGNALS = MOST_DECIMALS + 1 + MOST_BITS
 
 Bits = NDArray[np.uint8]
-Value = tuple[str, ...]  # one text for each column of a sensitive attribute
+Value = tuple[str, ...]  # one text per column of a sensitive attribute
 
 
 @dataclass(frozen=True)
 class Range:
-    """What must be known of a number, and what the contract says of it already."""
+    """A number without a taxonomy, whose range is agreed on where the contract does not give it."""
 
     attribute: Attribute
 
     def signals(self, column: Column) -> Bits:
-        """What this holder's values ask for: decimals, a sign, a size; the larger includes the smaller."""
+        """Encode what this holder's values need (decimals, sign, size) in unary, so that an OR takes the largest."""
         assert isinstance(column.domain, Continuum)
         values = column.domain.values
         name = self.attribute.name
@@ -71,7 +71,7 @@ class Range:
         return bits
 
     def axis(self, signals: Bits) -> HalvingAxis:
-        """The axis that all signals together ask for."""
+        """Return the axis that fits the OR of all signals."""
         attribute = self.attribute
         decimals = int(signals[:MOST_DECIMALS].sum())
         unit = 10**decimals
@@ -96,14 +96,14 @@ class Range:
 
 
 def ranges_of(table: Table, names: Iterable[str]) -> dict[str, Range]:
-    """The numbers among these attributes that have no taxonomy."""
+    """Return the numbers among these attributes that have no taxonomy."""
     return {
         name: Range(table.schema[name]) for name in names if isinstance(table.column(name).domain, Continuum)
     }
 
 
 def axis_of(table: Table, name: str, signals: Bits | None) -> tuple[PublicAxis, Ranks]:
-    """An attribute's axis, and the ranks of this table's rows along it."""
+    """Return an attribute's axis, and the ranks of this table's rows along it."""
     column = table.column(name)
     if isinstance(column.domain, Taxonomy):
         return CategoryAxis(name, column.domain), column.ranks.astype(np.int64)
@@ -114,25 +114,25 @@ def axis_of(table: Table, name: str, signals: Bits | None) -> tuple[PublicAxis, 
 
 
 def values_of(table: Table, name: str) -> list[Value]:
-    """The different values of a sensitive attribute, by code."""
+    """Return the distinct values of a sensitive attribute, by code."""
     labels = table.coded(name).labels
     return [label.values if isinstance(name, Product) else (label,) for label in labels]  # type: ignore[attr-defined] # of a product
 
 
 def sensitive_codes(table: Table, name: str, values: Sequence[Value]) -> SensitiveCodes:
-    """The rows' values by their numbers among those of all providers."""
+    """Encode the rows' values by their numbers among those of all providers."""
     number = {value: at for at, value in enumerate(values)}
     places = np.array([number[value] for value in values_of(table, name)], np.int64)
     return SensitiveCodes(places[table.coded(name).codes], len(values))
 
 
 def all_values(lists: Iterable[Iterable[Value]]) -> tuple[Value, ...]:
-    """What all providers have together, in order."""
+    """Return the union of all providers' values, sorted."""
     return tuple(sorted({value for values in lists for value in values}))
 
 
 def is_value(value: Value, name: str) -> bool:
-    """Whether a value has a text for each column of its attribute."""
+    """Return whether a value has one text per column of its attribute."""
     return len(value) == len(columns_of(name))
 
 

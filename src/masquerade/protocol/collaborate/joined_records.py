@@ -1,6 +1,6 @@
-"""The records of all providers at a trusted third party: read, held against the schema that all must mean, and joined.
+"""The records of all providers at a trusted third party: read, checked against their common schema, and joined.
 
-What does not fit is told as its provider's fault, in words that show no cell of anybody's.
+Records that do not fit are reported as their provider's fault, in words that show no cell.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from masquerade.protocol.contract import Contract
 
 
 def told_schema(contract: Contract, handed: Mapping[str, Records], weights: Mapping[str, float]) -> Schema:
-    """The schema as all providers tell it. What is not generalised has nothing to be told but its name."""
+    """Return the schema that all providers sent; attributes that are not generalised have only a name."""
     names, first = qid_names(contract), contract.parties[0]
     told = {name: read_schema(message.schema, name, names) for name, message in handed.items()}
     for name, message in handed.items():
@@ -39,7 +39,7 @@ def told_schema(contract: Contract, handed: Mapping[str, Records], weights: Mapp
 
 
 def joined(contract: Contract, handed: Mapping[str, Records], schema: Schema) -> Table:
-    """All records below each other, with their providers; PeerBrokeProtocol for records that do not fit."""
+    """Stack all records, with their providers; raise PeerBrokeProtocol for records that do not fit."""
     parts = {
         name: _with_dates(read_rows(message.table, name, column_names(contract)), schema)
         for name, message in handed.items()
@@ -51,7 +51,7 @@ def joined(contract: Contract, handed: Mapping[str, Records], schema: Schema) ->
     table = Table(stacked(parts, provider_column(contract)), schema, origin=Origin("the joined records"))
     try:
         refuse_unusable(contract, table)
-    except BadInput:  # its text may show a cell of somebody else's
+    except BadInput:  # its text may show another provider's cell
         for name, part in parts.items():
             _blame_unusable(contract, name, Table(part, schema))
         raise DataError(
@@ -69,7 +69,7 @@ def _blame_unusable(contract: Contract, name: str, table: Table) -> None:
 
 
 def _with_dates(part: pa.Table, schema: Schema) -> pa.Table:
-    """Dates as dates: here they are stored with a time of day, there as text, and stacked they must be alike."""
+    """Convert dates, which providers may store with a time of day or as text, to one type for stacking."""
     for at, name in enumerate(part.column_names):
         if name in schema and schema[name].kind == "date" and pa.types.is_timestamp(part.column(at).type):
             part = part.set_column(at, name, part.column(at).cast(pa.date32(), safe=False))
@@ -77,7 +77,7 @@ def _with_dates(part: pa.Table, schema: Schema) -> pa.Table:
 
 
 def refuse_unusable(contract: Contract, table: Table) -> None:
-    """DataError for records that cannot be generalised as their schema says."""
+    """Raise DataError for records that cannot be generalised as their schema says."""
     names = qid_names(contract)
     table.columns(names)
     if collaboration_of(contract).choose == "public":

@@ -1,4 +1,4 @@
-"""What providers and the third party tell each other beside the shares, and how tables among it are read."""
+"""Messages between providers and the third party, other than shares, and how to read their tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from masquerade.utility.losses import AttributeLoss
 class Records(Message, tag="collaborate-records", frozen=True):
     """A provider's records, for a trusted third party: an Arrow stream of the columns of the contract.
 
-    With them goes how the attributes that are to be generalised are, which all providers must mean alike.
+    With them goes the schema of the attributes to generalise, which must be the same at all providers.
     """
 
     table: bytes
@@ -26,7 +26,7 @@ class Records(Message, tag="collaborate-records", frozen=True):
 
 
 class Axes(Message, tag="collaborate-axes", frozen=True):
-    """A digest for each attribute of how a provider generalises it."""
+    """For each attribute, a digest of how the provider generalises it."""
 
     digests: tuple[bytes, ...]
 
@@ -44,7 +44,7 @@ class Size(Message, tag="collaborate-size", frozen=True):
 
 
 class Rows(Message, tag="collaborate-rows", frozen=True):
-    """A provider's rows of the release, in an order of chance, and figures for the summary."""
+    """A provider's rows of the release, in random order, and figures for the summary."""
 
     table: bytes
     losses: dict[str, AttributeLoss]
@@ -53,7 +53,7 @@ class Rows(Message, tag="collaborate-rows", frozen=True):
 
 
 def read_rows(data: bytes, sender: str, names: Sequence[str]) -> pa.Table:
-    """The records or rows that a provider hands in: at least one, and cells of kinds that a table may hold."""
+    """Read the rows that a provider hands in: at least one, with cells of types that a table may hold."""
     table = read_columns(Columns(data, (), {}, (), {}), sender, names)
     if not table.num_rows:
         raise PeerBrokeProtocol(sender, "handed in no record")
@@ -67,7 +67,7 @@ def read_rows(data: bytes, sender: str, names: Sequence[str]) -> pa.Table:
 
 
 def _is_plain(column: pa.ChunkedArray) -> bool:
-    """Whether it holds text, numbers, dates, times or truth values, which can be written as text."""
+    """Return whether it holds text, numbers, dates, times or Booleans, which can be written as text."""
     types = pa.types
     first = _without_dictionary(column.slice(0, 1)).combine_chunks()
     kind = first.type
@@ -77,15 +77,15 @@ def _is_plain(column: pa.ChunkedArray) -> bool:
         return False
     try:
         texts(first)
-    except (pa.ArrowException, ValueError):  # a time zone that there is not, say
+    except (pa.ArrowException, ValueError):  # for example an unknown time zone
         return False
     return True
 
 
 def stacked(tables: dict[str, pa.Table], provider: str) -> pa.Table:
-    """The rows of all providers below each other, with a column that names each row's provider.
+    """Stack the rows of all providers, with a column that names each row's provider.
 
-    A column of different kinds (numbers here, text there) becomes text.
+    A column of mixed types (numbers at one provider, text at another) becomes text.
     """
     parts = list(tables.values())
     columns = {}
@@ -102,13 +102,13 @@ def stacked(tables: dict[str, pa.Table], provider: str) -> pa.Table:
 
 
 def checked_length(what: str, got: int, expected: int, sender: str) -> None:
-    """A list that a provider sent has as many entries as agreed."""
+    """Raise PeerBrokeProtocol unless a list from a provider has as many entries as agreed."""
     if got != expected:
         raise PeerBrokeProtocol(sender, f"sent {got} {what}; {expected} were expected")
 
 
 def plain_columns(columns: dict[str, pa.ChunkedArray | pa.Array], names: Sequence[str]) -> pa.Table:
-    """Columns without dictionaries, which may name values of rows that are not there."""
+    """Return the columns without dictionaries, which may name values of rows that are left out."""
     return pa.table({name: _without_dictionary(columns[name]) for name in names})
 
 

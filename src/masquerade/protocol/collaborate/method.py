@@ -55,7 +55,7 @@ class Collaboration(SessionMethod):
     )
 
     def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
-        """The same with choose and provider_aware spelled out."""
+        """Return the method with `choose` and `provider_aware` spelled out."""
         choose = self.choose or ("public" if self.third_party == "secure" else "certainty")
         aware = self.provider_aware
         if aware is None:
@@ -76,7 +76,7 @@ class Collaboration(SessionMethod):
             parts = without_redundant(_private(proposal.parts, proposal.m))
             try:
                 made = fitted.on_one_table(None, parts)
-            except ParameterError as error:  # a choice that this variant does not have
+            except ParameterError as error:  # a choice that this variant lacks
                 yield from error.within("").problems
             else:
                 yield from made.refusals(parts, proposal.schema or Schema(()))
@@ -84,7 +84,7 @@ class Collaboration(SessionMethod):
             yield from _flat(proposal)
 
     def on_one_table(self, target: str | None, parts: Sequence[GroupRequirement]) -> TableMethod:
-        """The algorithm that a trusted third party runs on all records."""
+        """Return the algorithm that a trusted third party runs on all records."""
         assert self.choose is not None
         return Mondrian(target, self.choose, self.strict, bool(self.provider_aware)).fitted(parts)
 
@@ -124,7 +124,7 @@ class Collaboration(SessionMethod):
         return disclosed(self, contract, party, schema)
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
-        """One for each time that all providers opened their shares."""
+        """Count how often all providers opened their shares."""
         from masquerade.protocol.shared_circuits import Share
 
         return list(sent).count(kind_of(Share)) // (len(contract.parties) - 1)
@@ -135,7 +135,7 @@ def _private(parts: Sequence[GroupRequirement], m: int) -> tuple[GroupRequiremen
 
 
 def _flat(proposal: Proposal) -> Iterator[Problem]:
-    """A flat taxonomy has the data's own values as its leaves: without a third party, nobody may know them all."""
+    """Refuse flat taxonomies: their leaves are the data's own values, which nobody may know without a third party."""
     assert proposal.schema is not None
     qid = {name for part in proposal.parts for name in part.qid}
     for attribute in proposal.schema:

@@ -1,8 +1,8 @@
-"""What one provider does, from start to end: hand its records to a trusted third party, or play along without one.
+"""One provider's part of a session: hand its records to a trusted third party, or take part without one.
 
-Without one, all providers step through the same tree of cuts (`tree`), each with its own records; every question about
-a part is answered by all of them together (`secret_counts`). Then each labels its own records and hands in the rows,
-in an order of chance. The assembler gets the rows of the release by provider, for it verifies against coalitions.
+Without one, all providers walk the same tree of cuts (`tree`), each with its own records; every question about
+a part is answered by all of them jointly (`secret_counts`). Then each labels its own records and hands in the rows,
+in random order. The assembler gets the rows of the release by provider, for it verifies against coalitions.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.utility.losses import AttributeLoss
 
 MOST_SIZE_BITS = 40
-CUTTING_OWN = Stage("cutting", detail="its own groups")  # how often is nobody else's business
+CUTTING_OWN = Stage("cutting", detail="its own groups")  # their number stays private
 
 
 def provider(seat: Seat) -> Script[int]:
-    """This provider's part; returns how many of its records are released.
+    """Run this provider's part. Return how many of its records are released.
 
-    `seat.before_handing_in` has the last word before rows leave and, without a third party, also before the first
+    `seat.before_handing_in` may veto before rows leave and, without a third party, also before the first
     answer about them does. What `seat.on_stage` raises ends the session, too: the only way to stop a long computation
     that waits for nobody.
     """
@@ -99,7 +99,7 @@ def provider(seat: Seat) -> Script[int]:
 
 
 def _records(contract: Contract, table: Table, left_out: tuple[str, ...]) -> Records:
-    """This provider's records as they are, once it is sure that the third party can use them."""
+    """Return this provider's records unchanged, after checking that the third party can use them."""
     names = column_names(contract)
     schema = write_schema(table.schema, qid_names(contract))
     refuse_unusable(contract, table)
@@ -136,7 +136,7 @@ def _without_third_party(
 
 
 def labelled(contract: Contract, table: Table, settings: Settings, groups: Sequence[Group]) -> pa.Table:
-    """The rows of the release, in an order of chance."""
+    """Return this provider's rows of the release, in random order."""
     of_row = groups_of_rows(settings, groups)
     if (of_row < 0).any():
         raise Bug("some record is in no group; nothing was handed in")
@@ -150,7 +150,7 @@ def labelled(contract: Contract, table: Table, settings: Settings, groups: Seque
 
 
 def groups_of_rows(settings: Settings, groups: Sequence[Group]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Each row's group, by number; −1 for a row in none."""
+    """Return each row's group number; −1 for a row in none."""
     of_row = np.full(settings.ranks[0].size, -1, np.int64)
     for number, group in enumerate(groups):
         of_row[group.rows] = number
@@ -158,7 +158,7 @@ def groups_of_rows(settings: Settings, groups: Sequence[Group]) -> np.ndarray[tu
 
 
 def losses_of_groups(settings: Settings, groups: Sequence[Group]) -> dict[str, AttributeLoss]:
-    """What each attribute loses over this holder's rows."""
+    """Measure what each attribute loses over this holder's rows."""
     of_row = groups_of_rows(settings, groups)
     return {
         axis.name: axis.loss(settings.ranks[at], [group.cells[at] for group in groups], of_row)
@@ -167,8 +167,8 @@ def losses_of_groups(settings: Settings, groups: Sequence[Group]) -> dict[str, A
 
 
 def provider_axis(contract: Contract) -> CategoryAxis:
-    """The providers, each alone below all of them."""
-    # The names are public; the contract's order is that of the numbers.
+    """Return the providers as a flat taxonomy."""
+    # The names are public; providers are numbered in the contract's order.
     return CategoryAxis(provider_column(contract), Taxonomy.flat(contract.parties, "(all)"))
 
 
@@ -198,7 +198,7 @@ def _settings(shared: SharedBits, contract: Contract, table: Table, criterion: C
 
 
 def _compare_axes(name: str, contract: Contract, table: Table) -> Script[None]:
-    """All must generalise alike, or everybody would step through another tree."""
+    """Check that all providers generalise alike; otherwise they would walk different trees."""
     names = qid_names(contract)
     own = tuple(digest_of(each, contract.hash) for each in write_schema(table.schema, names))
     peers = tuple(each for each in contract.parties if each != name)
@@ -224,7 +224,7 @@ def _compare_axes(name: str, contract: Contract, table: Table) -> Script[None]:
 
 
 def _agree_on_values(criterion: Criterion, table: Table) -> Script[list[SensitiveCodes]]:
-    """By way of the assembler, who will see them in the rows anyway; so will the others, in the release."""
+    """Exchange values through the assembler, which sees them in the rows anyway; the others will, in the release."""
     names = [name for name, _ in criterion.diversities]
     if not names:
         return []
@@ -241,7 +241,7 @@ def _agree_on_values(criterion: Criterion, table: Table) -> Script[list[Sensitiv
 
 
 def rounded_size(records: int) -> int:
-    """About how many records there are, as all providers tell each other."""
+    """Return the binary digits of the number of records, the only size that providers reveal to each other."""
     return int(records).bit_length()
 
 

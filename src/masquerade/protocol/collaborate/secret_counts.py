@@ -1,6 +1,6 @@
-"""The judge where nobody sees another's records: answers come from circuits on shares.
+"""The judge for providers that do not see each other's records: answers come from circuits on shares.
 
-Who learns what: every provider the answers that `tree` lists, and nothing else; see `shared_bits` for against whom.
+Who learns what: every provider the answers that `tree` lists, and nothing else; `shared_bits` says against whom.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Alone(Message, tag="collaborate-alone", frozen=True):
 
 
 class SecretJudge:
-    """Answers about parts of which each provider gives its own rows."""
+    """Judges parts of which each provider contributes its own rows."""
 
     def __init__(self, criterion: Criterion, shared: SharedBits, sensitive: Sequence[SensitiveCodes]) -> None:
         self._criterion, self._shared, self._sensitive = criterion, shared, tuple(sensitive)
@@ -36,7 +36,7 @@ class SecretJudge:
         self._private = circuits.private(criterion, self._n_values)
 
     def whole(self, rows: Rows) -> Script[Answers]:
-        """What the group of all records is. If it is refused, one bit more is opened: whether records are lacking."""
+        """Judge the group of all records. If it is refused, one more bit is opened: whether records are lacking."""
         criterion = self._criterion.of_whole
         circuit = circuits.private(criterion, self._n_values)
         own = circuits.private_input(criterion, *self._counted([rows]))
@@ -47,12 +47,12 @@ class SecretJudge:
         return told
 
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
-        """What each part is: one of four, so two bits are opened."""
+        """Judge each part, opening two bits for its four possible verdicts."""
         own = circuits.private_input(self._criterion, *self._counted(parts))
         return _answers((yield from self._shared.evaluate(self._private, own, "good", "more")))
 
     def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
-        """The same for parts of one provider each: that provider tells it."""
+        """Judge parts of one provider each: that provider announces the verdict."""
         owners = np.array([owner for owner, _ in parts])
         me, parties = self._shared.me, self._shared.parties
         verdicts = np.zeros((2, len(parts)), np.uint8)
@@ -76,7 +76,7 @@ class SecretJudge:
         return Answers(verdicts[0] > 0, verdicts[1] > 0, np.zeros(len(parts), bool))
 
     def sole(self, families: Sequence[Sequence[Rows]]) -> Script[list[int]]:
-        """Of each family of parts, the number of the only one that is not empty; −1 when several are not."""
+        """Return, for each family of parts, the index of the only non-empty one; −1 when there are several."""
         found = [-1] * len(families)
         by_length: dict[int, list[int]] = {}
         for number, parts in enumerate(families):
@@ -93,7 +93,7 @@ class SecretJudge:
         return found
 
     def _counted(self, parts: Sequence[Rows]) -> tuple[Counts, list[Flags]]:
-        """This provider's records of each part, and its values there."""
+        """Count this provider's records of each part, and mark its values there."""
         counts = np.array([part.size for part in parts], np.int64)
         present = [
             np.array([each.present(part) for part in parts], bool).reshape(len(parts), each.n_values)

@@ -1,10 +1,10 @@
 """Circuits that all providers of a session evaluate together on shares.
 
-Each provider's inputs are shared among all (crypto/gmw.py), with triples made ahead by oblivious transfer between each
-two. Private against any n − 1 curious providers that follow the protocol: they learn the opened results, and what these
-tell together with their own inputs.
+Each provider's inputs are shared among all (crypto/gmw.py), with triples made ahead by oblivious transfer between every
+two. Private against any n − 1 semi-honest providers: they learn the opened results, and what these
+imply together with their own inputs.
 
-Cost: 128 base transfers a pair and session. An AND of n providers takes n(n − 1)/2 · 32 bytes of transfers ahead and
+Cost: 128 base transfers per pair and session. An AND of n providers takes n(n − 1)/2 · 32 bytes of transfers ahead and
 n(n − 1)/4 bytes when it is evaluated; an evaluation as many rounds as the circuit is deep, and one to open. How many
 messages there are and how long they are follows from the number of instances, which is public.
 """
@@ -27,18 +27,18 @@ from masquerade.protocol.blaming import blaming
 from masquerade.protocol.pairwise_setup import set_up_pairs
 from masquerade.protocol.shared_circuits import evaluate_and_open
 
-LEAST_TRIPLES = 1 << 12  # made at a time, so that small evaluations share the effort
+LEAST_TRIPLES = 1 << 12  # made at a time, so that small evaluations share the cost
 MOST_TRIPLES = 1 << 18  # made at a time, so that messages stay small
 
 
 class Seed(Message, tag="shared-seed", frozen=True):
-    """For one peer: what its shares of our inputs are drawn from."""
+    """The seed from which one peer draws its shares of our inputs."""
 
     data: bytes
 
 
 class Order(Message, tag="shared-order", frozen=True):
-    """Hidden choices in the transfers that make triples."""
+    """The sender's hidden choices in the transfers that make triples."""
 
     columns: bytes
 
@@ -50,7 +50,7 @@ class Delivery(Message, tag="shared-delivery", frozen=True):
 
 
 def prepare(me: int, parties: Sequence[str], session: bytes) -> Script[SharedBits]:
-    """Set up the session; `session` names it, the same for all."""
+    """Set up the session; `session` is its name, the same for all providers."""
     senders, receivers = yield from set_up_pairs(
         me,
         parties,
@@ -89,9 +89,9 @@ class SharedBits:
         self._triples: Triples | None = None
 
     def evaluate(self, circuit: Circuit, own: Bits, *outputs: str) -> Script[Bits]:
-        """The outputs of a circuit whose input "provider p" is that of party p; a column an instance.
+        """Return the outputs of a circuit whose input "provider p" comes from party p; one column per instance.
 
-        Instances go in batches, so that neither triples nor wires take much memory.
+        Instances are processed in batches, so that neither triples nor wires take much memory.
         """
         at_a_time = max(1, MOST_TRIPLES // max(circuit.n_and, 1))
         parts = []

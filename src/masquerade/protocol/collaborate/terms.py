@@ -1,4 +1,4 @@
-"""What a contract says of a collaboration: its criterion, its requirement, its columns."""
+"""A collaboration's terms, read from its contract: criterion, requirement, columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from masquerade.protocol.contract import Contract
 
 
 def refuse_impossible(contract: Contract) -> None:
-    """What would fail whatever the records are is told before any leaves its provider."""
+    """Raise for terms that no records can meet, before any record leaves its provider."""
     provider = provider_column(contract)
     if provider in column_names(contract):
         raise ParameterError(
@@ -30,7 +30,7 @@ def refuse_impossible(contract: Contract) -> None:
             if part.sensitive is not None
             else ()
         )
-        if shown:  # all values of a sensitive attribute are told on the way
+        if shown:  # all values of a sensitive attribute are revealed on the way
             raise ParameterError(
                 f"collaborate: {part} is about {', '.join(shown)}, which is generalised; it cannot be sensitive too"
             )
@@ -41,19 +41,19 @@ def refuse_impossible(contract: Contract) -> None:
 
 
 def collaboration_of(contract: Contract) -> Collaboration:
-    """How the providers agreed to publish together."""
+    """Return the method that the providers agreed on."""
     return Collaboration.of(contract)
 
 
 def provider_column(contract: Contract) -> str:
-    """The column that names each record's provider."""
+    """Return the column that names each record's provider."""
     if contract.provider is None:
         raise Bug("the contract is not one of a collaboration")
     return contract.provider
 
 
 def criterion_of(contract: Contract) -> Criterion:
-    """What parts are tested for."""
+    """Return the criterion that parts are tested against."""
     terms = collaboration_of(contract)
     return Criterion.of(
         len(contract.parties),
@@ -65,7 +65,7 @@ def criterion_of(contract: Contract) -> Criterion:
 
 
 def algorithm_of(contract: Contract) -> TableMethod:
-    """The algorithm that looks at all counts, which a trusted third party runs; refused where it cannot do it."""
+    """Return the algorithm that a trusted third party runs on all records; raise if it refuses the terms."""
     parts = without_redundant(requirement_of(contract).parts)
     made = collaboration_of(contract).on_one_table(contract.class_name, parts)
     insist(made.refusals(parts, Schema(())))
@@ -73,17 +73,17 @@ def algorithm_of(contract: Contract) -> TableMethod:
 
 
 def requirement_of(contract: Contract) -> MPrivacy:
-    """What the release must satisfy, on a table that names each record's provider."""
+    """Return what the release must satisfy, on a table that names each record's provider."""
     return MPrivacy(contract.m, contract.requirement, provider_column(contract))
 
 
 def qid_names(contract: Contract) -> tuple[str, ...]:
-    """The attributes that are generalised, in the order of the schema."""
+    """Return the attributes that are generalised, in the order of the schema."""
     return tuple(column.name for column in contract.qid_columns)
 
 
 def column_names(contract: Contract) -> tuple[str, ...]:
-    """The columns that every provider hands in: attributes, class, sensitive."""
+    """Return the columns that every provider hands in: attributes, class, sensitive."""
     names = [column.name for column in contract.columns if column.role == "attribute"]
     names += [contract.class_name] if contract.class_name is not None else []
     names += [column.name for column in contract.columns if column.role == "sensitive"]
@@ -91,7 +91,7 @@ def column_names(contract: Contract) -> tuple[str, ...]:
 
 
 def refuse_private_leaves(contract: Contract, schema: Schema) -> None:
-    """A flat taxonomy has the data's own values as its leaves: without a third party, nobody may know them all."""
+    """Refuse flat taxonomies: their leaves are the data's own values, which nobody may know without a third party."""
     problems = [
         f'attribute {name}: a flat taxonomy is made of all providers\' values, which third_party = "secure" keeps '
         "apart; give a taxonomy file"

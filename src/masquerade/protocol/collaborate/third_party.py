@@ -1,8 +1,8 @@
-"""What the one does who publishes: join the records or the rows of all providers, verify, drop the provider, shuffle.
+"""The publisher's part: join the records or rows of all providers, verify, drop the provider column, shuffle.
 
 As a **trusted third party** it gets the records and runs the algorithm itself. Otherwise it is only the assembler, and
 gets finished rows. Either way it knows each row's provider, for it verifies m-privacy independently of what made
-the groups, and nothing is published that does not hold.
+the groups, and nothing is published that fails.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ Losses = dict[str, AttributeLoss]
 
 
 def third_party(assembly: Assembly) -> Script[Release]:
-    """The verified release.
+    """Make the verified release.
 
-    Providers must all generalise alike, also where the third party has a schema of its own. What `assembly.on_stage`
+    All providers must generalise alike, even where the third party has a schema of its own. What `assembly.on_stage`
     raises ends the computation.
     """
     contract, schema = assembly.contract, assembly.schema
@@ -71,7 +71,7 @@ def third_party(assembly: Assembly) -> Script[Release]:
         if schema is not None:
             _ = [
                 schema[name] for name in qid_names(contract)
-            ]  # what it lacks is told before records are handed in
+            ]  # anything lacking is reported before records are handed in
         release = yield from _trusted(assembly)
     else:
         release = yield from _assembled(assembly)
@@ -119,7 +119,7 @@ def _trusted(assembly: Assembly) -> Script[Release]:
 
 
 def public_settings(contract: Contract, table: Table) -> tuple[Settings, CountingJudge]:
-    """The shared algorithm's settings and its judge, where all records are in one table with their providers."""
+    """Return the shared algorithm's settings and judge for one table of all records with their providers."""
     terms, criterion = collaboration_of(contract), criterion_of(contract)
     names = qid_names(contract)
     asked = ranges_of(table, names)
@@ -147,7 +147,7 @@ def public_settings(contract: Contract, table: Table) -> tuple[Settings, Countin
 
 
 def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], started: float) -> Release:
-    """The algorithms that look at all counts: for a trusted third party only."""
+    """Run an algorithm that needs all counts: for a trusted third party only."""
     contract, provenance, algorithm = assembly.contract, assembly.provenance, algorithm_of(assembly.contract)
     refuse_unknown_values(contract.requirement.parts, table)
     others = {*qid_names(contract), contract.class_name}
@@ -212,7 +212,7 @@ def _assembled(assembly: Assembly) -> Script[Release]:
 
 
 def _gather_values(contract: Contract, names: list[str]) -> Script[None]:
-    """Tell all providers which sensitive values there are."""
+    """Collect all providers' sensitive values, and send every provider the union."""
     lists: list[list[tuple[str, ...]]] = [[] for _ in names]
     for provider in contract.parties:
         told = yield Receive(provider, Values)

@@ -1,20 +1,20 @@
 """The algorithm that both modes share: Mondrian whose every decision follows from a few answers about parts.
 
-Groups are cut along public axes (`axes`), the widest first. A part is asked about through a `Judge`, which either
-counts records (a trusted third party has them) or evaluates circuits on shares (nobody has them). What it answers
-is all that is used: of each part whether it is empty, refused, private, or private and large enough that two private
-parts of it are not out of the question; and at the end which values a cell may be narrowed to. So the two modes give
-the same groups, and who plays along in the second learns these answers and nothing else. No count is ever asked for:
-the difference of two would be somebody's own.
+Groups are cut along public axes (`axes`), the widest first. Questions about a part go to a `Judge`, which either
+counts records (a trusted third party has them) or evaluates circuits on shares (nobody has them). Its answers
+are all that is used: for each part whether it is empty, refused, private, or private and large enough that two private
+parts of it are possible; and at the end which values a cell may be narrowed to. So the two modes give
+the same groups, and a participant in the second learns these answers and nothing else. No count is ever asked for:
+the difference of two could be one provider's own.
 
 A cut is allowed when every part is empty or private. Unless cuts must be strict, children that are not private stay
-together at the parent's value, with the rarest private child if they need it. How rare a child is, is what the answers
-about it in all groups so far add up to. An axis that is refused for a group is not tried again for what comes from
-that group.
+together at the parent's value, with the rarest private child if they need it. The rarest child is
+the one whose answers in all groups so far have the lowest sum. An axis that is refused for a group is not tried again
+for the parts of that group.
 
-A group may be cut between its providers, too, each on its own and the others together: with fewer of them a part
-withstands more easily, and all axes may be tried again. First those are set apart whose size alone says so
-(`providers_apart`); later it is tried where nothing else is left.
+A group may also be cut between its providers, each on its own and the others together: with fewer of them a part
+withstands more easily, and all axes may be tried again. First, providers are set apart by size alone
+(`providers_apart`); later such cuts are tried where nothing else is left.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from masquerade.engine.counts import Flags, Rows
 from masquerade.net.script import Script
 from masquerade.protocol.collaborate.axes import PublicAxis, Range, Ranks
 
-OnRound = Callable[[int, int], None]  # how many attempts there were so far, how many groups are being cut
+OnRound = Callable[[int, int], None]  # attempts so far, groups being cut
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """About parts, in order: one of four, for what is neither empty nor private is refused."""
+    """Verdicts on parts, in order; a part that is neither empty nor private is refused."""
 
     empty: Flags
     private: Flags
-    divisible: Flags  # private, and two private parts of it are not out of the question
+    divisible: Flags  # private, and might be cut into two private parts
 
 
 class Judge(Protocol):
     """Answers questions about parts; each part is given as the rows that this holder has of it."""
 
     def whole(self, rows: Rows) -> Script[Answers]:
-        """What the group of all records is. It must be private: otherwise this raises `RequirementUnreachable`."""
+        """Judge the group of all records; raise `RequirementUnreachable` unless it is private."""
 
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
-        """What each part is."""
+        """Judge each part."""
 
     def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
-        """The same for parts of one provider each, who is named first: it can tell without the others.
+        """Judge parts of one provider each, whose number comes first: it can answer without the others.
 
-        Whether such a part is divisible is its provider's own business, and not told.
+        Whether such a part is divisible stays private to its provider.
         """
 
     def sole(self, families: Sequence[Sequence[Rows]]) -> Script[list[int]]:
-        """Of each family of parts, the number of the only one that is not empty; −1 when several are not."""
+        """Return, for each family of parts, the index of the only non-empty one; −1 when there are several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Group:
 
     cells: tuple[Range, ...]
     rows: Rows
-    divisible: bool  # of a group of one provider not known: its holder counts the rows
+    divisible: bool  # unknown for a group of one provider: its holder counts the rows
     live: frozenset[int]  # the axes that may be tried
 
 
@@ -92,12 +92,12 @@ class Settings:
         return self.axes[:-1]
 
     def provider_of(self, group: Group) -> int | None:
-        """The only provider of a group; None when it may be of several."""
+        """Return the only provider of a group; None when it may have several."""
         lo, hi = group.cells[-1]
         return lo if hi - lo == 1 else None
 
     def is_divisible(self, group: Group) -> bool:
-        """Whether two private parts of a group are not out of the question."""
+        """Return whether a group might be cut into two private parts."""
         if self.provider_of(group) is None:
             return group.divisible
         return group.rows.size >= 2 * self.least
@@ -111,10 +111,10 @@ def partition(
     on_round: OnRound | None = None,
     on_own_round: OnRound | None = None,
 ) -> Script[list[Group]]:
-    """The finished groups that have records of this holder.
+    """Return the finished groups that have records of this holder.
 
-    What is left of one provider alone is finished by that provider, with its `own` judge and without a word to the
-    others; of that only `on_own_round` hears. `me` is the provider's number; None for a third party, who does it for
+    Groups of one provider alone are finished by that provider, with its `own` judge and no message to the
+    others; only `on_own_round` is notified. `me` is the provider's number; None for a third party, which does it for
     all.
     """
     everything = np.arange(settings.ranks[0].size, dtype=np.intp)
@@ -139,7 +139,7 @@ def partition(
 def _cut(
     settings: Settings, judge: Judge, heard: _Heard, waiting: Sequence[Group], on_round: OnRound | None
 ) -> Script[tuple[list[Group], list[Group]]]:
-    """Cut until no cut is allowed: the finished groups, and those that belong to one provider."""
+    """Cut until no cut is allowed. Return the finished groups, and those that belong to one provider."""
     done: list[Group] = []
     alone: list[Group] = []
     attempted = 0
@@ -164,9 +164,9 @@ def _cut(
 
 
 def providers_apart(sizes: Sequence[int], m: int) -> tuple[int, ...]:
-    """The largest providers that had better stay alone, the smallest first, given about how many records each has.
+    """Return the largest providers to set apart, the smallest first, given about how many records each has.
 
-    What a coalition of m leaves of a part is what can be cut further, each time into parts: so it counts by its
+    What a coalition of m leaves of a part is what can be cut further, repeatedly: so it counts by its
     logarithm, in the mean over the records. A part of one provider is left whole.
     """
     order = sorted(range(len(sizes)), key=lambda each: -sizes[each])
@@ -177,12 +177,12 @@ def providers_apart(sizes: Sequence[int], m: int) -> tuple[int, ...]:
         total = sum(sizes[each] * math.log2(max(sizes[each], 1)) for each in order[:alone])
         return round(total + sum(others) * math.log2(max(left, 1)), 6)
 
-    best = max(range(len(sizes)), key=fitness)  # of equals the fewest
+    best = max(range(len(sizes)), key=fitness)  # the fewest on a tie
     return tuple(reversed(order[:best]))
 
 
 def _next_axis(settings: Settings, group: Group) -> int | None:
-    """The widest axis that may be tried, of equals the first; that of the providers when no other is left."""
+    """Return the widest axis that may be tried, the first on a tie; that of the providers when no other is left."""
     best, widest = None, 0.0
     for at, axis in enumerate(settings.released):
         width = axis.width(group.cells[at]) if at in group.live else 0.0
@@ -195,17 +195,17 @@ def _next_axis(settings: Settings, group: Group) -> int | None:
 
 
 class _Heard:
-    """How common each range of each axis is, by the answers so far; public, as they are."""
+    """How common each range of each axis is, judging by the answers so far; public, as they are."""
 
     def __init__(self) -> None:
         self._common: Counter[tuple[int, Range]] = Counter()
 
     def note(self, at: int, part: Range, answer: int) -> None:
-        """An answer: 0 for empty, then 1 for refused, up to 3 for divisible."""
+        """Record an answer: 0 for empty, then 1 for refused, up to 3 for divisible."""
         self._common[at, part] += answer
 
     def common(self, at: int, part: Range) -> int:
-        """The answers added up. Children of one range are asked about together, so their sums compare."""
+        """Return the sum of the answers. Children of one range are asked about together, so their sums compare."""
         return self._common[at, part]
 
 
@@ -237,11 +237,11 @@ class _Attempt:
         return self.settings.providers_last and self.at == len(self.settings.axes) - 1
 
     def rest(self) -> Rows:
-        """The rows that would stay at the parent's value."""
+        """Return the rows that would stay at the parent's value."""
         return np.concatenate([self.parts[each] for each in self.bad])
 
     def join_rarest(self, heard: _Heard) -> None:
-        """The rarest private part, of equals the narrowest, stays with the rest."""
+        """Keep the rarest private part, the narrowest on a tie, with the rest."""
         is_own = self.settings.provider_of(self.group) is not None  # its holder has all rows, and counts them
 
         def rarity(each: int) -> tuple[int, int]:
@@ -249,12 +249,12 @@ class _Attempt:
             common = self.parts[each].size if is_own else heard.common(self.at, self.ranges[each])
             return common, hi - lo
 
-        rarest = min(self.good, key=rarity)  # of equals the first that was asked about
+        rarest = min(self.good, key=rarity)  # on a tie the first that was asked about
         self.good.remove(rarest)
         self.bad.append(rarest)
 
     def outcome(self) -> list[Group]:
-        """The groups that this makes of the one."""
+        """Return the groups that the cut makes."""
         group = self.group
         if not self.allowed:
             return [replace(group, live=group.live - {self.at})]
@@ -313,7 +313,7 @@ def _allow(attempts: Sequence[_Attempt], judge: Judge) -> Script[None]:
 
 
 def _narrow(settings: Settings, judge: Judge, groups: Sequence[Group]) -> Script[list[Group]]:
-    """Make every cell as narrow as the group's records allow: they are shown with it, and it tells more."""
+    """Make every cell as narrow as the group's records allow, so that the release is more precise."""
     cells = [list(group.cells) for group in groups]
     waiting = [(number, at) for number in range(len(groups)) for at in range(len(settings.released))]
     while True:
@@ -335,7 +335,7 @@ def _narrow(settings: Settings, judge: Judge, groups: Sequence[Group]) -> Script
 
 
 def split(ranks: Ranks, rows: Rows, ranges: Sequence[Range]) -> list[Rows]:
-    """The rows within each of these ranges, which stand in order side by side."""
+    """Return the rows within each of these ranges, which are adjacent and in order."""
     starts = np.array([lo for lo, _ in ranges], np.int64)
     child = np.searchsorted(starts, ranks[rows], "right") - 1
     order = np.argsort(child, kind="stable")

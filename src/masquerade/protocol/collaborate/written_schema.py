@@ -1,9 +1,9 @@
-"""How the attributes of a quasi-identifier are generalised, in a form that travels: kind, tree, bounds.
+"""How the attributes of a quasi-identifier are generalised, in a form that can be sent: kind, tree, bounds.
 
-A trusted third party that has no schema of its own is told by the providers, who must all mean the same; without a
+A trusted third party without a schema of its own gets it from the providers, who must all send the same; without a
 third party they compare digests of the same form. A tree is its nodes in preorder, each with its name and the place of
-its parent; a number is the text that a release shows it as, so that 2 and 2.0 are one. What travels has one form: a
-reader refuses every other. Of a taxonomy's source only the last part is told: where a file lies is nobody's business.
+its parent; a number is its text in a release, so that 2 and 2.0 are one. There is one canonical form: a
+reader refuses every other. Of a taxonomy's source only the last path component is sent, as file paths are private.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class WrittenTaxonomy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WrittenAttribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One attribute. Its weight is not told: it is for whoever publishes to choose."""
+    """One attribute. Its weight is not sent: the publisher chooses it."""
 
     name: str
     kind: AttributeKind
@@ -46,14 +46,14 @@ class WrittenAttribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_schema(schema: Schema, names: Sequence[str]) -> tuple[WrittenAttribute, ...]:
-    """The attributes of these names; ParameterError for one that the schema lacks or that nobody could read."""
+    """Write the attributes of these names; raise ParameterError for one that is missing or unreadable."""
     return tuple(_written(schema[name]) for name in names)
 
 
 def read_schema(
     written: Sequence[WrittenAttribute], sender: str, names: Sequence[str]
 ) -> tuple[Attribute, ...]:
-    """The attributes that a provider told of, which must be those of the contract."""
+    """Read the attributes that a provider sent, which must be those of the contract."""
     told = [each.name for each in written]
     if told != list(names):
         raise PeerBrokeProtocol(
@@ -69,7 +69,7 @@ def read_schema(
 
 
 def difference(one: WrittenAttribute, other: WrittenAttribute) -> str | None:
-    """In which way two providers do not mean the same by an attribute; None when they do."""
+    """Say how two providers' versions of an attribute differ; None when they do not."""
     one, other = _without_source(one), _without_source(other)
     if one.kind != other.kind:
         return "its kind differs"
@@ -79,12 +79,12 @@ def difference(one: WrittenAttribute, other: WrittenAttribute) -> str | None:
 
 
 def digest_of(written: WrittenAttribute, key: bytes) -> bytes:
-    """The same for two providers who mean the same; `key` makes it another in every session."""
+    """Return a digest, equal for equal attributes; `key` makes it different in every session."""
     return hmac.digest(key, msgspec.msgpack.encode(_without_source(written)), "sha256")
 
 
 class _Nonsense(ValueError):
-    """Why something written is no attribute. Shows nothing of it."""
+    """The reason why something is not a valid attribute, without any of its content."""
 
 
 def _written(attribute: Attribute) -> WrittenAttribute:
@@ -97,7 +97,7 @@ def _written(attribute: Attribute) -> WrittenAttribute:
         _written_bound(attribute.upper),
     )
     try:
-        _read(written)  # so that what cannot be read is told at home, and not by others as our fault
+        _read(written)  # so that an unreadable attribute is reported here, and not by others as our fault
     except _Nonsense as error:
         raise ParameterError(f"attribute {attribute.name}: {error}") from None
     return written
@@ -132,7 +132,7 @@ def _read(written: WrittenAttribute) -> Attribute:
             None if written.lower is None else _read_number(written.lower, written.kind),
             None if written.upper is None else _read_number(written.upper, written.kind),
         )
-    except BadInput:  # bounds of categories, or the wrong way round
+    except BadInput:  # bounds on categories, or reversed ones
         raise _Nonsense("its bounds are none") from None
 
 
@@ -168,7 +168,7 @@ def _read_tree(written: WrittenTaxonomy, kind: AttributeKind) -> Taxonomy:
 
 
 def _read_number(text: str, kind: AttributeKind) -> Number:
-    """The number that is written so; whole ones exactly."""
+    """Parse a number; whole numbers are exact."""
     number: Number
     try:
         if text in ("-inf", "inf"):
@@ -182,7 +182,7 @@ def _read_number(text: str, kind: AttributeKind) -> Number:
         well_formed = write_number(number) == text
         if kind == "date" and isfinite(number):
             well_formed &= isinstance(number, int)
-            write_number(number, "date")  # ValueError, OverflowError: a day of no calendar
+            write_number(number, "date")  # ValueError, OverflowError: an impossible date
     except (ValueError, OverflowError):
         well_formed = False
     if not well_formed:

@@ -1,4 +1,4 @@
-"""Local anonymizers for the framework: each makes a party's own columns k-anonymous, and knows a next step.
+"""Local anonymizers for the framework: each makes a party's own columns k-anonymous, and can go a step further.
 
 | | first | a step further |
 |---|---|---|
@@ -36,24 +36,24 @@ class LocalAnonymizer(Protocol):
         """Make the own columns locally k-anonymous (step 1 of Algorithm 4)."""
 
     def further(self) -> bool:
-        """One step: more general bottom-up, more specific top-down. False when there is none."""
+        """Go one step, more general bottom-up, more specific top-down. Return False when there is none."""
 
     def groups(self, rows: Rows) -> tuple[Counts, int]:
-        """The group of each of these records, and how many groups there are."""
+        """Return the group of each of these records, and the number of groups."""
 
     def released(self, rows: Rows) -> tuple[Generalised, ...]:
-        """The columns of these records, as they are now."""
+        """Return the columns of these records as generalised so far."""
 
 
 class TopDownAnonymizer(LocalAnonymizer, Protocol):
-    """What the top-down variant asks besides."""
+    """What the top-down variant also needs."""
 
     def back(self) -> None:
         """Undo the last step."""
 
 
 class _BottomUp:
-    """What those that generalise step by step have in common."""
+    """Base of the anonymizers that generalise step by step."""
 
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
         refuse_few(n_records, k)
@@ -61,15 +61,15 @@ class _BottomUp:
         self._generalised = BottomUpColumns(columns)
 
     def further(self) -> bool:
-        """Everybody climbs one step."""
+        """Generalise all records one step."""
         return self._generalised.climb(self._everybody) is not None
 
     def groups(self, rows: Rows) -> tuple[Counts, int]:
-        """The group of each of these records, and how many groups there are."""
+        """Return the group of each of these records, and the number of groups."""
         return self._generalised.groups(rows)
 
     def released(self, rows: Rows) -> tuple[Generalised, ...]:
-        """The columns of these records, as they are now."""
+        """Return the columns of these records as generalised so far."""
         return self._generalised.released(rows)
 
     def _climb_until_large(self) -> None:
@@ -81,7 +81,7 @@ class ByColumns(_BottomUp):
     """Datafly on whole columns."""
 
     def start(self) -> None:
-        """Everybody climbs until every group has k."""
+        """Generalise all records until every group has k."""
         self._climb_until_large()
 
 
@@ -89,7 +89,7 @@ class ByRecords(_BottomUp):
     """Datafly that leaves records alone as soon as their group has k."""
 
     def start(self) -> None:
-        """Those without a group of k climb; a remainder of fewer takes everybody along."""
+        """Generalise records without a group of k; when fewer than k remain, generalise all records."""
         rest, bound = self._everybody, self._everybody.size
         while rest.size >= self._k:
             rest = rest[labels_of(self._generalised, rest, self._k, bound) == bound]
@@ -108,7 +108,7 @@ class FullDomain:
         self._level = [0] * len(columns)
 
     def start(self) -> None:
-        """The combination with the fewest steps that makes every group k; of equals, by schema order."""
+        """Choose the combination with the fewest steps that gives every group k records; on a tie, by schema order."""
         heights = [range(len(levels)) for levels in self._per_column]
         for levels in sorted(product(*heights), key=lambda each: (sum(each), each)):
             self._level = list(levels)
@@ -116,7 +116,7 @@ class FullDomain:
                 return
 
     def further(self) -> bool:
-        """The attribute with the most values, of those that can, one level up."""
+        """Move up one level the attribute with the most values among those not at the top."""
         able = [at for at, levels in enumerate(self._per_column) if self._level[at] + 1 < len(levels)]
         if not able:
             return False
@@ -125,11 +125,11 @@ class FullDomain:
         return True
 
     def groups(self, rows: Rows) -> tuple[Counts, int]:
-        """The group of each of these records, and how many groups there are."""
+        """Return the group of each of these records, and the number of groups."""
         return group_rows([self._now(at).groups(rows) for at in range(len(self._level))], rows.size)
 
     def released(self, rows: Rows) -> tuple[Generalised, ...]:
-        """The columns of these records, as they are now."""
+        """Return the columns of these records as generalised so far."""
         return tuple(column for at in range(len(self._level)) for column in self._now(at).released(rows))
 
     def _now(self, at: int) -> BottomUpColumns:
@@ -153,11 +153,11 @@ class Descent:
         self._generalised = generalised
 
     def start(self) -> None:
-        """Everything at the top."""
+        """Put every attribute at the top."""
         self._go_to(self._top)
 
     def further(self) -> bool:
-        """One step down; False at the lowest."""
+        """Go one step down. Return False at the lowest."""
         if self._steps <= self._lowest:
             return False
         self._go_to(self._steps - 1)
@@ -168,11 +168,11 @@ class Descent:
         self._go_to(min(self._steps + 1, self._top))
 
     def groups(self, rows: Rows) -> tuple[Counts, int]:
-        """The group of each of these records, and how many groups there are."""
+        """Return the group of each of these records, and the number of groups."""
         return self._generalised.groups(rows)
 
     def released(self, rows: Rows) -> tuple[Generalised, ...]:
-        """The columns of these records, as they are now."""
+        """Return the columns of these records as generalised so far."""
         return self._generalised.released(rows)
 
     def _go_to(self, steps: int) -> None:
@@ -182,7 +182,7 @@ class Descent:
 
 
 def _levels(column: Column, everybody: Rows) -> Iterator[BottomUpColumns]:
-    """The attribute alone, on each of its levels."""
+    """Yield the attribute alone, at each of its levels."""
     steps = 0
     while True:
         generalised = BottomUpColumns([column])
@@ -193,7 +193,7 @@ def _levels(column: Column, everybody: Rows) -> Iterator[BottomUpColumns]:
 
 
 def refuse_few(n_records: int, k: int) -> None:
-    """There is no k-anonymous table of fewer than k records."""
+    """Raise for fewer than k records, of which no k-anonymous table can be made."""
     if n_records < k:
         raise RequirementUnreachable(
             f"k-anonymity with k = {k} needs at least {k} common records; there are {n_records}"

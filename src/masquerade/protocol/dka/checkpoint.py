@@ -1,10 +1,10 @@
-"""What a party notes down between rounds, so that a session that breaks goes on after the last whole one.
+"""What a party saves between rounds, so that an interrupted session resumes after the last complete one.
 
-Which records passed in which round is all that a party ever heard; everything else follows from it and from its own
-table, by replaying. Transfers and circuits are never noted: after a break they are made afresh.
+Which records passed in which round is all that a party ever received; everything else follows from it and from its own
+table, by replaying. Transfers and circuits are never saved: after an interruption they are made afresh.
 
-A run has a name that both parties' randomness made. Parties go on only when both remember the same run, from the last
-round that both remember; otherwise they start anew. A note is the party's own secret: it says which of its people the
+A run has a name drawn from both parties' randomness. Parties resume only when both remember the same run, from the last
+round that both remember; otherwise they start anew. The notes are secret: they say which of the party's people the
 other party knows too.
 """
 
@@ -48,9 +48,9 @@ class _Note(msgspec.Struct, frozen=True):
 
 
 class Notebook:
-    """The notes of one party, on a file when it has one.
+    """The notes of one party, saved to a file if it has one.
 
-    `purpose` is what the notes are good for: a digest of the terms and of the own table. Notes for another are ignored.
+    `purpose` is a digest of the terms and of the own table. Notes with another purpose are ignored.
     """
 
     def __init__(self, path: Path | None = None, purpose: bytes = b"") -> None:
@@ -61,25 +61,25 @@ class Notebook:
         self._read()
 
     def aligned(self, rows: Rows) -> None:
-        """The common records of a new run."""
+        """Start a new run with these common records."""
         self.run, self.rows, self.rounds = b"", rows, []
 
     def named(self, session: bytes) -> None:
-        """The new run's name, the same at both parties."""
+        """Set the new run's name, the same at both parties."""
         self.run = hashlib.sha256(b"masquerade/dka/run/1\0" + session).digest()
         self._write()
 
     def keep(self, rounds: int) -> None:
-        """Forget the rounds after so many."""
+        """Forget all but the first `rounds` rounds."""
         self.rounds = self.rounds[:rounds]
 
     def played(self, passes: NDArray[np.bool_]) -> None:
-        """A round is over."""
+        """Save which records passed in a finished round."""
         self.rounds.append(passes)
         self._write()
 
     def finished(self) -> None:
-        """Nothing is left to go on with."""
+        """Delete the notes of a finished run."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -96,7 +96,7 @@ class Notebook:
         try:
             note = msgspec.msgpack.decode(self._path.read_bytes(), type=_Note)
         except (msgspec.MsgspecError, OSError):
-            return  # a broken note is as good as none
+            return  # an unreadable file counts as none
         if note.purpose == self._purpose:
             self.run = note.run
             self.rows = np.frombuffer(note.rows, "<i8").astype(np.intp)
@@ -106,7 +106,7 @@ class Notebook:
 
 
 def notes_purpose(contract: Contract, table: Table, identifiers: Sequence[bytes]) -> bytes:
-    """A digest of the terms, whatever the session's nonce, and of the own table: notes are good for these alone."""
+    """Return a digest of the terms, without the session's nonce, and of the own table: notes are valid for these."""
     digest = hashlib.sha256(msgspec.structs.replace(contract, nonce="").canonical())
     for identifier in identifiers:
         digest.update(len(identifier).to_bytes(8, "big") + identifier)
@@ -115,7 +115,7 @@ def notes_purpose(contract: Contract, table: Table, identifiers: Sequence[bytes]
 
 
 def agree_on_start(peer: str, notebook: Notebook) -> Script[bool]:
-    """Whether both go on with a run that they remember; the notebook then holds the rounds that both do."""
+    """Return whether both resume a run that they remember; the notebook then holds the rounds that both remember."""
     yield Send((peer,), Remembered(notebook.run, len(notebook.rounds)))
     theirs = yield Receive(peer, Remembered)
     if theirs.rounds < 0:

@@ -35,7 +35,7 @@ OnRound = Callable[[NDArray[np.bool_]], None]
 
 
 class ChiShare(Message, tag="dka-chi", frozen=True):
-    """A share of χ: one bit a record that is left."""
+    """A share of χ: one bit per remaining record."""
 
     bits: bytes
 
@@ -47,11 +47,11 @@ def dka_datafly(
     on_stage: OnStage = silent,
     on_round: OnRound | None = None,
 ) -> Script[None]:
-    """Play rounds until fewer than k records are left; the result is in `side`.
+    """Run rounds until fewer than k records are left; the result is in `side`.
 
-    `side` is at the start of a round. `on_round` hears, after each, which records passed.
+    `side` must be at the start of a round. `on_round` is called after each round with the records that passed.
     """
-    if side.k == 1:  # every group passes: there is nothing to find out
+    if side.k == 1:  # every group passes: no test is needed
         side.hear(np.ones(side.left.size, bool))
     while not side.over:
         bounds = Bounds(side.left.size, (side.bound, side.bound))
@@ -65,7 +65,7 @@ def dka_datafly(
 
 
 def _opened(pair: Pair, share: Bits) -> Script[Bits]:
-    """Both parties' bits, from their XOR shares."""
+    """Exchange XOR shares, and return the bits."""
     message = pack(share).tobytes()
     yield Send((pair.peer,), ChiShare(message))
     theirs = yield Receive(pair.peer, ChiShare)

@@ -1,7 +1,7 @@
 """One party's own work in DkA-Datafly (Algorithm 6): everything between two tests, without the other party.
 
-The records that are left get more general from round to round; those that passed keep their values. Which ones pass
-is the only thing that a side hears.
+The remaining records get more general from round to round; those that passed keep their values. Which ones pass
+is the only thing that a side receives.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DataflySide:
         self._passed = np.zeros(n_records, bool)
 
     def generalise_locally(self) -> None:
-        """Datafly on the own columns alone: whoever is in a group of k is not generalised further (step 1)."""
+        """Run Datafly on the own columns alone: records in a group of k are not generalised further (step 1)."""
         rest = self.left
         while rest.size >= self.k:
             rest = rest[labels_of(self.generalised, rest, self.k, self.bound) == self.bound]
@@ -47,11 +47,11 @@ class DataflySide:
         return self.left.size < self.k
 
     def labels(self) -> Labels:
-        """The own groups of the records that are left (step 6)."""
+        """Return the own groups of the remaining records (step 6)."""
         return labels_of(self.generalised, self.left, self.k, self.bound)
 
     def hear(self, passes: NDArray[np.bool_]) -> None:
-        """Take out the records that pass (step 10), and generalise the others one step (step 11)."""
+        """Remove the records that pass (step 10), and generalise the others one step (step 11)."""
         if passes.shape != self.left.shape:
             raise Bug(f"{passes.size} answers for {self.left.size} records")
         self.round += 1
@@ -66,5 +66,5 @@ class DataflySide:
         return np.flatnonzero(self._passed)
 
     def released(self) -> tuple[Generalised, ...]:
-        """The columns of the released records."""
+        """Return the columns of the released records."""
         return self.generalised.released(self.passed)

@@ -2,7 +2,7 @@
 
 For any local anonymizer (`protocol/dka/anonymizers.py`, `mondrian_levels.py`). Each round both parties obtain shares of
 "record j's joint group has at least k records" through the joint histogram, and open one bit: whether all of them have.
-So, unlike DkA-Datafly, not even which records fail comes out.
+So, unlike in DkA-Datafly, not even which records fail is revealed.
 
 Who learns what: both parties how many rounds it took, which each could tell from the release and its own table
 (Algorithm 5's simulator does), and nothing else. Top-down (§7), also whether it ended because both had no finer step.
@@ -24,9 +24,9 @@ from masquerade.protocol.joint_histogram.pair import Pair, read_outputs
 
 
 def dka(pair: Pair, own: LocalAnonymizer, n_records: int, k: int, on_stage: OnStage = silent) -> Script[int]:
-    """How many rounds it took; `own` is then as general as the release.
+    """Run the framework. Return the number of rounds; `own` is then as general as the release.
 
-    It ends: at the top of both parties' taxonomies all records are one group.
+    It terminates: at the top of both parties' taxonomies all records are one group.
     """
     own.start()
     rounds = 1
@@ -39,7 +39,7 @@ def dka(pair: Pair, own: LocalAnonymizer, n_records: int, k: int, on_stage: OnSt
 def dka_top_down(
     pair: Pair, own: TopDownAnonymizer, n_records: int, k: int, on_stage: OnStage = silent
 ) -> Script[int]:
-    """The same from the top: the round before the first that fails, or the last when both have no finer step."""
+    """Run top-down. Return the last round before one fails, or the last when neither party has a finer step."""
     own.start()
     rounds, moved = 1, False
     while (yield from _anonymized(pair, own, n_records, k, on_stage)):
@@ -54,13 +54,13 @@ def dka_top_down(
 
 
 def is_equal(pair: Pair, own: Bits) -> Script[bool]:
-    """Whether both parties' bit strings are equal, and nothing else (step 8)."""
+    """Return whether both parties' bit strings are equal, revealing nothing else (step 8)."""
     out = yield from read_outputs(pair, all_equal(own.size), 1, {f"bits {pair.me}": own[:, None]})
     return bool(out["holds"][0, 0])
 
 
 def _anonymized(pair: Pair, own: LocalAnonymizer, n_records: int, k: int, on_stage: OnStage) -> Script[bool]:
-    """Definition 3, tested (steps 5 to 8)."""
+    """Test Definition 3 (steps 5 to 8)."""
     bound = most_groups(n_records, k)
     labels = labels_of(own, np.arange(n_records), k, bound)
     share = yield from shared_tests(pair, labels, k, Bounds(n_records, (bound, bound)), on_stage)

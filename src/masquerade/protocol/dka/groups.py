@@ -16,16 +16,16 @@ class Grouped(Protocol):
     """Columns that are generalised to some extent, such as a `BottomUpColumns`."""
 
     def groups(self, rows: Rows) -> tuple[Counts, int]:
-        """The group of each of these records, numbered from 0, and how many there are."""
+        """Return the group of each of these records, numbered from 0, and the number of groups."""
 
 
 def most_groups(records: int, k: int) -> int:
-    """How many groups of at least k records there can be: the public bound that a number of groups is padded to."""
+    """Return the most groups of at least k records possible: the public bound that a number of groups is padded to."""
     return max(1, records // k)
 
 
 def labels_of(columns: Grouped, rows: Rows, k: int, bound: int) -> Labels:
-    """The group of each of these records, and `bound` where it has fewer than k: such a record cannot pass."""
+    """Return the group of each of these records, or `bound` where it has fewer than k: such a record cannot pass."""
     numbers, n_groups = columns.groups(rows)
     large = value_counts(numbers, n_groups) >= k
     renumbered = np.full(n_groups, bound, np.uint64)
@@ -34,6 +34,6 @@ def labels_of(columns: Grouped, rows: Rows, k: int, bound: int) -> Labels:
 
 
 def all_large(columns: Grouped, rows: Rows, k: int) -> bool:
-    """Whether every group of these records has at least k of them."""
+    """Return whether every group of these records has at least k of them."""
     numbers, n_groups = columns.groups(rows)
     return bool((value_counts(numbers, n_groups) >= k).all())

@@ -1,7 +1,7 @@
-"""Groups that are merged until each is large enough: the small ones join whom they lose least with.
+"""Merge groups until each is large enough: each small one joins the group with which they lose least.
 
-A group's cell is the lowest node that covers it along a taxonomy, and an interval along numbers. To merge two makes
-their cells cover both; what that loses is the certainty penalty of the union times its records, less that of the two.
+A group's cell is the lowest node that covers it along a taxonomy, and an interval along numbers. Merging two makes
+their cells cover both; the loss is the certainty penalty of the union times its records, less that of the two.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class MergedGroups:
 
     @property
     def n_groups(self) -> int:
-        """How many there are now."""
+        """Number of groups now."""
         return int(np.count_nonzero(self._alive))
 
     def merge_below(self, size: int) -> bool:
-        """Merge until every group has so many records, or all are one; False when there was nothing to merge.
+        """Merge until every group has `size` records, or all are one. Return False when there was nothing to merge.
 
-        The smallest comes first: it joins the group with which the two lose least, of equals the first.
+        The smallest goes first: it joins the group with which the two lose least, the first on a tie.
         """
         merged = False
         while (alive := np.flatnonzero(self._alive)).size > 1:
@@ -49,7 +49,7 @@ class MergedGroups:
         return merged
 
     def partition(self) -> Partition:
-        """The groups as they are now."""
+        """Return the current groups."""
         alive = np.flatnonzero(self._alive)
         number = np.zeros(self._alive.size, np.int64)
         number[alive] = np.arange(alive.size)
@@ -89,7 +89,7 @@ class _Extent(ABC):
 
     @abstractmethod
     def unions(self, one: int, others: Counts) -> tuple[Counts, Counts]:
-        """What one group would cover together with each of the others."""
+        """Return what one group would cover together with each of the others."""
 
 
 class _Interval(_Extent):

@@ -70,7 +70,7 @@ class DkaDatafly(SessionMethod):
         return disclosed_by_join(contract, party, schema, learn, {}, show_steps=False)
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
-        """One for each time that the parties opened which records pass."""
+        """Count how often the parties opened which records pass."""
         from masquerade.protocol.dka.datafly import ChiShare
 
         return list(sent).count(kind_of(ChiShare))

@@ -1,6 +1,6 @@
-"""What one of the two parties of DkA-Datafly does, from start to end: align, play the rounds, hand in.
+"""One party's part of DkA-Datafly: align, run the rounds, hand in.
 
-The records are joined on an identifier that nobody shows (§1.2 of the paper): `align` gives both parties their common
+The records are joined on a hidden identifier (§1.2 of the paper): `align` gives both parties their common
 records in one order, and each hands its columns of the released ones to the assembler in that order.
 """
 
@@ -25,9 +25,9 @@ from masquerade.utility.losses import losses_of
 
 
 def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
-    """This party's part; returns the number of common records, released or not.
+    """Run this party's part. Return the number of common records, released or not.
 
-    With `seat.notes` that survive, a session that broke goes on after its last whole round.
+    If `seat.notes` survive, an interrupted session resumes after its last complete round.
     """
     name, contract, identifiers = seat.name, seat.contract, seat.identifiers
     refuse(DkaDatafly.of(contract).refusals(proposal_of(contract)))

@@ -1,6 +1,6 @@
-"""DkA as a trusted third party would play it: the same rounds, with plain counting in place of cryptography.
+"""DkA as a trusted third party would run it: the same rounds, with plain counting in place of cryptography.
 
-For experiments on its precision, and to hold the protocols against: both must give the same release.
+For experiments on its precision, and as a reference for the protocols: both must give the same release.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from masquerade.protocol.dka.groups import Labels, labels_of, most_groups
 def plain_dka_datafly(
     left: Sequence[Column], right: Sequence[Column], n_records: int, k: int
 ) -> tuple[DataflySide, DataflySide]:
-    """Both parties at the end."""
+    """Run DkA-Datafly. Return both parties' sides at the end."""
     if not left or not right:
         raise ParameterError("DkA-Datafly takes at least one attribute of each party")
     sides = DataflySide(left, n_records, k), DataflySide(right, n_records, k)
@@ -36,7 +36,7 @@ def plain_dka_datafly(
 
 
 def plain_dka(left: LocalAnonymizer, right: LocalAnonymizer, n_records: int, k: int) -> int:
-    """The framework (Algorithm 4): how many rounds it took; both are then as general as the release."""
+    """Run the framework (Algorithm 4). Return the number of rounds; both are then as general as the release."""
     sides = left, right
     for side in sides:
         side.start()
@@ -49,7 +49,7 @@ def plain_dka(left: LocalAnonymizer, right: LocalAnonymizer, n_records: int, k: 
 
 
 def plain_dka_top_down(left: TopDownAnonymizer, right: TopDownAnonymizer, n_records: int, k: int) -> int:
-    """The same from the top (§7): the last round before the first that fails."""
+    """Run top-down (§7). Return the last round before the first that fails."""
     sides = left, right
     for side in sides:
         side.start()
@@ -71,7 +71,7 @@ def _anonymized(sides: Sequence[LocalAnonymizer], n_records: int, k: int) -> boo
 
 
 def joint_passes(left: Labels, right: Labels, bound: int, k: int) -> NDArray[np.bool_]:
-    """Whether each record's pair of labels occurs at least k times; the label `bound` never passes."""
+    """Return whether each record's pair of labels occurs at least k times; the label `bound` never passes."""
     pairs = left.astype(np.int64) * (bound + 1) + right.astype(np.int64)
     groups, found = renumber(pairs, (bound + 1) ** 2)
     large = value_counts(groups, found.size) >= k

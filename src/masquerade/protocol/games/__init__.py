@@ -1,7 +1,7 @@
 """Mashups as games: what a party gets when it, or another, does not play by the rules.
 
 `play` runs one mashup in memory through the parties' real scripts, with a strategy for each of them; `strategies` are
-the ways to play; `repeated` plays on, and punishes. What came out is told in docs/games.md.
+the ways to play; `repeated` plays several games, with punishment. The results are in docs/games.md.
 """
 
 from masquerade.protocol.games.play import Game, Turn, play

@@ -25,7 +25,7 @@ from masquerade.utility.scores import FIXED_ONE, score_named
 
 @dataclass(frozen=True)
 class Turn:
-    """One round: who won it, with which attribute and score."""
+    """One round: its winner, with the attribute and score."""
 
     party: str
     attribute: str
@@ -34,7 +34,7 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """How a mashup went, and what came out of it."""
+    """The course and result of one mashup."""
 
     rounds: tuple[Turn, ...]
     contributed: Mapping[str, float]
@@ -53,7 +53,7 @@ def play(
     others: Strategy | None = None,
     wire: Wire | None = None,
 ) -> Game:
-    """Play once. `deal` says which attributes each party holds; parties without a strategy play as `others`, honestly.
+    """Play once. `deal` has each party's attributes; parties without a strategy play as `others`, by default honestly.
 
     Sensitive attributes count as known to all. A party that is caught ends the game with `PeerBrokeProtocol`.
     """
@@ -104,7 +104,7 @@ def play(
 
 
 def _joint(names: Sequence[str], deal: Mapping[str, Sequence[str]]) -> JointSchema:
-    """Who holds each attribute of the QIDs; exactly one party must."""
+    """Find the holder of each attribute of the QIDs; it must be exactly one party."""
     if not deal:
         raise ParameterError("deal: name at least one party and its attributes")
     holders = []

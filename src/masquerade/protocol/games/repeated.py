@@ -1,13 +1,13 @@
-"""Games that go on: what deviating brings when the others remember it.
+"""Repeated games: what deviating yields when the others remember it.
 
-Theorem 1 of the data-integration paper, in its proof's terms: each period is a game; whoever follows the algorithm gets
-c in the discounted average; whoever deviates gets w for at most n − 1 periods, then 0, because the others punish it.
+Theorem 1 of the data-integration paper, in its proof's terms: each period is a game; a party that follows the algorithm
+gets c in the discounted average; a deviator gets w for at most n − 1 periods, then 0, because the others punish it.
 So deviating does not pay when
 
     w (1 − δ^(n−1)) ≤ c,   that is   δ^(n−1) ≥ 1 − c/w.
 
-Here each period is a mashup that is played, and c and w are what it brings. The protocol itself does not remember:
-that the others notice a deviation, and exclude who deviated from later mashups, is the proof's assumption, and ours.
+Here each period is a mashup that is played, and c and w are its payoffs. The protocol itself does not remember:
+that the others notice a deviation, and exclude the deviator from later mashups, is the proof's assumption, and ours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from masquerade.protocol.games.strategies import Strategy, never
 
 
 def discounted_average(payoffs: Sequence[float], delta: float, then: float = 0.0) -> float:
-    """(1 − δ) Σ δ^t u_t of an endless stream: the payoffs in turn, `then` for ever after.
+    """Return (1 − δ) Σ δ^t u_t of an infinite stream: the payoffs in turn, then `then` for ever.
 
     It is the constant payoff that is worth as much as the stream.
     """
@@ -34,32 +34,32 @@ def discounted_average(payoffs: Sequence[float], delta: float, then: float = 0.0
 
 
 def deviation_average(delta: float, n: int, w: float) -> float:
-    """The discounted average of w for n − 1 periods, then nothing: w (1 − δ^(n−1))."""
+    """Return the discounted average of w for n − 1 periods, then nothing: w (1 − δ^(n−1))."""
     _check(delta, n)
     return float(w * (1 - delta ** (n - 1)))
 
 
 def theorem_holds(delta: float, n: int, c: float, w: float) -> bool:
-    """Theorem 1's condition, δ^(n−1) ≥ 1 − c/w; without any w there is nothing to gain by deviating."""
+    """Test Theorem 1's condition, δ^(n−1) ≥ 1 − c/w; it holds for w ≤ 0, as deviating then gains nothing."""
     _check(delta, n)
     return bool(w <= 0 or delta ** (n - 1) >= 1 - c / w)
 
 
 def break_even(n: int, c: float, w: float) -> float:
-    """The least δ for which the condition holds; 1 means that deviating pays for everybody who discounts at all."""
+    """Return the least δ for which the condition holds; 1 means that deviating pays for any party that discounts."""
     _check(0, n)
     return 0.0 if w <= c else float((1 - c / w) ** (1 / (n - 1)))
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """What each party received, period by period; and what a deviator gets after the last period played."""
+    """What each party received, period by period, and what a deviator gets after the last period played."""
 
     received: Mapping[str, tuple[float, ...]]
     punished: frozenset[str]
 
     def average(self, party: str, delta: float) -> float:
-        """The discounted average; the periods that were not played bring the mean of those that were, or nothing."""
+        """Return the discounted average; periods not played count as the mean of those that were, or as nothing."""
         payoffs = self.received[party]
         return discounted_average(payoffs, delta, 0.0 if party in self.punished else fmean(payoffs))
 
@@ -75,9 +75,9 @@ def play_on(
     others: Strategy | None = None,
     patience: int | None = None,
 ) -> Repeated:
-    """Play one game a table. Deviators play as they like for `patience` periods (n − 1), then they are excluded.
+    """Play one game per table. Deviators use their strategies for `patience` periods (n − 1), then are excluded.
 
-    Who is excluded gives nothing and receives nothing; the others go on without its attributes.
+    An excluded party gives and receives nothing; the others go on without its attributes.
     """
     deviating = dict(deviators or {})
     grace = patience if patience is not None else len(deal) - 1

@@ -1,8 +1,8 @@
 """Ways to play a mashup: whether a party takes part in a round, and with which of its candidates.
 
 A strategy is a `Participation` and a view. The first decides whether the party offers anything; the second, a
-`LocalView` that need not tell its best candidate, decides what. Both are the party's own business: no message of the
-protocol differs from an honest one's, but for `overstates`, whom the others find out.
+`LocalView` that need not reveal its best candidate, decides what. Both are private to the party: no message of the
+protocol differs from an honest one's, except those of `overstates`, which the others detect.
 
     strategy           takes part                                   offers
     honest             Algorithm 2: while nobody has given less     its best
@@ -56,12 +56,12 @@ def obliging() -> Strategy:
 
 
 def never() -> Strategy:
-    """Takes what the others give."""
+    """Never offers anything, and takes what the others give."""
     return Strategy("never takes part", lambda parties: TakesPartFor(0, AlwaysTakePart()))
 
 
 def quits(after: int, before: Strategy | None = None) -> Strategy:
-    """Plays (honestly, unless told otherwise) for so many rounds, whoever wins them, then gives nothing more."""
+    """Plays `before` (honestly by default) for `after` rounds, whoever wins them, then gives nothing more."""
     start = before if before is not None else honest()
     return Strategy(
         f"quits after round {after}",
@@ -71,7 +71,7 @@ def quits(after: int, before: Strategy | None = None) -> Strategy:
 
 
 def under_declares(most: int | None = None, epsilon: float = EPSILON) -> Strategy:
-    """Withholds its `most` best candidates (all but the worst, without a number) while another one is valid."""
+    """Withholds its `most` best candidates (all but the worst if None) while another one is valid."""
 
     def view(columns: Mapping[int, Column], classes: Coded | None, score: Score) -> LocalView:
         return UnderDeclaring(columns, classes, score, most)
@@ -90,7 +90,7 @@ def gives_only_below(bound: float, epsilon: float = EPSILON) -> Strategy:
 
 
 def coalition(members: Collection[str], epsilon: float = EPSILON) -> Strategy:
-    """For each member: the coalition counts as one party."""
+    """The strategy of each member: the coalition counts as one party."""
 
     def participation(parties: Sequence[str]) -> Participation:
         for name in members:
@@ -104,7 +104,7 @@ def coalition(members: Collection[str], epsilon: float = EPSILON) -> Strategy:
 
 
 def weighted(capability: Mapping[str, float], epsilon: float = EPSILON) -> Strategy:
-    """Algorithm 2 between unequals: who can give twice as much should. For each party its capability, above 0."""
+    """Algorithm 2 between unequal parties: one that can give twice as much should. Capabilities must be above 0."""
 
     def participation(parties: Sequence[str]) -> Participation:
         wrong = [name for name in parties if not capability.get(name, 0) > 0]
@@ -116,7 +116,7 @@ def weighted(capability: Mapping[str, float], epsilon: float = EPSILON) -> Strat
 
 
 def overstates(by: float, epsilon: float = EPSILON) -> Strategy:
-    """Adds `by` to its scores (below 0: understates). Whenever it wins with one, everybody sees that it is false."""
+    """Adds `by` to its scores (below 0: understates). When it wins with one, every party sees that it is false."""
 
     def view(columns: Mapping[int, Column], classes: Coded | None, score: Score) -> LocalView:
         return Overstating(columns, classes, score, fixed(by))
@@ -132,11 +132,11 @@ class TakesPartFor:
     base: Participation
 
     def takes_part(self, me: int) -> bool:
-        """As the base does, until the rounds are over."""
+        """Return the base's answer until the rounds are over, then False."""
         return self.rounds > 0 and self.base.takes_part(me)
 
     def credit(self, party: int, score: int) -> None:
-        """A round is over."""
+        """Count a finished round, and pass it on to the base."""
         self.rounds -= 1
         self.base.credit(party, score)
 
@@ -149,38 +149,38 @@ class EvenAsOne(TakePartWhenEven):
         self.members = members
 
     def takes_part(self, me: int) -> bool:
-        """While no outsider has given less than the coalition, but for ϵ."""
+        """Return whether no outsider has given less than the coalition, up to ϵ."""
         ours = sum(self.contributed[member] for member in self.members)
         theirs = [given for party, given in enumerate(self.contributed) if party not in self.members]
         return all(ours <= given + fixed(self.epsilon) for given in theirs)
 
 
 class EvenForCapability(TakePartWhenEven):
-    """Algorithm 2 with every account divided by what its party is capable of."""
+    """Algorithm 2 with every account divided by its party's capability."""
 
     def __init__(self, capability: Sequence[float], epsilon: float) -> None:
         super().__init__(len(capability), epsilon)
         self.capability = tuple(capability)
 
     def takes_part(self, me: int) -> bool:
-        """While nobody has given less, for its capability, than this party."""
+        """Return whether no party has given less, relative to its capability, than this one."""
         shares = [given / each for given, each in zip(self.contributed, self.capability, strict=True)]
         return all(shares[me] <= share + fixed(self.epsilon) for share in shares)
 
 
 class Withholding(LocalView):
-    """A view that passes some valid candidates over, though they are better than what it offers."""
+    """A view that passes over some valid candidates that are better than the one it offers."""
 
     def withholds(self, found: Candidate, passed_over: int) -> bool:
-        """Whether to pass this one over, too; the better ones before it were."""
+        """Return whether to pass over this candidate too, after `passed_over` better ones."""
         raise NotImplementedError
 
     def last_resort(self, found: Found) -> Found:
-        """What to offer when all valid candidates were passed over; `found` was the last of them."""
+        """Return what to offer when all valid candidates were passed over; `found` was the last of them."""
         return None
 
     def best(self, state: PublicState) -> Found:
-        """The best valid candidate that is not withheld."""
+        """Return the best valid candidate that is not withheld."""
         withheld: list[Candidate] = []
         last: Found = None
         while (found := super().best(state)) is not None and self.withholds(found[0], len(withheld)):
@@ -201,11 +201,11 @@ class UnderDeclaring(Withholding):
         self.most = most
 
     def withholds(self, found: Candidate, passed_over: int) -> bool:
-        """As many as it may."""
+        """Withhold up to the allowed number."""
         return self.most is None or passed_over < self.most
 
     def last_resort(self, found: Found) -> Found:
-        """The worst, if nothing else is left."""
+        """Offer the worst candidate if nothing else is left."""
         return found
 
 
@@ -219,7 +219,7 @@ class GivingOnlyBelow(Withholding):
         self.bound = bound
 
     def withholds(self, found: Candidate, passed_over: int) -> bool:
-        """What reaches the bound."""
+        """Withhold candidates whose score reaches the bound."""
         return found.score >= self.bound
 
 
@@ -231,8 +231,8 @@ class Overstating(LocalView):
         self.by = by
 
     def best(self, state: PublicState) -> Found:
-        """The best, and its true score plus something."""
-        for candidate in self.candidates:  # the lie of the last round is no basis for this one
+        """Return the best candidate with a false amount added to its score."""
+        for candidate in self.candidates:  # undo the false score of the last round
             candidate.score = self.score.rate(candidate.base, anonymity_loss=0.0)
         found = super().best(state)
         if found is not None:

@@ -3,7 +3,7 @@
 pair.py          what two parties set up to compute together
 histogram.py     the table by oblivious transfers; a shared bit for each record
 homomorphic.py   the same by homomorphic encryption
-costs.py         what either way takes
-back_ends.py     the cheaper of both
+costs.py         the cost of each
+back_ends.py     the choice of the cheaper
 verdict.py       one bit: does every group satisfy?
 """

@@ -1,7 +1,7 @@
-"""Which way to a joint histogram is the cheaper, and to go it: transfers or encryption.
+"""Choose and run the cheaper back end for a joint histogram: transfers or encryption.
 
-Both parties come to the same choice, from public figures (`costs.py`). With as many groups on either
-side as k-anonymity allows, transfers win by far, at n/k = 600 about 30 to 1. Encryption comes ahead where one party has
+Both parties make the same choice, from public figures (`costs.py`). With as many groups on either
+side as k-anonymity allows, transfers win by far, at n/k = 600 about 30 to 1. Encryption wins where one party has
 some tens of labels, the other some ten thousand or more, and there are enough records to make up for what is sent back
 for each label: a hundred thousand and more.
 """
@@ -27,12 +27,12 @@ from masquerade.protocol.joint_histogram.homomorphic import homomorphic_group_bi
 from masquerade.protocol.joint_histogram.pair import BackEnd, Pair
 from masquerade.protocol.joint_histogram.verdict import every_group_satisfies, every_row_satisfies
 
-# Judges one row of cells of so many binary digits, of which so many together are shared as one number.
+# Makes a circuit for one row, from the binary digits of a cell and the number of cells shared as one number.
 RowCircuit = Callable[[int, int], Circuit]
 
 
 def expected_seconds(bounds: Bounds) -> dict[BackEnd, float]:
-    """What a bit a record would take either way, roughly."""
+    """Estimate the seconds that one bit per record takes by each back end."""
     return {
         "transfers": transferred_seconds(bounds),
         "encryption": encrypted_seconds(bounds, packing_for(bounds)),
@@ -40,7 +40,7 @@ def expected_seconds(bounds: Bounds) -> dict[BackEnd, float]:
 
 
 def expected_seconds_of_rows(bounds: Bounds, grouped_by: int) -> dict[BackEnd, float]:
-    """What it would take to judge rows; the circuits, which are alike, left out."""
+    """Estimate the seconds to judge rows, without the circuits, which cost the same."""
     return {
         "transfers": transferred_count_seconds(bounds),
         "encryption": encrypted_count_seconds(bounds, Packing.of(bounds, 1 - grouped_by)),
@@ -48,7 +48,7 @@ def expected_seconds_of_rows(bounds: Bounds, grouped_by: int) -> dict[BackEnd, f
 
 
 def cheaper(seconds: dict[BackEnd, float]) -> BackEnd:
-    """The way that takes less."""
+    """Return the back end that takes less time."""
     return "encryption" if seconds["encryption"] < seconds["transfers"] else "transfers"
 
 
@@ -60,9 +60,9 @@ def shared_tests(
     on_stage: OnStage = silent,
     back_end: BackEnd | None = None,
 ) -> Script[Bits]:
-    """This party's XOR share, for each record, of "its joint group has at least so many records", the cheaper way.
+    """Return this party's XOR share, for each record, of "its joint group has ≥ `at_least` records", the cheaper way.
 
-    `back_end` insists on one; both parties then do.
+    `back_end` forces one; both parties must then give the same.
     """
     if (back_end or cheaper(expected_seconds(bounds))) == "transfers":
         return (yield from group_bits(pair, labels, at_least, bounds, on_stage))
@@ -79,7 +79,7 @@ def rows_satisfy(
     grouped_by: int,
     back_end: BackEnd | None = None,
 ) -> Script[bool]:
-    """Whether a circuit of `count_circuits.row_…` holds of every group of one party's, the cheaper way.
+    """Return whether a circuit of `count_circuits.row_…` holds for all of one party's groups, the cheaper way.
 
     It must accept an empty row, since padded groups have no records.
     """

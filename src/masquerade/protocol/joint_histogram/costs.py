@@ -1,8 +1,8 @@
-"""What a joint histogram takes by transfers and by encryption: a model in seconds, from public figures alone.
+"""The cost of a joint histogram by transfers and by encryption: a model in seconds, from public figures alone.
 
 The constants were measured on one core of the machine of `docs/crypto.md`, without gmpy2. Where both parties work at
-the same time they are of the one with more to do; what matters is their ratio. Both parties come to the same figures,
-and exchanging the parties changes none.
+the same time they are those of the busier one; what matters is their ratio. Both parties get the same figures,
+and swapping the parties changes none.
 """
 
 from __future__ import annotations
@@ -32,44 +32,44 @@ class Packing:
 
     encryptor: int  # whose labels are slots; the other's are groups, whose ciphertexts are added up
     slots: int  # of a ciphertext
-    pieces: int  # ciphertexts of a record
+    pieces: int  # ciphertexts per record
 
     @staticmethod
     def of(bounds: Bounds, encryptor: int) -> Packing:
-        """As few ciphertexts as possible, filled as evenly as possible: fewer empty slots in the circuits."""
+        """Use as few ciphertexts as possible, filled as evenly as possible: fewer empty slots in the circuits."""
         labels = bounds.labels[encryptor]
         pieces = -(-labels // Slots.most(bounds.records.bit_length(), PLAINTEXT_BITS))
         return Packing(encryptor, -(-labels // pieces), pieces)
 
 
 def packing_for(bounds: Bounds) -> Packing:
-    """With the encryptor that makes it cheaper; of equals party 0."""
+    """Choose the encryptor that makes it cheaper, party 0 on a tie."""
     choices = (Packing.of(bounds, party) for party in (0, 1))
-    return min(choices, key=lambda each: encrypted_seconds(bounds, each))  # min takes the first of equals
+    return min(choices, key=lambda each: encrypted_seconds(bounds, each))  # min takes the first on a tie
 
 
 def transferred_count_seconds(bounds: Bounds) -> float:
-    """Shares of the table by transfers."""
+    """Estimate the cost of shares of the table by transfers."""
     rows, columns = bounds.labels[bounds.picker], bounds.labels[1 - bounds.picker]
     blocks = -(-columns // (16 // bounds.word.itemsize))
     return bounds.records * ((rows + 1) * (blocks * _BLOCK + _LEAF) + columns * _WORD)
 
 
 def encrypted_count_seconds(bounds: Bounds, packing: Packing) -> float:
-    """Masked sums of all groups by encryption."""
+    """Estimate the cost of masked sums of all groups by encryption."""
     groups = bounds.labels[1 - packing.encryptor]
     return packing.pieces * (bounds.records * _ENCRYPT + groups * _RETURN) + _KEY
 
 
 def transferred_seconds(bounds: Bounds) -> float:
-    """A bit a record by transfers: count, look counts up, compare each."""
+    """Estimate the cost of one bit per record by transfers: count, look counts up, compare each."""
     entry = _ENTRY + bounds.word.itemsize * _ENTRY_BYTE
     each = max(bounds.labels) * entry + bounds.width * _AND
     return transferred_count_seconds(bounds) + bounds.records * each
 
 
 def encrypted_seconds(bounds: Bounds, packing: Packing) -> float:
-    """The same by encryption: count, compare every cell, look bits up."""
+    """Estimate the cost of one bit per record by encryption: count, compare every cell, look bits up."""
     cells = bounds.labels[1 - packing.encryptor] * packing.pieces * packing.slots
     look_up = bounds.records * max(bounds.labels) * _ENTRY_BIT
     return encrypted_count_seconds(bounds, packing) + 2 * cells * bounds.width * _AND + look_up

@@ -12,7 +12,7 @@ records". Nothing is opened here.
 The label `bound` itself (one past the last) stands for "never": such a record is counted nowhere, and its count is 0.
 A party gives it to records whose own group is smaller than k: no joint group of theirs can reach k.
 
-Looking counts up before comparing them costs n circuits; comparing every cell first, as one may also do, costs P·Q,
+Looking counts up before comparing them costs n circuits; the alternative, comparing every cell first, costs P·Q,
 which for groups of at least k records is n/k² times as many.
 
 Who learns what: the numbers of records and the bounds on labels are public; a party's view is random otherwise.
@@ -41,7 +41,7 @@ from masquerade.protocol.joint_histogram.pair import Pair, shared_outputs
 
 Labels = NDArray[np.uint64]
 
-_MOST_CELLS = 1 << 29  # a gigabyte of 16-bit counts, of which some four are kept
+_MOST_CELLS = 1 << 29  # a gigabyte of 16-bit counts, of which about four are kept
 _TABLE_BYTES = 1 << 23  # of look-up tables in one message
 
 
@@ -63,17 +63,17 @@ class Bounds:
 
     @property
     def word(self) -> Word:
-        """What counts and their shares are kept in."""
+        """The word type of counts and their shares."""
         return word_for(self.records)
 
     @property
     def width(self) -> int:
-        """How many binary digits a count takes, with a sign."""
+        """Binary digits of a count, including a sign."""
         return self.records.bit_length() + 1
 
     @property
     def picker(self) -> int:
-        """Whose labels are the rows: the choice that makes each record's tree cheaper."""
+        """The party whose labels are the rows, chosen to make each record's tree cheaper."""
         lanes = 16 // self.word.itemsize
         work = [(rows + 1) * (4 + -(-columns // lanes)) for rows, columns in (self.labels, self.labels[::-1])]
         return work.index(min(work))
@@ -99,13 +99,13 @@ class EntriesWanted(Message, tag="look-up-ask", frozen=True):
 
 
 class EntriesOffered(Message, tag="look-up-tables", frozen=True):
-    """One row of shared counts a record, masked."""
+    """One row of shared counts per record, masked."""
 
     tables: bytes
 
 
 def checked_labels(labels: Labels, me: int, bounds: Bounds) -> Labels:
-    """This party's labels, when there is one a record and none beyond the bound."""
+    """Return this party's labels; raise unless there is one per record and none beyond the bound."""
     own = as_indices(labels, bounds.labels[me] + 1)
     if len(own) != bounds.records:
         raise ParameterError(
@@ -115,16 +115,16 @@ def checked_labels(labels: Labels, me: int, bounds: Bounds) -> Labels:
 
 
 def checked_threshold(at_least: int, bounds: Bounds) -> int:
-    """The threshold, when a count may reach it."""
+    """Return the threshold; raise unless a count may reach it."""
     if not 0 <= at_least <= bounds.records:
         raise ParameterError(f"a threshold must lie between 0 and the number of records. Got {at_least}.")
     return at_least
 
 
 def joint_histogram(pair: Pair, labels: Labels, bounds: Bounds) -> Script[Words]:
-    """This party's share of the table of joint counts, [labels of party 0 + 1, labels of party 1 + 1].
+    """Return this party's share of the table of joint counts, [labels of party 0 + 1, labels of party 1 + 1].
 
-    The last row and the last column are of the label that is counted nowhere, and zero.
+    The last row and column belong to the label that is counted nowhere, and are zero.
     """
     own = checked_labels(labels, pair.me, bounds)
     pair.histograms_by.add("transfers")
@@ -157,7 +157,7 @@ def joint_histogram(pair: Pair, labels: Labels, bounds: Bounds) -> Script[Words]
 
 
 def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Script[Words]:
-    """This party's additive share of the count in each record's cell."""
+    """Return this party's additive share of the count in each record's cell."""
     own = checked_labels(labels, pair.me, bounds)
     mine = table if pair.me == 0 else table.T  # row by own label
     entries = mine.shape[1]  # the peer chooses among its labels
@@ -183,7 +183,7 @@ def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Scrip
 
 
 def reached_shares(pair: Pair, shares: Words, at_least: int, bounds: Bounds) -> Script[Bits]:
-    """This party's XOR share of "the shared count is at least so much", one bit a count."""
+    """Return this party's XOR share of "the shared count is ≥ `at_least`", one bit per count."""
     offset = np.array(checked_threshold(at_least, bounds) if pair.me == 1 else 0, bounds.word)
     numbers = (shares - offset).astype(np.uint64)
     places = np.arange(bounds.width, dtype=np.uint64)[:, None]
@@ -195,7 +195,7 @@ def reached_shares(pair: Pair, shares: Words, at_least: int, bounds: Bounds) -> 
 def group_bits(
     pair: Pair, labels: Labels, at_least: int, bounds: Bounds, on_stage: OnStage = silent
 ) -> Script[Bits]:
-    """This party's XOR share, for each record, of "its joint group has at least so many records"."""
+    """Return this party's XOR share, for each record, of "its joint group has ≥ `at_least` records"."""
     on_stage(Stage("counting"))
     table = yield from joint_histogram(pair, labels, bounds)
     on_stage(Stage("looking up"))

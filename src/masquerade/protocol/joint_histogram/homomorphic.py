@@ -9,8 +9,8 @@
     both                                 look each record's bit up, by one-of-N transfers both ways
 
 From the DkA paper's SSI_t (§3), with each record's label encrypted once instead of one vector a record and test.
-Okamoto and Uchiyama's scheme, 2,048 bits. Whose labels make it cheaper encrypts, as a rule who has fewer. Cost:
-n·⌈P/slots⌉ encryptions and products, Q·⌈P/slots⌉ decryptions, about 2·w ANDs a cell, n·(P + Q) bits of table.
+Okamoto and Uchiyama's scheme, 2,048 bits. The party that makes it cheaper encrypts, usually that with fewer labels.
+Cost: n·⌈P/slots⌉ encryptions and products, Q·⌈P/slots⌉ decryptions, about 2·w ANDs a cell, n·(P + Q) bits of table.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class EncryptedGroups(Message, tag="histogram-groups", frozen=True):
 
 
 def homomorphic_group_bits(pair: Pair, labels: Labels, at_least: int, bounds: Bounds) -> Script[Bits]:
-    """This party's XOR share, for each record, of "its joint group has at least so many records"."""
+    """Return this party's XOR share, for each record, of "its joint group has ≥ `at_least` records"."""
     own, at_least = checked_labels(labels, pair.me, bounds), checked_threshold(at_least, bounds)
     packing = packing_for(bounds)
     numbers, slots = yield from _masked_sums(pair, own, bounds, packing)
@@ -68,10 +68,10 @@ def homomorphic_group_bits(pair: Pair, labels: Labels, at_least: int, bounds: Bo
     name = "masked" if pair.me == packing.encryptor else "mask"
     bits = to_bits(numbers, slots.bits * slots.count)
     shared = yield from shared_outputs(pair, circuit, len(numbers), {name: bits})
-    # One instance a group and piece; its slots are labels of the encryptor.
+    # One instance per group and piece; its slots are labels of the encryptor.
     n_labels, n_groups = bounds.labels[packing.encryptor], bounds.labels[1 - packing.encryptor]
     cells = shared["reached"].reshape(slots.count, n_groups, packing.pieces).transpose(2, 0, 1)
-    # Who is counted nowhere has the count 0, which reaches 0 and no more; one party's share says so.
+    # A record counted nowhere has the count 0, which reaches a threshold of 0 only; one party's share says so.
     table = np.full((n_labels + 1, n_groups + 1), at_least == 0 and pair.me == 0, np.uint8)
     table[:-1, :-1] = cells.reshape(-1, n_groups)[:n_labels]
     return (yield from looked_up_bits(pair, table if packing.encryptor == 0 else table.T, own, bounds))
@@ -80,9 +80,9 @@ def homomorphic_group_bits(pair: Pair, labels: Labels, at_least: int, bounds: Bo
 def homomorphic_rows(
     pair: Pair, labels: Labels, bounds: Bounds, grouped_by: int
 ) -> Script[tuple[Bits, int, int]]:
-    """This party's additive shares of all rows of the table, one row a group of `grouped_by`, as a circuit's input.
+    """Return this party's additive shares of the table's rows, one per group of `grouped_by`, as a circuit's input.
 
-    Also how many binary digits a cell has, and how many cells together are shared as one number. The other party
+    Also return the binary digits of a cell, and how many cells together are shared as one number. The other party
     encrypts: the cells of a row are slots.
     """
     own = checked_labels(labels, pair.me, bounds)
@@ -98,7 +98,7 @@ def homomorphic_rows(
 def _masked_sums(
     pair: Pair, own: Labels, bounds: Bounds, packing: Packing
 ) -> Script[tuple[list[int], Slots]]:
-    """For each group and piece, the masked packed counts for the encryptor, the mask for the adder."""
+    """Return, for each group and piece, the masked packed counts (the encryptor) or the mask (the adder)."""
     pair.histograms_by.add("encryption")
     slots = Slots(packing.slots, bounds.records.bit_length(), PLAINTEXT_BITS)
     run = _encryptor if pair.me == packing.encryptor else _adder
@@ -131,7 +131,7 @@ def _adder(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: int) -
     with blaming(pair.peer):
         public = OkamotoUchiyamaPublic.from_bytes(told.key)
     n_groups = bounds.labels[pair.me]
-    sums = [1] * ((n_groups + 1) * pieces)  # the last group's are of records that are counted nowhere
+    sums = [1] * ((n_groups + 1) * pieces)  # the last group has the records that are counted nowhere
     for part in _batches(bounds.records, max(1, _BATCH // pieces)):
         heard = yield Receive(pair.peer, EncryptedLabels)
         with blaming(pair.peer):
@@ -150,7 +150,7 @@ def _adder(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: int) -
 
 
 def looked_up_bits(pair: Pair, table: Bits, own: Labels, bounds: Bounds) -> Script[Bits]:
-    """This party's XOR share of the bit in each record's cell, from its share of the table of bits."""
+    """Return this party's XOR share of the bit in each record's cell, from its share of the table of bits."""
     mine = table if pair.me == 0 else table.T
     choices = bounds.labels[pair.me] + 1
     shares = np.empty(bounds.records, np.uint8)

@@ -1,7 +1,7 @@
-"""What two parties set up once a session to compute together: transfers both ways, tables, garbled circuits.
+"""What two parties set up once per session to compute jointly: transfers both ways, tables, garbled circuits.
 
 Party 0 garbles and party 1 evaluates; either may send or choose in a transfer. Everything is fresh for the session:
-both parties' nonces are in every text that the primitives are keyed with, and each use gets a text of its own.
+both parties' nonces are in every text that keys a primitive, and each use gets a text of its own.
 
 Setup: one nonce and one message of 128 base transfers each way (about 8 kB), 0.2 s of curve arithmetic.
 """
@@ -24,7 +24,7 @@ from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.pairwise_setup import exchange_nonces
 
-BackEnd = Literal["transfers", "encryption"]  # ways to a joint histogram
+BackEnd = Literal["transfers", "encryption"]  # back ends of a joint histogram
 
 _PART_BYTES = 1 << 25  # of garbled circuits in one message
 
@@ -63,7 +63,7 @@ class Pair:
     def __init__(self, me: int, parties: Sequence[str], session: bytes) -> None:
         self.me, self.name, self.peer = me, parties[me], parties[1 - me]
         self.session = session
-        self.histograms_by: set[BackEnd] = set()  # the ways that were gone, for the summary
+        self.histograms_by: set[BackEnd] = set()  # the back ends that were used, for the summary
         self._uses = 0
         ways = [session + b"/%d to %d" % (way, 1 - way) for way in (0, 1)]
         self.sender, self.receiver = TransferSender(ways[me]), TransferReceiver(ways[1 - me])
@@ -75,14 +75,14 @@ class Pair:
         self._evaluator = Evaluator(key) if me == 1 else None
 
     def fresh(self, purpose: bytes) -> bytes:
-        """A text that no other use of this session has; both parties ask in the same order."""
+        """Return a text unique within this session; both parties must call in the same order."""
         self._uses += 1
         return self.session + b"/%d/" % self._uses + purpose
 
     def garble(
         self, circuit: Circuit, size: int, inputs: Mapping[str, Bits], columns: bytes, *, tagged: bool
     ) -> tuple[Garbling, GarbledCircuit]:
-        """The garbler's part of `size` instances, given the evaluator's hidden choices."""
+        """Run the garbler's part of `size` instances, given the evaluator's hidden choices."""
         if self._garbler is None:
             raise Bug("party 1 does not garble")
         theirs = [name for name in circuit.inputs if name not in inputs]
@@ -102,7 +102,7 @@ class Pair:
         batch: ReceivedBatch,
         heard: GarbledCircuit,
     ) -> Evaluation:
-        """The evaluator's part."""
+        """Run the evaluator's part on what the garbler sent."""
         if self._evaluator is None:
             raise Bug("party 0 does not evaluate")
         theirs = [name for name in circuit.inputs if name not in inputs]
@@ -132,9 +132,9 @@ def prepare_pair(me: int, parties: Sequence[str], purpose: bytes) -> Script[Pair
 def shared_outputs(
     pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits]
 ) -> Script[dict[str, Bits]]:
-    """Evaluate a circuit for `size` instances; this party's XOR shares of all outputs.
+    """Evaluate a circuit for `size` instances. Return this party's XOR shares of all outputs.
 
-    Each party gives the bits of its own inputs, and the two together give all of them.
+    Each party supplies the bits of its own inputs; together they must supply all of them.
     """
     found = yield from _outputs(pair, circuit, size, inputs, frozenset())
     return _joined(circuit, found)
@@ -147,7 +147,7 @@ def read_outputs(
     inputs: Mapping[str, Bits],
     readers: frozenset[int] = frozenset((0, 1)),
 ) -> Script[dict[str, Bits]]:
-    """The same, and these parties read all outputs; whoever does not gets nothing."""
+    """Evaluate a circuit so that `readers` read all outputs; a party that is not among them gets nothing."""
     if not readers or not readers <= {0, 1}:
         raise Bug("an output is read by party 0, by party 1 or by both")
     found = yield from _outputs(pair, circuit, size, inputs, readers)
@@ -161,7 +161,7 @@ def _joined(circuit: Circuit, found: Sequence[dict[str, Bits]]) -> dict[str, Bit
 def _outputs(
     pair: Pair, circuit: Circuit, size: int, inputs: Mapping[str, Bits], readers: frozenset[int]
 ) -> Script[list[dict[str, Bits]]]:
-    """What this party has of the outputs, part by part: shares without readers, values for a reader, else nothing."""
+    """Return this party's outputs, part by part: shares without readers, values for a reader, else nothing."""
     parts = list(_parts(circuit, size))
     run = _garbled if pair.me == 0 else _evaluated
     return (yield from run(pair, circuit, parts, inputs, readers))
@@ -227,7 +227,7 @@ def _evaluated(
 
 
 def _by_input(circuit: Circuit, names: Sequence[str], size: int, blocks: Labels) -> dict[str, Labels]:
-    """Labels that came in one row, by the input that they belong to."""
+    """Split a row of labels by the input that they belong to."""
     found, at = {}, 0
     for name in names:
         width = circuit.width(name)
@@ -237,7 +237,7 @@ def _by_input(circuit: Circuit, names: Sequence[str], size: int, blocks: Labels)
 
 
 def _parts(circuit: Circuit, size: int) -> Iterator[slice]:
-    """Instances of one message each; the same on both sides."""
+    """Yield slices of instances that fit in one message each; the same on both sides."""
     bits = sum(circuit.width(name) for name in circuit.inputs)
     step = max(1, _PART_BYTES // (32 * (circuit.n_and + bits)))
     for at in range(0, size, step):

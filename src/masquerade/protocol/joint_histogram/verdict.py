@@ -1,4 +1,4 @@
-"""From shares of a table of joint counts to one bit: does every group satisfy?
+"""Reduce shares of a table of joint counts to one bit: whether every group satisfies.
 
 For requirements on a sensitive attribute that another party holds: one party's labels are the groups, the other's
 the sensitive values. A circuit judges one row of the table, all rows at once; the verdicts stay shared, and a second
@@ -24,7 +24,7 @@ from masquerade.protocol.joint_histogram.pair import Pair, read_outputs, shared_
 def every_group_satisfies(
     pair: Pair, table: Words, circuit: Circuit, bounds: Bounds, *, grouped_by: int = 0
 ) -> Script[bool]:
-    """Whether `circuit` (inputs "row 0" and "row 1", output "good") holds of every group.
+    """Return whether `circuit` (inputs "row 0" and "row 1", output "good") holds for every group.
 
     `table` is this party's share from `joint_histogram`; `grouped_by` is the party whose labels are the groups. The
     circuit is one of `count_circuits.row_…(columns, width, …)` for the other party's number of labels and
@@ -39,7 +39,7 @@ def every_group_satisfies(
 
 
 def every_row_satisfies(pair: Pair, rows: Bits, circuit: Circuit) -> Script[bool]:
-    """The same of rows that are shared already: this party's bits of each, [bits of a row, rows]."""
+    """Return the same for rows already shared: `rows` has this party's bits, [bits of a row, rows]."""
     n_groups = rows.shape[1]
     shared = yield from shared_outputs(pair, circuit, n_groups, {f"row {pair.me}": rows})
     verdicts = shared["good"][0]
