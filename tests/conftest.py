@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import logging
 import os
 import pwd
 import shutil
@@ -47,6 +48,18 @@ def _no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("this test starts a process: mark it with pytest.mark.system")
 
     monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """Undo what a command run in this process did to its logging: the next test may read its own log."""
+    handlers = logging.getLogger().handlers
+    import structlog
+
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+    logging.getLogger().handlers = handlers
 
 
 PASSWORD = "Zw3i/Herzen@7"  # with signs that a URL must encode, and that nothing else in a message contains
