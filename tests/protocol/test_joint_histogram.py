@@ -18,6 +18,7 @@ from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import row_bounded, row_distinct
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.memory import Heard, Wire, run_together
+from masquerade.net.progress import Stage, silent
 from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram.back_ends import (
     cheaper,
@@ -404,14 +405,19 @@ def test_the_cheaper_way_is_chosen_from_public_figures() -> None:
 
 
 def test_the_chosen_way_is_told() -> None:
-    phases: list[str] = []
+    phases: list[Stage] = []
     labels, bounds = np.zeros(3, np.uint64), Bounds(3, (1, 1))
     for back_end in ("encryption", "transfers"):
         together(
             lambda me, way=back_end: (
                 lambda pair: shared_tests(
-                    pair, labels, 2, bounds, phases.append if me else None, back_end=way
+                    pair, labels, 2, bounds, phases.append if me else silent, back_end=way
                 )
             )
         )
-    assert phases == ["counting by encryption", "counting", "looking up", "comparing"]
+    assert [stage.name for stage in phases] == [
+        "counting by encryption",
+        "counting",
+        "looking up",
+        "comparing",
+    ]

@@ -249,10 +249,10 @@ def test_a_mashup_comes_out_the_same_with_hidden_scores(holders: dict[str, str],
     assert set(secretly.seconds) - set(plainly.seconds) == {"prepare"}
 
 
-@given(records=people, qids=qids, dealt=deals, epsilon=st.sampled_from(["0", "0.01", "0.2"]))
+@given(records=people, qids=qids, dealt=deals, epsilon=st.sampled_from([0, 0.01, 0.2]))
 @settings(max_examples=examples(8), deadline=None)
 def test_algorithm_2_decides_the_same_with_hidden_scores(
-    records: list[dict[str, Any]], qids: list[Any], dealt: list[int], epsilon: str
+    records: list[dict[str, Any]], qids: list[Any], dealt: list[int], epsilon: float
 ) -> None:
     """The accounts of contributions are kept from the winners' instructions, which everybody sees either way."""
     plainly, secretly = (
