@@ -154,7 +154,7 @@ def test_a_locale_without_unicode(tmp_path: Path) -> None:
     job.write_text(text.replace("k = 2", 'k = 2\n"ü ℓ" = 3'), encoding="utf-8")
     wrong = process("anonymize", job, env=PLAIN)
     assert wrong.code == 2
-    assert '"\\xfc \\u2113": unknown key' in wrong.problems[0]
+    assert '"\\xfc \\u2113": k-anonymity has no such parameter' in wrong.problems[0]
 
 
 @pytest.mark.parametrize("place", ['source = "people.csv"', 'taxonomy = "job.csv"', "output"])

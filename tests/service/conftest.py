@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+import structlog
 
 from fake_clock import FakeClock
 from masquerade.net.trial import make_trial
@@ -31,6 +32,12 @@ def _new_schema(postgres: Postgres) -> str:
     name = f"service_{next(_numbers)}"  # a schema is made ten times faster than a database
     postgres.sql(f"CREATE SCHEMA {name} AUTHORIZATION guest;")
     return f"{postgres.trusted}?options=-csearch_path%3D{name}"
+
+
+@pytest.fixture(autouse=True)
+def _log_to_read() -> None:
+    """A log on standard output, whatever servers of other tests in this process did to it."""
+    structlog.reset_defaults()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -55,6 +62,12 @@ def migrated_schema(postgres: Postgres) -> str:
     url = _new_schema(postgres)
     Store.open(url).close()
     return url
+
+
+@pytest.fixture(autouse=True)
+def _log_to_read() -> None:
+    """A log on standard output, whatever servers of other tests in this process did to it."""
+    structlog.reset_defaults()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
