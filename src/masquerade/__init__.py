@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from masquerade.library.evaluation import evaluate
     from masquerade.library.jobs import anonymize_job, evaluate_job, verify_job
     from masquerade.library.mashup import Mashup, mashup_job
-    from masquerade.library.python_api import Release, Verification, anonymize, read, verify
+    from masquerade.library.python_api import Release, Verification, anonymize, read, roll_up, verify
     from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
     from masquerade.privacy.check import Verdict
     from masquerade.privacy.confidence_bounding import ConfidenceBounding
@@ -97,7 +97,7 @@ _HOME = {
     ],
     "library.client": ["AsyncClient", "Client"],
     "library.evaluation": ["evaluate"],
-    "library.python_api": ["Release", "Verification", "read", "verify"],
+    "library.python_api": ["Release", "Verification", "read", "roll_up", "verify"],
     "library.jobs": ["anonymize_job", "evaluate_job", "verify_job"],
     "library.mashup": ["Mashup", "mashup_job"],
     "privacy.alpha_k_anonymity": ["AlphaKAnonymity"],
@@ -205,6 +205,7 @@ __all__ = [
     "mashup_job",
     "read",
     "read_taxonomy",
+    "roll_up",
     "verify",
     "verify_job",
     "verify_m_privacy",

@@ -15,12 +15,14 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.publish import Order, publish
 from masquerade.anonymize.release import Provenance
+from masquerade.anonymize.rollup import roll_up as rolled_up
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.continuum import DATE, NUMBER
 from masquerade.data.encode import SPACE, distinct, is_text
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.source import Source, read_source
 from masquerade.data.table import Missing, Table, infer_schema
+from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_files import find_taxonomies, read_taxonomy
 from masquerade.errors import ParameterError, RequirementViolated, hint
 from masquerade.privacy import check
@@ -180,6 +182,45 @@ def anonymize(
     )
     assert isinstance(release, Release)
     return release
+
+
+def roll_up(
+    release: Any,
+    requirement: Requirement,
+    *,
+    columns: Iterable[str] | None = None,
+    target: str | None = None,
+) -> Release:
+    """Make a coarser release from an earlier one alone: fewer columns, a stricter requirement, merged groups.
+
+    Whoever holds both releases learns nothing that the first does not tell, as a second run on the original table
+    might. `release` is a `Release`, which knows its taxonomies; a table whose schema has them; or any frame: then
+    categories are kept, or become "*". `columns` are those to keep, `target` is the class. Metrics compare with the
+    earlier release.
+    """
+    table = _table_of(release) if isinstance(release, releases.Release) else release
+    made = rolled_up(
+        table if isinstance(table, Table) else Table(table),
+        checked_requirement(requirement),
+        columns=None if columns is None else names_of("columns", columns),
+        target=target,
+        provenance=Provenance(kind=Release),
+    )
+    assert isinstance(made, Release)
+    return made
+
+
+def _table_of(release: releases.Release) -> Table:
+    """A release's table with what its columns are values of."""
+    known = {column.name: column.domain for column in release.columns}
+
+    def attribute(name: str) -> Attribute:
+        domain = known.get(name)
+        if isinstance(domain, Taxonomy):
+            return Attribute(name, taxonomy=domain)
+        return Attribute(name) if domain is None else Attribute(name, domain.kind)
+
+    return Table(release.table, Schema(attribute(name) for name in release.table.column_names))
 
 
 def verify(frame: Any, requirement: Requirement) -> Verification:

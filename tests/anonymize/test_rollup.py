@@ -1,0 +1,198 @@
+"""A roll-up merges an earlier release's groups until the requirement holds, and needs nothing but that release."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import masquerade as mq
+from masquerade.data.continuum import read_interval, read_number
+from masquerade.privacy.requirement import GroupRequirement
+from strategies import CLASS, SENSITIVE, requirements, tables
+
+RECORD = "record"  # a column that is released as it is, and tells the records apart
+METHODS = (mq.TopDownSpecialization(), mq.Mondrian())
+
+
+def with_records(table: mq.Table) -> mq.Table:
+    numbered = table.arrow.append_column(RECORD, pa.array([f"r{row}" for row in range(len(table))]))
+    return mq.Table(numbered, table.schema)
+
+
+def by_record(table: pa.Table) -> dict[str, dict[str, str]]:
+    return {row[RECORD]: row for row in table.to_pylist()}
+
+
+def groups(table: pa.Table, names: list[str]) -> dict[tuple[Any, ...], set[str]]:
+    found = defaultdict(set)
+    for row in table.to_pylist():
+        found[tuple(row[name] for name in names)].add(row[RECORD])
+    return found
+
+
+def satisfied(part: GroupRequirement, table: pa.Table) -> bool:
+    """Count k-anonymity and ℓ-diversity anew."""
+    rows = by_record(table)
+    members = groups(table, list(part.qid)).values()
+    if part.sensitive is None:
+        return all(len(each) >= part.k for each in members)  # type: ignore[attr-defined]
+    diseases = ({rows[record][part.sensitive] for record in each} for each in members)
+    return all(len(each) >= part.l for each in diseases)  # type: ignore[attr-defined]
+
+
+def ends(cell: str) -> tuple[Any, Any] | None:
+    for kind in ("continuous", "date"):
+        if found := read_interval(cell, kind):  # type: ignore[arg-type]
+            return found
+        try:
+            number = read_number(cell, kind)  # type: ignore[arg-type]
+        except ValueError:
+            continue
+        return number, number
+    return None
+
+
+def covers(new: str, old: str, taxonomy: object) -> bool:
+    """Whether all that the old cell may stand for is in the new one, by names and ends alone."""
+    if new in (old, "*"):
+        return True
+    if isinstance(taxonomy, mq.Taxonomy):
+        above, below = taxonomy.find(new), taxonomy.range_of(old)
+        if below is not None:
+            return above.lo <= below[0] and below[1] <= above.hi
+    wide, narrow = ends(new), ends(old)
+    assert wide is not None
+    assert narrow is not None
+    return wide[0] <= narrow[0] and (narrow[1] <= wide[1] if narrow[0] < narrow[1] else narrow[1] < wide[1])
+
+
+@given(st.data())
+def test_groups_are_united_cells_cover_and_the_requirement_holds(data: st.DataObject) -> None:
+    table = with_records(data.draw(tables(min_rows=4)))
+    names = list(table.schema.names)
+    first = mq.anonymize(
+        table, mq.KAnonymity(names, data.draw(st.integers(1, 3))), data.draw(st.sampled_from(METHODS)),
+        sensitive=[CLASS, SENSITIVE, RECORD],
+    )  # fmt: skip
+    kept = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    wanted = data.draw(requirements(mq.Table(table.arrow, mq.Schema(table.schema[name] for name in kept))))
+    knows = data.draw(st.booleans())
+    columns = [*kept, SENSITIVE, RECORD]
+
+    second = mq.roll_up(first if knows else first.table, wanted, columns=columns)
+
+    assert second.table.column_names == columns
+    assert all(satisfied(part, second.table) for part in wanted.parts)
+    assert second.summary["released"] == second.summary["rows"] == len(table)
+    assert second.summary["groups"] == len(groups(second.table, list(wanted.qid_attributes)))
+    old, new = by_record(first.table), by_record(second.table)
+    assert old.keys() == new.keys()
+    of_old = groups(first.table, names)
+    for members in groups(second.table, kept).values():  # each is a union of earlier groups
+        assert members == set().union(*(each for each in of_old.values() if each & members))
+    for record, row in new.items():
+        assert row[SENSITIVE] == old[record][SENSITIVE]
+        for name in kept:
+            taxonomy = table.schema[name].taxonomy if knows else None
+            assert covers(row[name], old[record][name], taxonomy)
+            if name not in wanted.qid_attributes:
+                assert row[name] == old[record][name]
+
+
+def test_what_holds_already_stays_as_it_is() -> None:
+    table = mq.Table(
+        pa.table({"age": ["[0, 5)"] * 3 + ["[5, 9)"] * 3, "job": list("ababab"), "ill": list("xyzxyz")})
+    )
+    second = mq.roll_up(table, mq.KAnonymity(["age"], 3), columns=["age", "ill"])
+    assert Counter(second.table["age"].to_pylist()) == {"[0, 5)": 3, "[5, 9)": 3}
+    assert second.metrics["ncp"] == 0
+    assert second.dropped == ("job",)
+
+
+def test_overlapping_intervals_are_covered_by_their_hull() -> None:
+    """Mondrian's cells of one column may overlap; no new end is made up."""
+    ages = ["[-inf, 40)"] * 2 + ["[20, 30)"] * 2 + ["[20, 50)"] * 2 + ["[50, inf)"] * 6
+    second = mq.roll_up(pa.table({"age": ages}), mq.KAnonymity(["age"], 6))
+    assert Counter(second.table["age"].to_pylist()) == {"[-inf, 50)": 6, "[50, inf)": 6}
+
+
+def test_a_number_is_inside_the_interval_that_covers_it() -> None:
+    ages = ["30"] * 2 + ["[10, 30)"] * 2 + ["[40, 50)"] * 4
+    second = mq.roll_up(pa.table({"age": ages}), mq.KAnonymity(["age"], 4))
+    assert Counter(second.table["age"].to_pylist()) == {"[10, 40)": 4, "[40, 50)": 4}
+
+
+def test_dates_stay_dates() -> None:
+    born = ["[1980-01-01, 1981-01-01)"] * 2 + ["[1981-01-01, 1985-01-01)"] * 2
+    second = mq.roll_up(pa.table({"born": born}), mq.KAnonymity(["born"], 4))
+    assert set(second.table["born"].to_pylist()) == {"[1980-01-01, 1985-01-01)"}
+
+
+JOBS = mq.Taxonomy(
+    mq.Branch(
+        "Any",
+        (
+            mq.Branch("Blue", (mq.Branch("Mover"), mq.Branch("Baker"))),
+            mq.Branch("White", (mq.Branch("Lawyer"), mq.Branch("Clerk"))),
+        ),
+    )
+)
+
+
+def test_a_value_and_its_ancestor_meet_at_the_ancestor() -> None:
+    jobs = ["Mover"] * 2 + ["Blue"] * 2 + ["Lawyer"] * 3 + ["Clerk"] * 3
+    schema = mq.Schema([mq.Attribute("job", taxonomy=JOBS)])
+    second = mq.roll_up(mq.Table(pa.table({"job": jobs}), schema), mq.KAnonymity(["job"], 3))
+    assert Counter(second.table["job"].to_pylist()) == {"Blue": 4, "Lawyer": 3, "Clerk": 3}
+
+
+def test_without_its_taxonomy_a_category_is_kept_or_left_open() -> None:
+    jobs = ["Mover"] * 2 + ["Baker"] * 2
+    second = mq.roll_up(pa.table({"job": jobs}), mq.KAnonymity(["job"], 3))
+    assert set(second.table["job"].to_pylist()) == {"*"}
+
+
+def test_numbers_that_are_categories_are_no_intervals() -> None:
+    second = mq.roll_up(pa.table({"zip": ["53113", "53115"]}), mq.KAnonymity(["zip"], 2))
+    assert set(second.table["zip"].to_pylist()) == {"*"}
+
+
+def test_an_unreachable_requirement_says_so() -> None:
+    with pytest.raises(mq.RequirementUnreachable, match="even the group of all records has 2 records"):
+        mq.roll_up(pa.table({"age": ["[0, 5)", "[5, 9)"]}), mq.KAnonymity(["age"], 3))
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "error", "text"),
+    [
+        ({"age": ["[0, 5)"]}, {"columns": ["aeg"]}, mq.ParameterError, 'no column "aeg"'),
+        ({"age": ["[0, 5)"], "job": ["a"]}, {"columns": ["job"]}, mq.ParameterError, '"age" is not among'),
+        ({"age": ["[0, 5)", ""]}, {}, mq.DataError, "the cell is missing"),
+    ],
+)
+def test_what_cannot_be_rolled_up_is_named(
+    table: dict[str, list[str]], options: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        mq.roll_up(pa.table(table), mq.KAnonymity(["age"], 1), **options)
+
+
+def test_a_cell_outside_the_taxonomy_is_named() -> None:
+    schema = mq.Schema([mq.Attribute("job", taxonomy=JOBS)])
+    with pytest.raises(mq.DataError, match="Pilot"):
+        mq.roll_up(mq.Table(pa.table({"job": ["Mover", "Pilot"]}), schema), mq.KAnonymity(["job"], 2))
+
+
+def test_the_report_speaks_of_the_released_cells(tmp_path: Any) -> None:
+    jobs = ["Mover"] * 2 + ["Baker"] * 2 + ["Lawyer"] * 4
+    schema = mq.Schema([mq.Attribute("job", taxonomy=JOBS)])
+    second = mq.roll_up(mq.Table(pa.table({"job": jobs}), schema), mq.KAnonymity(["job"], 4))
+    second.report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "Blue" in text
+    assert "Mover" not in text
