@@ -427,7 +427,7 @@ def test_a_short_share_of_chi_is_its_senders_fault(guilty: str) -> None:
 def test_the_assembler_names_who_tells_another_number_of_suppressed_records() -> None:
     made = scripts(people(40, 2), 4)
     made["berta"] = changing(made["berta"], "columns", suppressed=lambda _: 39)
-    with pytest.raises(PeerBrokeProtocol, match=r"berta.*told 39 suppressed records where anna told"):
+    with pytest.raises(PeerBrokeProtocol, match=r"berta.*reported 39 suppressed records where anna reported"):
         run_together(made)
 
 

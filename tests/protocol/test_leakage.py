@@ -12,7 +12,7 @@ import masquerade as mq
 from masquerade.net.memory import Heard, Wire
 from masquerade.net.script import decode, encode
 from masquerade.protocol.argmax import Offer
-from masquerade.protocol.columns import Columns, Told
+from masquerade.protocol.columns import Columns, ReportedStep
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.mashup import Instruct
@@ -37,7 +37,7 @@ def handed_in(wire: Wire) -> dict[str, Columns]:
 def simulated_instructions(contract: Contract, handed: dict[str, Columns]) -> list[tuple[str, Instruct]]:
     """All instructions, from the released cells in the common order and the order of the steps alone."""
     cells: dict[str, list[str]] = {}
-    steps: list[tuple[str, Told]] = []
+    steps: list[tuple[str, ReportedStep]] = []
     for party, columns in handed.items():
         cells.update(pa.ipc.open_stream(columns.table).read_all().to_pydict())
         steps += [(party, step) for step in columns.steps]

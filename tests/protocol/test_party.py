@@ -10,7 +10,7 @@ import masquerade as mq
 from masquerade.errors import NotAllowed
 from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.assemble import assemble
-from masquerade.protocol.columns import Told
+from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from papers.paper_tables import loan_table
@@ -41,7 +41,7 @@ def test_steps_are_told_only_where_they_may() -> None:
 
 
 def test_own_steps_are_heard_as_they_are_made() -> None:
-    heard: dict[str, list[Told]] = {name: [] for name in CONTRACT.parties}
+    heard: dict[str, list[ReportedStep]] = {name: [] for name in CONTRACT.parties}
     made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(CONTRACT))}
     for name in CONTRACT.parties:
         made[name] = seated(name, CONTRACT, loan_table(), IDS, on_step=heard[name].append)

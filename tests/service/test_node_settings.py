@@ -44,7 +44,7 @@ def test_a_configuration_is_read(folder: Folder) -> None:
         "127.0.0.1:0",
         "bank.example:7001",
     )
-    assert (settings.session_host, settings.session_ports, settings.session_told) == (
+    assert (settings.session_host, settings.session_ports, settings.announced_host) == (
         "127.0.0.1",
         (7200, 7299),
         "bank.example",
@@ -119,7 +119,7 @@ def test_peers_must_be_told_a_host_that_they_can_reach(folder: Folder) -> None:
     ]
     path.write_text('public_address = "bank.example:7001"\n' + path.read_text())
     settings = read_settings(path)
-    assert (settings.session_host, settings.session_told) == ("0.0.0.0", "bank.example")
+    assert (settings.session_host, settings.announced_host) == ("0.0.0.0", "bank.example")
 
 
 @pytest.mark.parametrize(

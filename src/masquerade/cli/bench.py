@@ -69,7 +69,7 @@ def describe(path: Path) -> str:
 
 
 def run(name: str, path: Path, save: Path | None) -> dict[str, Any]:
-    """Run one experiment: its `run(say, save)` tells figures as it goes and returns them."""
+    """Run one experiment: its `run(say, save)` prints figures as it goes and returns them."""
     experiment = _load(name, path)
     if save is not None:
         save.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the commands of a client share: the option --conf, the connection, and how a session is told of."""
+"""What the commands of a client share: the option --conf, the connection, and how a session is described."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def again(command: str, session: str, conf: Path | None) -> str:
 
 
 def wait_for(client: Client, session: str, shown: Progress, conf: Path | None) -> Session:
-    """Wait for the end of a session, whatever it is; `insist` tells it.
+    """Wait for the end of a session, whatever it is; `insist` judges it.
 
-    Whoever stops waiting is told how to go on: the session runs without us.
+    Whoever stops waiting reads how to go on: the session runs without us.
     """
     from masquerade.library.client.results import SessionFailed
 
@@ -71,13 +71,13 @@ def wait_for(client: Client, session: str, shown: Progress, conf: Path | None) -
 
 
 class Teller:
-    """Tells on standard error what happens in a session."""
+    """Shows on standard error what happens in a session."""
 
     def __init__(self, shown: Progress) -> None:
         self._shown = shown
 
     def __call__(self, event: Event) -> None:
-        """Tell of an event."""
+        """Show an event."""
         shown, data = self._shown, event.data
         for key in ("cause", "text", "party"):  # others wrote it: what it holds must not steer a terminal
             if isinstance(data.get(key), str):
@@ -116,8 +116,8 @@ def insist(session: Session, conf: Path | None, *, decides: bool = True) -> None
 
     if session.status == "awaiting_client":
         words = [f"{what}: {command}" for what, command in (_decisions(session, conf) if decides else ())]
-        told = "; ".join([f"session {session.id}: {_missed(session)}", _waits(session, decides), *words])
-        raise AnswerIsNo(told, *map(one_line, session.reasons))
+        why = "; ".join([f"session {session.id}: {_missed(session)}", _waits(session, decides), *words])
+        raise AnswerIsNo(why, *map(one_line, session.reasons))
     unless_failed(session)
     if session.problems:
         raise AnswerIsNo(*map(one_line, session.problems))
@@ -149,8 +149,8 @@ def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
 
 def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True) -> list[str]:
     """A few lines about a session, for a person: how it stands, and what it waits for; `decides` as in `insist`."""
-    told = [f"session {session.id}: {session.status}"]
-    told += [
+    lines = [f"session {session.id}: {session.status}"]
+    lines += [
         f"  purpose: {session.purpose}",
         f"  asked by {session.client} of {', '.join(session.providers) or '…'}",
     ]
@@ -160,17 +160,17 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
         m = session.request.get("m")
         method = USUAL["horizontal"]().parameters() | (session.request.get("algorithm") or {})
         wished = {**method, "m": DEFAULT_M if m is None else m}
-        told.append(f"  to be published together, at least {guarded(wished)}")
+        lines.append(f"  to be published together, at least {guarded(wished)}")
     if session.agreed:
-        told.append(f"  agreed: {'; '.join(session.agreed)}")
+        lines.append(f"  agreed: {'; '.join(session.agreed)}")
     if session.attempts:
-        told.append(f"  attempt {session.attempts} of {session.attempt_limit}")
+        lines.append(f"  attempt {session.attempts} of {session.attempt_limit}")
     if session.rows is not None:
-        told.append(f"  {session.rows:,} rows{', made for the same terms before' if session.cached else ''}")
+        lines.append(f"  {session.rows:,} rows{', made for the same terms before' if session.cached else ''}")
     if session.approvals:
-        told.append(f"  waits for the approval of a person at {', '.join(session.approvals)}")
+        lines.append(f"  waits for the approval of a person at {', '.join(session.approvals)}")
     if session.status == "awaiting_client":
-        told.append(f"  {_missed(session)}; {_waits(session, decides)}")
-        told += [f"  {what}: {command}" for what, command in (_decisions(session, conf) if decides else ())]
+        lines.append(f"  {_missed(session)}; {_waits(session, decides)}")
+        lines += [f"  {what}: {command}" for what, command in (_decisions(session, conf) if decides else ())]
     reasons = session.reasons or ((session.cause,) if session.cause else ())
-    return [one_line(line) for line in (*told, *(f"  {reason}" for reason in reasons))]
+    return [one_line(line) for line in (*lines, *(f"  {reason}" for reason in reasons))]

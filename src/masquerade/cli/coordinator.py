@@ -100,10 +100,10 @@ def token(
     from datetime import timedelta
 
     with _accounts(conf) as (store, accounts):
-        made, told = accounts.create_token(store.users.get(name), "command line", timedelta(days=days))
+        made, token = accounts.create_token(store.users.get(name), "command line", timedelta(days=days))
     if json:
-        expires = told.expires.isoformat() if told.expires is not None else None
-        print_json({"token": made, "id": told.id, "user": told.user, "expires": expires})
+        expires = token.expires.isoformat() if token.expires is not None else None
+        print_json({"token": made, "id": token.id, "user": token.user, "expires": expires})
     else:
         say(made)
 
@@ -180,8 +180,10 @@ def list_users(conf: Conf, json: Json = False) -> None:
             after = page[-1].name
             rows += [(each, accounts.locked_until(each.name)) for each in page]
     if json:
-        told = [_told(each) | {"locked_until": until.isoformat() if until else None} for each, until in rows]
-        print_json({"users": told})
+        users = [
+            _as_json(each) | {"locked_until": until.isoformat() if until else None} for each, until in rows
+        ]
+        print_json({"users": users})
         return
     for each, until in rows:
         state = (
@@ -275,7 +277,7 @@ def _password(from_stdin: bool) -> str:
     return password
 
 
-def _told(user: User) -> dict[str, object]:
+def _as_json(user: User) -> dict[str, object]:
     return {
         "name": user.name,
         "role": user.role.value,
@@ -286,6 +288,6 @@ def _told(user: User) -> dict[str, object]:
 
 def _show(user: User, json: bool) -> None:
     if json:
-        print_json(_told(user))
+        print_json(_as_json(user))
     else:
         say(f"{user.name}  {user.role}  {'disabled' if user.disabled else 'open'}")

@@ -9,7 +9,7 @@ import typer
 
 from masquerade.cli.client_conf import Conf, SessionId, client_of
 from masquerade.cli.output import Json, print_json, progress, say
-from masquerade.cli.request import take, told
+from masquerade.cli.request import take, written_lines
 
 
 def download(
@@ -45,4 +45,4 @@ def download(
     if json:
         print_json({"session": session} | written)
     else:
-        say(*told(session, written))
+        say(*written_lines(session, written))

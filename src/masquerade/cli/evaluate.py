@@ -22,13 +22,11 @@ def evaluate(
     ] = 2500,
     train: Annotated[
         int | None,
-        typer.Option(min=1, help="Grow decision trees on the first so many kept rows, test on the rest."),
+        typer.Option(min=1, help="Grow decision trees on the first N kept rows, test on the rest."),
     ] = None,
     folds: Annotated[
         int,
-        typer.Option(
-            min=0, help="Without --train: cross-validate in so many parts; 0 for no decision trees."
-        ),
+        typer.Option(min=0, help="Without --train: cross-validate in N parts; 0 for no decision trees."),
     ] = 10,
     json: Json = False,
 ) -> None:

@@ -87,7 +87,7 @@ def main() -> None:
     prepare()
     try:
         code = run()
-    except KeyboardInterrupt:  # a second one, while the first was being told
+    except KeyboardInterrupt:  # a second one, while the first was being reported
         code = _INTERRUPTED
     let_go()
     sys.exit(code)
@@ -123,7 +123,7 @@ def _unforeseen(error: Exception) -> int:
         return _INTERRUPTED
     if os.environ.get("MASQUERADE_TRACEBACK"):
         raise error
-    # The text of an unforeseen error may hold a person's data: its kind is told, its text is not.
+    # The text of an unforeseen error may hold a person's data: its kind is shown, its text is not.
     kind = type(error).__name__
     complain(f"a bug of ours ({kind}); set MASQUERADE_TRACEBACK=1 to see where, and please report it")
     return Bug.exit_code
@@ -131,10 +131,10 @@ def _unforeseen(error: Exception) -> int:
 
 def _wrong_word(error: Any) -> str:
     """A wrong word on the command line: which, and what is allowed. The library's own text may be pydantic's."""
-    told: str = error.format_message()
+    text: str = error.format_message()
     faults = getattr(error.__cause__, "errors", None)  # it checks words with pydantic, in its newer versions
     if not callable(faults):
-        return told
+        return text
     from masquerade.forms.pydantic_words import must_be
 
     hinted = error.param_hint or (error.param.get_error_hint() if error.param else "")

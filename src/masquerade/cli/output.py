@@ -22,7 +22,7 @@ Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else.")
 ]
 
-# A terminal is told at once that work goes on; a log only hears of work that takes this long.
+# A terminal shows at once that work goes on; a log only mentions work that takes this long.
 PATIENCE = 2.0
 
 
@@ -48,7 +48,7 @@ def print_json(summary: Mapping[str, Any]) -> None:
 
 
 class Progress:
-    """Tells on standard error what is going on."""
+    """Shows on standard error what is going on."""
 
     def __init__(self) -> None:
         self._started = self._told = time.monotonic()

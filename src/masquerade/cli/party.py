@@ -91,23 +91,23 @@ def card(conf: Conf, json: Json = False) -> None:
         print_json({"party": settings.name, "datasets": [msgspec.to_builtins(each) for each in datasets]})
         return
     for each in datasets:
-        told = each.card
+        card = each.card
         who = "everybody" if each.public else ", ".join(each.users) or "nobody"
         say_plainly(
-            f"{told.dataset}: {_records(told.records)}, identified by {told.identifier}",
+            f"{card.dataset}: {_records(card.records)}, identified by {card.identifier}",
             f"  may be asked by {who}, for {', '.join(each.purposes) or 'nothing'}; {each.sessions} sessions at once",
-            f"  snapshot {told.snapshot}",
+            f"  snapshot {card.snapshot}",
         )
-        if told.horizontal:
+        if card.horizontal:
             say("  may be published together with others that have the same columns")
-        for column in told.columns:
+        for column in card.columns:
             tree = column.taxonomy
             height = f", taxonomy of height {tree.height} below {tree.root or 'a root'}" if tree else ""
             say_plainly(f"  {column.name}: {column.kind}, {column.role}{height}")
 
 
 def _records(count: int | None) -> str:
-    return "number of records not told" if count is None else f"{count:,} records at most"
+    return "number of records not published" if count is None else f"{count:,} records at most"
 
 
 @app.command("preview", short_help="What a contract lets leave this machine.")
@@ -160,7 +160,8 @@ def refuse(
     conf: Conf,
     deal: DealName,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="What the asker is told.", show_default=False)
+        str,
+        typer.Option("--reason", metavar="TEXT", help="The reason that the asker reads.", show_default=False),
     ] = "",
     by: By = "",
     json: Json = False,

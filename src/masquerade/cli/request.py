@@ -75,7 +75,7 @@ def request(
         if json:
             print_json(session.content() | written)
         elif session.published:
-            say(*told(session.id, written))
+            say(*written_lines(session.id, written))
             if output is None:
                 say(f"take it: {again('download SESSION', session.id, conf)}")
         insist(session, conf)
@@ -93,7 +93,7 @@ def take(client: Client, session: str, output: Path | None, report: Path | None)
     return written
 
 
-def told(session: str, written: dict[str, Any]) -> list[str]:
+def written_lines(session: str, written: dict[str, Any]) -> list[str]:
     """A few lines for a person."""
     lines = [f"session {session}: published, {written['rows']:,} rows"]
     if written.get("kind") == "horizontal":

@@ -25,7 +25,7 @@ def sessions(
         str | None,
         typer.Option("--status", metavar="STATUS", help="Only those, such as running.", show_default=False),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many.", min=1)] = 20,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Show at most N.", min=1)] = 20,
     everyone: Annotated[bool, typer.Option("--everyone", help="Everybody's, for admins.")] = False,
     conf: Conf = None,
     json: Json = False,

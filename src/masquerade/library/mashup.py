@@ -23,7 +23,7 @@ from masquerade.methods import method_of
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.running import run_async
 from masquerade.net.transcript import read_transcript
-from masquerade.protocol.method import TOLD
+from masquerade.protocol.method import REPORTED_SETTINGS
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Mashup:
         return {
             **self.release.summary,
             **({} if "third_party" in self.release.settings else {"common_records": self.release.rows}),
-            **{name: each for name, each in self.release.settings.items() if name in TOLD},
+            **{name: each for name, each in self.release.settings.items() if name in REPORTED_SETTINGS},
             "dropped_rows_by_party": dict(self.dropped_rows),
             "bytes_sent": dict(self.bytes_sent),
             "messages": dict(self.messages),

@@ -24,7 +24,7 @@ from masquerade.engine.numbering import group_rows, rows_by_rank
 from masquerade.errors import DataError, ParameterError, Problem, RequirementViolated, one_line
 from masquerade.privacy.requirement import GroupRequirement, Requirement
 
-# The counts of so many (group, sensitive value) pairs are held at a time: 64 MB.
+# How many counts of (group, sensitive value) pairs are held at a time: 64 MB.
 _CELLS_AT_A_TIME = 1 << 23
 
 

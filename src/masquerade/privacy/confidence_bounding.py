@@ -134,7 +134,7 @@ class ConfidenceBounding(GroupRequirement):
 
 
 def largest_share(bound: float, n_records: int) -> tuple[int, int]:
-    """The largest fraction of at most so many records that counts as within the bound.
+    """The largest fraction within the bound whose denominator is at most `n_records`.
 
     Shares of groups are such fractions, so to compare them with it is to compare them with the bound.
     """

@@ -37,7 +37,7 @@ _LISTED = 10  # known values that an error lists: a sensitive attribute may have
 
 
 class Thresholds(NamedTuple):
-    """At least so many records, and so many different sensitive values."""
+    """The least number of records, and of different sensitive values."""
 
     records: int = 1
     values: int = 1

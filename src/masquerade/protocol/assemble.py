@@ -72,12 +72,12 @@ def _joined(contract: Contract, handed: dict[str, Columns]) -> pa.Table:
 
 def _suppressed(handed: dict[str, Columns]) -> int:
     """Return how many common records are not released; all parties must report the same number."""
-    told = {party: columns.suppressed for party, columns in handed.items()}
-    first, *others = told.items()
+    reported = {party: columns.suppressed for party, columns in handed.items()}
+    first, *others = reported.items()
     for party, number in others:
         if number != first[1]:
             raise PeerBrokeProtocol(
-                party, f"told {number} suppressed records where {first[0]} told {first[1]}"
+                party, f"reported {number} suppressed records where {first[0]} reported {first[1]}"
             )
     return first[1]
 
@@ -88,6 +88,8 @@ def _histograms_by(handed: dict[str, Columns]) -> list[str]:
 
 
 def _steps(handed: dict[str, Columns]) -> tuple[Step, ...]:
-    told = [(step, party) for party, columns in handed.items() for step in columns.steps]
-    told.sort(key=lambda each: each[0].round)
-    return tuple(Step(step.attribute, step.value, step.children, step.score, party) for step, party in told)
+    reported = [(step, party) for party, columns in handed.items() for step in columns.steps]
+    reported.sort(key=lambda each: each[0].round)
+    return tuple(
+        Step(step.attribute, step.value, step.children, step.score, party) for step, party in reported
+    )

@@ -13,7 +13,7 @@ from masquerade.protocol.joint_histogram.pair import BackEnd
 from masquerade.utility.losses import AttributeLoss
 
 
-class Told(Message, tag="told", frozen=True):
+class ReportedStep(Message, tag="reported-step", frozen=True):
     """One specialization, reported by its holder."""
 
     round: int
@@ -27,7 +27,7 @@ class Columns(Message, tag="columns", frozen=True):
     """A party's part of the release: an Arrow stream of its columns, and figures for the summary."""
 
     table: bytes
-    steps: tuple[Told, ...]
+    steps: tuple[ReportedStep, ...]
     losses: dict[str, AttributeLoss]
     left_out: tuple[str, ...]
     seconds: dict[str, float]

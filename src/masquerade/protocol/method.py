@@ -21,12 +21,12 @@ from masquerade.forms.declared import read_declared
 from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Script
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.protocol.columns import Told
+from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
 
 ASSEMBLER = "assembler"
-TOLD = (
+REPORTED_SETTINGS = (
     "argmax",
     "joint_histogram",
     "third_party",
@@ -35,7 +35,7 @@ TOLD = (
 Arrangement = Literal[
     "vertical", "horizontal"
 ]  # different columns of the same people; the same of different people
-OnStep = Callable[[Told], None]
+OnStep = Callable[[ReportedStep], None]
 Read = TypeVar("Read", bound="SessionMethod")
 
 

@@ -26,7 +26,7 @@ from masquerade.protocol.align import align
 from masquerade.protocol.argmax import ArgMax, plain
 from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.classes import share_class
-from masquerade.protocol.columns import Columns, Received, Told, write_columns
+from masquerade.protocol.columns import Columns, Received, ReportedStep, write_columns
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.listed_values import refuse_unknown_to
@@ -88,7 +88,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
         made += 1
         on_stage(Stage("specialising", round=made))
         if seat.on_step is not None:
-            for step in _told([one], view, made - 1):
+            for step in _reported([one], view, made - 1):
                 seat.on_step(step)
 
     rounds = yield from mashup(
@@ -115,7 +115,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
         (ASSEMBLER,),
         Columns(
             table=write_columns(handed_in(name, contract, own, released)),
-            steps=_told(rounds, view) if seat.show_steps else (),
+            steps=_reported(rounds, view) if seat.show_steps else (),
             losses=losses_of(_comparison(own, tuple(released.values()))),
             left_out=tuple(seat.left_out),
             seconds=seconds,
@@ -133,7 +133,7 @@ class AlignProgress:
     on_stage: OnStage
     expected: int
     done: int = 0
-    told: float = field(default_factory=time.monotonic)
+    reported: float = field(default_factory=time.monotonic)
 
     def more(self, points: int) -> None:
         """Add `points` finished points."""
@@ -200,14 +200,14 @@ def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     return column
 
 
-def _told(rounds: Sequence[Round], view: LocalView, first: int = 0) -> tuple[Told, ...]:
+def _reported(rounds: Sequence[Round], view: LocalView, first: int = 0) -> tuple[ReportedStep, ...]:
     """Return this party's own specializations among these rounds, which are numbered from `first`."""
-    told = []
+    reported = []
     for number, each in enumerate(rounds, first):
         if each.candidate is not None:
             step = step_of(each.candidate, view.own[each.attribute].column)
-            told.append(Told(number, step.attribute, step.value, step.children, step.score))
-    return tuple(told)
+            reported.append(ReportedStep(number, step.attribute, step.value, step.children, step.score))
+    return tuple(reported)
 
 
 def _comparison(own: Table, released: tuple[Generalised, ...]) -> Comparison:

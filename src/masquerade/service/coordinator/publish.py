@@ -20,7 +20,7 @@ import structlog
 from masquerade.anonymize.release import Release
 from masquerade.errors import Conflict, MasqueradeError
 from masquerade.methods import plain_method
-from masquerade.protocol.method import TOLD
+from masquerade.protocol.method import REPORTED_SETTINGS
 from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
 from masquerade.service.coordinator import metrics
@@ -180,7 +180,7 @@ def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
     told: dict[str, Any] = {
         **summary,
         "algorithm": plain_method(deal.terms.method),
-        **{name: made.release.settings[name] for name in TOLD if name in made.release.settings},
+        **{name: made.release.settings[name] for name in REPORTED_SETTINGS if name in made.release.settings},
         **_of_kind(made),
         "bytes_sent": {party: each.bytes_sent for party, each in progress.items()},
         "messages": {party: each.messages for party, each in progress.items()},

@@ -33,7 +33,7 @@ from masquerade.net.connect import Listener
 from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
-from masquerade.protocol.columns import Told
+from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.control import Progress, SeenStep, State
@@ -183,7 +183,7 @@ class Session:
                 continue
             try:
                 found = listener.address.rpartition(":")[2]
-                self._address.set_result(f"{settings.session_told}:{found}")
+                self._address.set_result(f"{settings.announced_host}:{found}")
                 yield listener
             finally:
                 await opening.__aexit__(None, None, None)
@@ -242,7 +242,7 @@ class Session:
         self._round = stage.count or self._round
         self._stage = stage.public()
 
-    def _on_step(self, step: Told) -> None:
+    def _on_step(self, step: ReportedStep) -> None:
         # A flat taxonomy's values are cells, which nobody has looked at for signs that steer a terminal.
         value, children = one_line(step.value), tuple(map(one_line, step.children))
         self._steps.append(SeenStep(step.round, step.attribute, value, children))

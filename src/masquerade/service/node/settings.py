@@ -78,7 +78,7 @@ class Settings:
     public_address: str
     session_host: str  # where sessions listen
     session_ports: tuple[int, int] | None  # None: any free one
-    session_told: str  # the host that peers are told
+    announced_host: str  # where peers reach its sessions
     identity: Identity
     trust: TrustStore
     state: Path
@@ -138,7 +138,7 @@ class _Reader:
             public_address=top.public_address or top.address,
             session_host=host,
             session_ports=ports or ((int(port), int(port)) if int(port) else None),
-            session_told=top.session_host or (top.public_address or f"{host}:0").rpartition(":")[0],
+            announced_host=top.session_host or (top.public_address or f"{host}:0").rpartition(":")[0],
             identity=identity,
             trust=trust,
             state=self.base / top.state,
