@@ -3,6 +3,7 @@
 algorithm.py             Mondrian itself: its parameters, and which allowed cut is made
 provider_aware.py        the variant for m-privacy, which also cuts between providers
 partition.py             the loop over batches of groups
+linked_qids.py           the loop for several QIDs that share attributes
 axes.py, trees.py        the dimensions: what a group covers along each, and where it would be cut
 candidates.py            the cuts along one dimension, by a pass over the records
 taxonomy_candidates.py   the cuts along all taxonomies, from the counts of tally.py

@@ -5,13 +5,13 @@ column may hold a value and its ancestor. Equal records are always in one group.
 the children of the lowest node that covers it, along numbers beside the median. See `parts.py` for which cuts
 are allowed, and `choose` for which of them is made.
 
-The requirements may be over different QIDs: groups are those of all their attributes together. As every requirement
-is monotone, it then holds on the groups of fewer attributes too, which are unions of these.
+The requirements may be over different QIDs: each is judged on the groups of its own. QIDs without a common attribute
+are cut apart from each other; for those with one see `linked_qids.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,12 +19,13 @@ import numpy as np
 
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares, TaxonomyAxis
-from masquerade.anonymize.mondrian.candidates import Candidates
+from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.linked_qids import LinkedPartition
 from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.preparation import prepare
-from masquerade.data.column import Column
+from masquerade.anonymize.preparation import Prepared, prepare
+from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Taxonomy
@@ -79,10 +80,9 @@ class Mondrian(TableMethod):
         return self
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
-        """Requirements that finer groups than their own do not prove; fitness without providers to be fit against."""
+        """Fitness without providers to be fit against."""
         if self.choose == "fitness":
             yield Problem(key=("choose",), allowed='"certainty" or "widest"', found='"fitness"')
-        yield from refuse_not_monotone(parts)
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
@@ -90,10 +90,25 @@ class Mondrian(TableMethod):
         if variant is not self:
             return variant.run(table, requirement, on_step)
         task = prepare(table, requirement, self)
-        judge = Judge(task.parts, task.sensitive, len(table))
-        axes = axes_of(task.columns)
-        groups = partition(axes, judge, CHOICES[self.choose], len(table), self.strict)
-        return Outcome(groups.released(axes))
+        released = {
+            column.name: column
+            for parts in _linked(task.parts)
+            for column in self._cut(task, parts, len(table))
+        }
+        return Outcome(tuple(released[column.name] for column in task.columns))
+
+    def _cut(self, task: Prepared, parts: Sequence[GroupRequirement], n_rows: int) -> tuple[Generalised, ...]:
+        """Cut the attributes of requirements whose QIDs are linked by common attributes."""
+        axes = axes_of([column for column in task.columns if any(column.name in part.qid for part in parts)])
+        judges = {
+            qid: _judge([part for part in parts if frozenset(part.qid) == qid], task.sensitive, n_rows)
+            for qid in dict.fromkeys(frozenset(part.qid) for part in parts)
+        }
+        choice = CHOICES[self.choose]
+        if len(judges) > 1:
+            return LinkedPartition(axes, judges, choice, n_rows, self.strict).released()
+        (judge,) = judges.values()
+        return partition(axes, judge, choice, n_rows, self.strict).released(axes)
 
 
 def axes_of(columns: Sequence[Column]) -> list[Axis]:
@@ -104,35 +119,40 @@ def axes_of(columns: Sequence[Column]) -> list[Axis]:
     ]
 
 
-def refuse_not_monotone(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
-    """Refuse non-monotone requirements over several QIDs, as each is tested only on groups finer than its own."""
-    attributes = {name for part in parts for name in part.qid}
+def _linked(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
+    """Return the requirements whose QIDs are linked by common attributes, together."""
+    linked: list[list[GroupRequirement]] = []
     for part in parts:
-        if not part.monotone and set(part.qid) != attributes:
-            yield Problem(
-                f"mondrian: {part.model} over {', '.join(part.qid)} is not monotone, so it must be over all attributes "
-                f"of the requirements: {', '.join(sorted(attributes))}"
-            )
+        near = [each for each in linked if any(set(part.qid) & set(other.qid) for other in each)]
+        linked = [each for each in linked if each not in near]
+        linked.append([*(other for each in near for other in each), part])
+    return linked
 
 
-def by_certainty(candidates: Candidates) -> Shares:
+def _judge(parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded], n_rows: int) -> Judge:
+    """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
+    named = {part.sensitive for part in parts}
+    return Judge(parts, {name: coded for name, coded in sensitive.items() if name in named}, n_rows)
+
+
+def by_certainty(cuts: Cuts) -> Shares:
     """Return the reduction in uncertainty per bit of information about a record's part.
 
     Later cuts run out of records, and a cut that splits evenly uses up more of them.
     """
-    parts, sizes = candidates.parts, candidates.sizes
+    parts, sizes = cuts.parts, cuts.sizes
     starts = parts.starts(sizes.size)
     of_group = np.repeat(sizes, np.diff(np.append(starts, parts.group.size)))
     kept = np.add.reduceat(parts.sizes * parts.widths, starts)
     bits = np.add.reduceat(parts.sizes * np.log2(of_group / parts.sizes), starts)
-    gain = sizes * candidates.widths - kept
+    gain = sizes * cuts.widths - kept
     # In fixed point, so that the order of additions does not matter; a single part has 0 bits, and is not allowed.
     return np.rint(gain / np.maximum(bits, 1e-9) * FIXED_ONE)
 
 
-def _by_width(candidates: Candidates) -> Shares:
+def _by_width(cuts: Cuts) -> Shares:
     """Return the group's width along the dimension of each cut."""
-    return candidates.widths
+    return cuts.widths
 
 
 CHOICES: dict[str, Choice] = {"certainty": by_certainty, "widest": _by_width}

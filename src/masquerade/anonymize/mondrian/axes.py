@@ -82,6 +82,21 @@ class Slots:
     first: Counts  # of each group, and the number of slots at the end
     widths: Shares  # what a part in each slot would cover, from 0 to 1
 
+    @property
+    def n_slots(self) -> int:
+        """Number of slots."""
+        return int(self.first[-1])
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return int(self.first.size) - 1
+
+    @cached_property
+    def groups(self) -> Counts:
+        """The group of each slot."""
+        return np.repeat(np.arange(self.n_groups), np.diff(self.first))
+
 
 class Axis(ABC):
     """One dimension. `released` is false for one that only cuts groups and is not published."""

@@ -16,20 +16,26 @@ from masquerade.engine.numbering import look_up, occurring
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates(ABC):
-    """Some cuts, each of one group along one dimension, in the order of the groups."""
+class Cuts:
+    """What a score of cuts may depend on, in the order of the groups that they cut."""
 
-    axes: Counts  # the dimension of each cut
-    groups: Counts  # which group of the batch it would cut
-    sizes: Counts  # of that group
+    sizes: Counts  # of the group of each cut
     widths: Shares  # of that group along the dimension, from 0 to 1
     parts: Parts  # `group` is the place of the cut among these
-    allowed: Flags
 
     @property
     def released(self) -> bool:
         """Whether the parts differ in values that are released."""
         return True
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates(Cuts, ABC):
+    """Some cuts, each of one group along one dimension, in the order of the groups."""
+
+    axes: Counts  # the dimension of each cut
+    groups: Counts  # which group of the batch it would cut
+    allowed: Flags
 
     @abstractmethod
     def narrow(self, cells: Cells, cuts: Counts) -> None:
@@ -89,11 +95,11 @@ def candidates_along(at: int, axis: Axis, batch: Batch, judge: Judge, strict: bo
     parts = Parts(np.searchsorted(slots.first, found, "right") - 1, counts, slots.widths[found])
     parts, part_of_slot, allowed = judged(parts, view.widths, judge, strict)
     return AxisCandidates(
-        np.full(groups.size, at),
-        groups,
         batch.sizes,
         view.widths,
         parts,
+        np.full(groups.size, at),
+        groups,
         allowed,
         axis,
         batch,

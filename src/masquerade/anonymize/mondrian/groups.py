@@ -91,14 +91,17 @@ class Partition:
     def released(self, axes: Sequence[Axis]) -> tuple[Generalised, ...]:
         """Return the released columns."""
         return tuple(
-            self._column(axis, *cells) for axis, cells in zip(axes, self.cells, strict=True) if axis.released
+            released_column(axis, lo, hi, self.labels)
+            for axis, (lo, hi) in zip(axes, self.cells, strict=True)
+            if axis.released
         )
 
-    def _column(self, axis: Axis, lo: Counts, hi: Counts) -> Generalised:
-        domain = axis.column.domain
-        width = domain.size + 1
-        keys, bound = lo * width + hi, width * width
-        codes, found = renumber(keys, bound)
-        starts, ends = found // width, found % width
-        names = tuple(domain.label(int(lo), int(hi)) for lo, hi in zip(starts, ends, strict=True))
-        return Generalised(axis.name, codes.astype(np.int32).take(self.labels), names, starts, ends, domain)
+
+def released_column(axis: Axis, lo: Counts, hi: Counts, labels: Counts) -> Generalised:
+    """Return a released column: each row's label is the index of its cell in `lo` and `hi`."""
+    domain = axis.column.domain
+    width = domain.size + 1
+    codes, found = renumber(lo * width + hi, width * width)
+    starts, ends = found // width, found % width
+    names = tuple(domain.label(int(lo), int(hi)) for lo, hi in zip(starts, ends, strict=True))
+    return Generalised(axis.name, codes.astype(np.int32).take(labels), names, starts, ends, domain)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from masquerade.anonymize.mondrian.axes import Axis, Batch, Shares, TaxonomyAxis
-from masquerade.anonymize.mondrian.candidates import Candidates, candidates_along
+from masquerade.anonymize.mondrian.candidates import Candidates, Cuts, candidates_along
 from masquerade.anonymize.mondrian.groups import Done, Open, Partition
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.tally import Tally
@@ -22,7 +22,7 @@ from masquerade.engine.counts import Counts
 from masquerade.engine.numbering import rows_by_rank
 
 # Scores each cut; a group's best cut is made, along the first dimension on a tie.
-Choice = Callable[[Candidates], Shares]
+Choice = Callable[[Cuts], Shares]
 
 _ROWS_AT_A_TIME = 1 << 17  # what fits in a processor's cache
 _COUNTS_AT_A_TIME = 1 << 22

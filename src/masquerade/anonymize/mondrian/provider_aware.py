@@ -23,10 +23,9 @@ from masquerade.anonymize.mondrian.algorithm import (
     Mondrian,
     axes_of,
     by_certainty,
-    refuse_not_monotone,
 )
 from masquerade.anonymize.mondrian.axes import ContinuousAxis, Shares
-from masquerade.anonymize.mondrian.candidates import Candidates
+from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.outcome import OnStep, Outcome
@@ -109,6 +108,17 @@ class ProviderAxis(ContinuousAxis):
         super().__init__(Column(providers.name, place[providers.codes], Continuum(np.arange(records.size))))
 
 
+def refuse_not_monotone(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
+    """Refuse non-monotone requirements over several QIDs, as each is tested only on groups finer than its own."""
+    attributes = {name for part in parts for name in part.qid}
+    for part in parts:
+        if not part.monotone and set(part.qid) != attributes:
+            yield Problem(
+                f"mondrian: {part.model} over {', '.join(part.qid)} is not monotone, so it must be over all attributes "
+                f"of the requirements: {', '.join(sorted(attributes))}"
+            )
+
+
 def refuse_provider_cuts(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
     """Refuse requirements that could fail when groups cut apart between providers are one group in the release."""
     private = [part for part in parts if part.provider_column is not None]
@@ -132,7 +142,7 @@ def may_cut_providers(parts: Sequence[GroupRequirement]) -> bool:
 
 
 def _by_fitness(judge: Judge, alpha: float) -> Choice:
-    def least_fit(candidates: Candidates) -> Shares:
+    def least_fit(candidates: Cuts) -> Shares:
         """Return the privacy fitness score of the least fit part, in fixed point so that ties are exact."""
         scores = judge.fitness(candidates.parts.counts, alpha)
         starts = candidates.parts.starts(candidates.sizes.size)
@@ -143,7 +153,7 @@ def _by_fitness(judge: Judge, alpha: float) -> Choice:
 
 
 def _by_certainty(judge: Judge) -> Choice:
-    def certainty(candidates: Candidates) -> Shares:
+    def certainty(candidates: Cuts) -> Shares:
         """Score cuts between providers above all others or below them, and cuts between values as Mondrian does."""
         if candidates.released:
             return by_certainty(candidates)
@@ -152,7 +162,7 @@ def _by_certainty(judge: Judge) -> Choice:
     return certainty
 
 
-def _gets_fitter(judge: Judge, candidates: Candidates) -> NDArray[np.bool_]:
+def _gets_fitter(judge: Judge, candidates: Cuts) -> NDArray[np.bool_]:
     """Return whether the parts are fitter against the largest coalition than the whole is.
 
     What such a coalition leaves is what may still be cut, repeatedly: so it counts by its logarithm, in the

@@ -62,11 +62,11 @@ def taxonomy_candidates(batch: Batch, tally: Tally, judge: Judge, strict: bool) 
     parts = Parts(cut, (records.reshape(-1, 1),), known.widths[children])
     parts, part_of_child, allowed = judged(parts, widths, judge, strict)
     return TaxonomyCandidates(
-        known.axes[trees],
-        groups,
         batch.sizes[groups],
         widths,
         parts,
+        known.axes[trees],
+        groups,
         allowed,
         tally,
         trees,

@@ -1,0 +1,246 @@
+"""Mondrian over several QIDs that share attributes: each requirement is judged on the groups of its own QID.
+
+A cut along an attribute changes the groups of every QID that has it, and no others. So the records that are cut
+together along an attribute are those *linked* by it: a chain of groups, of any QIDs with the attribute, that share
+records. They have one value there, all get the parts of one cut, and the cut is allowed when the groups that it makes
+of each of these QIDs satisfy the requirements on that QID. With one QID the linked records are just its groups.
+
+In each round the best cuts that have no group in common are made. What allows a cut is known from its own groups, so
+the others do not disturb it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares, Slots
+from masquerade.anonymize.mondrian.candidates import Cuts
+from masquerade.anonymize.mondrian.groups import released_column
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.partition import Choice
+from masquerade.anonymize.mondrian.parts import Parts
+from masquerade.data.column import Generalised
+from masquerade.engine.counts import Counts, Flags, Rows, value_counts, which_occur
+from masquerade.engine.numbering import occurring, renumber, rows_by_rank
+
+
+@dataclass(eq=False)
+class _Qid:
+    """The groups of one QID, as each row's group."""
+
+    judge: Judge
+    groups: Counts
+    n_groups: int = 1
+
+    def split(self, rows: Rows, parts: Counts, n_parts: int) -> None:
+        """Split groups, all of whose rows are given, by the part of each row."""
+        made, found = renumber(parts * self.n_groups + self.groups[rows], n_parts * self.n_groups)
+        numbers = self.groups.copy()
+        numbers[rows] = self.n_groups + made
+        numbers, left = renumber(numbers, self.n_groups + found.size)
+        self.groups, self.n_groups = numbers.astype(np.int64, copy=False), left.size
+
+
+@dataclass(frozen=True, eq=False)
+class _Offer:
+    """The cuts along one dimension, of linked records that can be cut there."""
+
+    batch: Batch
+    parts: Counts  # of each row, numbered across the batch
+    n_parts: int
+    cut_at: Counts  # of each group of the batch
+    scores: Shares  # of each cut; -inf for those that are not allowed
+
+
+class LinkedPartition:
+    """Groups of several QIDs, cut until no cut is allowed."""
+
+    def __init__(
+        self,
+        axes: Sequence[Axis],
+        judges: Mapping[frozenset[str], Judge],
+        choice: Choice,
+        n_rows: int,
+        strict: bool,
+    ) -> None:
+        self._axes, self._choice, self._strict, self._n_rows = axes, choice, strict, n_rows
+        qids = {names: _Qid(judge, np.zeros(n_rows, np.int64)) for names, judge in judges.items()}
+        self._of_axis = [[qid for names, qid in qids.items() if axis.name in names] for axis in axes]
+        self._qids = tuple(qids.values())
+        self._stuck = [
+            np.zeros(n_rows, bool) for _ in axes
+        ]  # rows whose linked records cannot be cut as they are
+        self._cells = [
+            np.tile([[0], [max(axis.column.domain.size, 1)]], n_rows) for axis in axes
+        ]  # of numbers
+        while self._cut():
+            pass
+
+    def released(self) -> tuple[Generalised, ...]:
+        """Return the released columns."""
+        columns = []
+        for at, axis in enumerate(self._axes):
+            everybody = np.arange(self._n_rows)
+            if isinstance(axis, ContinuousAxis):
+                columns.append(released_column(axis, *self._cells[at], everybody))
+            else:
+                linked, n_linked = self._linked(at)
+                view = axis.look(_batch(linked, n_linked, everybody))
+                columns.append(released_column(axis, view.lo, view.hi, linked))
+        return tuple(columns)
+
+    # --- a round ---
+
+    def _cut(self) -> bool:
+        """Make the best cuts that do not touch the same groups; return whether there were any."""
+        linked = [self._linked(at) for at in range(len(self._axes))]
+        offers = [self._offer(at, *linked[at]) for at in range(len(self._axes))]
+        chosen = self._best(offers)
+        if not any(flags.any() for flags in chosen):
+            return False
+        cut = [
+            self._make(at, offer, flags)
+            for at, (offer, flags) in enumerate(zip(offers, chosen, strict=True))
+            if offer is not None and flags.any()
+        ]
+        changed = np.concatenate(cut)
+        for (numbers, n_linked), stuck in zip(linked, self._stuck, strict=True):
+            stuck &= ~which_occur(numbers[changed], n_linked)[numbers]
+        return True
+
+    def _linked(self, at: int) -> tuple[Counts, int]:
+        """Number the records that are linked along a dimension: each row's number, and how many there are."""
+        first, *others = self._of_axis[at]
+        if not others:
+            return first.groups, first.n_groups
+        linked = first.groups
+        while True:
+            before = linked
+            for qid in (*others, first):
+                least = np.full(qid.n_groups, self._n_rows)
+                np.minimum.at(least, qid.groups, linked)
+                linked = least[qid.groups]
+            if np.array_equal(before, linked):
+                numbers, found = renumber(linked, first.n_groups)
+                return numbers.astype(np.int64), found.size
+
+    def _offer(self, at: int, linked: Counts, n_linked: int) -> _Offer | None:
+        """Return the cuts along a dimension; rows that are in no allowed one are stuck from now on."""
+        axis, stuck = self._axes[at], self._stuck[at]
+        whole = _batch(linked, n_linked, np.flatnonzero(~stuck))
+        stuck[:] = True
+        if not whole.n_groups:
+            return None
+        view = axis.look(whole)
+        batch, view = whole.only(view.can_split), view.only(view.can_split, whole.sizes)
+        if not batch.n_groups:
+            return None
+        slots = axis.cut(batch, view)
+        part_of_slot, allowed = self._judged(at, batch.rows, slots)
+        parts = part_of_slot[slots.of_row]
+        found, sizes = occurring(parts, slots.n_slots)
+        group = slots.groups[found]
+        # A part that several slots share stays at the value of the group.
+        shared = value_counts(part_of_slot, slots.n_slots)[found] > 1
+        widths = np.where(shared, view.widths[group], slots.widths[found])
+        cuts = Cuts(batch.sizes, view.widths, Parts(group, (sizes.reshape(-1, 1),), widths))
+        scores = np.where(allowed, self._choice(cuts), -np.inf)
+        stuck[batch.rows[np.repeat(allowed, batch.sizes)]] = False
+        return _Offer(batch, parts, slots.n_slots, view.at, scores)
+
+    def _judged(self, at: int, rows: Rows, slots: Slots) -> tuple[Counts, Flags]:
+        """Return the part that each slot would become, and which groups may be cut (see `parts.py`)."""
+        n_slots, n_groups, group = slots.n_slots, slots.n_groups, slots.groups
+        part = np.arange(n_slots)
+        good = self._satisfied(at, rows, slots.of_row, n_slots)
+        sizes = value_counts(slots.of_row, n_slots)
+        good_slots = np.flatnonzero(good & (sizes > 0))
+        n_good = value_counts(group[good_slots], n_groups)
+        allowed = value_counts(group[~good], n_groups) == 0
+        mixed = ~allowed & (n_good > 0)
+        if self._strict or not mixed.any():
+            return part, allowed
+        stays = ~good & mixed[group]
+
+        def rests_hold() -> Flags:
+            inside = stays[slots.of_row]
+            return self._satisfied(at, rows[inside], group[slots.of_row[inside]], n_groups)
+
+        fine = rests_hold()
+        needy = mixed & ~fine & (n_good > 1)
+        if needy.any():
+            ordered = good_slots[np.lexsort((good_slots, sizes[good_slots], group[good_slots]))]
+            smallest = ordered[np.diff(group[ordered], prepend=-1) > 0]
+            stays[smallest[needy[group[smallest]]]] = True
+            fine = rests_hold()
+        allowed |= mixed & fine
+        staying = np.flatnonzero(stays & allowed[group])
+        first = np.zeros(n_groups, np.int64)
+        first[group[staying][::-1]] = staying[::-1]
+        part[staying] = first[group[staying]]
+        return part, allowed
+
+    def _satisfied(self, at: int, rows: Rows, labels: Counts, n_labels: int) -> Flags:
+        """Return for each label whether its rows' groups, of all QIDs with the dimension, satisfy."""
+        good = np.ones(n_labels, bool)
+        for qid in self._of_axis[at]:
+            keys = labels * qid.n_groups + qid.groups[rows]
+            numbers, found = renumber(keys, n_labels * qid.n_groups)
+            histograms = qid.judge.count(partial(_same, numbers), rows, value_counts(numbers, found.size))
+            good[found[~qid.judge.holds(histograms)] // qid.n_groups] = False
+        return good
+
+    def _best(self, offers: Sequence[_Offer | None]) -> list[Flags]:
+        """Return which cuts of each offer are best in all groups that they touch: of equals, along the first axis."""
+        best = [np.full(qid.n_groups, -np.inf) for qid in self._qids]
+        axis_of_best = [np.full(qid.n_groups, -1) for qid in self._qids]
+        for at, offer in enumerate(offers):
+            if offer is None:
+                continue
+            of_row = np.repeat(offer.scores, offer.batch.sizes)
+            for number, qid in enumerate(self._qids):
+                if qid in self._of_axis[at]:
+                    scores = np.full(qid.n_groups, -np.inf)
+                    scores[qid.groups[offer.batch.rows]] = of_row
+                    better = scores > best[number]
+                    best[number][better] = scores[better]
+                    axis_of_best[number][better] = at
+        chosen = []
+        for at, offer in enumerate(offers):
+            if offer is None:
+                chosen.append(np.zeros(0, bool))
+                continue
+            first = np.ones(offer.batch.rows.size, bool)
+            for number, qid in enumerate(self._qids):
+                if qid in self._of_axis[at]:
+                    first &= axis_of_best[number][qid.groups[offer.batch.rows]] == at
+            chosen.append(np.logical_and.reduceat(first, offer.batch.starts))
+        return chosen
+
+    def _make(self, at: int, offer: _Offer, chosen: Flags) -> Rows:
+        """Make the chosen cuts along a dimension; return the rows that they cut."""
+        inside = np.repeat(chosen, offer.batch.sizes)
+        rows, parts = offer.batch.rows[inside], offer.parts[inside]
+        for qid in self._of_axis[at]:
+            qid.split(rows, parts, offer.n_parts)
+        if isinstance(self._axes[at], ContinuousAxis):
+            cut_at = np.repeat(offer.cut_at, offer.batch.sizes)[inside]
+            upper = parts % 2 == 1
+            self._cells[at][0, rows[upper]] = cut_at[upper]
+            self._cells[at][1, rows[~upper]] = cut_at[~upper]
+        return rows
+
+
+def _batch(labels: Counts, n_labels: int, rows: Rows) -> Batch:
+    """Return these rows as a batch of groups, one for each label that they have."""
+    order = rows_by_rank(labels[rows], n_labels)
+    sizes = value_counts(labels[rows], n_labels)
+    return Batch(rows[order], sizes[sizes > 0])
+
+
+def _same(labels: Counts) -> Counts:
+    return labels
