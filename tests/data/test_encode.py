@@ -152,12 +152,24 @@ def test_intervals_of_decimals_are_written_short() -> None:
     assert ranks(Attribute("n", "continuous"), [2.0, 3.0, 9.0]).domain.label(1, 2) == "[3, 9)"
 
 
-@pytest.mark.parametrize("cell", ["abc", "1,5", "nan", "inf", "-inf", "1_000", "0x1F", "٣", "1 2", "12a"])
+@pytest.mark.parametrize("cell", ["abc", "1,5,0", "nan", "inf", "-inf", "1_000", "0x1F", "٣", "1 2", "12a"])
 def test_text_in_a_column_of_numbers(cell: str) -> None:
     assert problem(Attribute("age", "continuous"), ["1", cell]) == (
         f'people.csv: row 2, column age: "{cell}" is not a number; '
         "allowed are whole numbers and decimals such as 42, -3.5 or 1e6"
     )
+
+
+def test_a_decimal_comma() -> None:
+    salary = Attribute("salary", "continuous", decimal=",")
+    assert points(ranks(salary, ["1,5", "-3", "0,25", "1e3"])) == [-3, 0.25, 1.5, 1000]
+    for cell in ("1.5", "1.000,5", "1,5,0"):
+        assert (
+            f'"{cell}" is not a number; allowed are whole numbers and decimals such as 42, -3,5'
+            in problem(salary, ["1", cell])
+        )
+    hint = problem(Attribute("salary", "continuous"), ["1", "1,5"])
+    assert hint.endswith('; for a decimal comma set decimal = ","')
 
 
 def test_infinite_numbers_are_refused() -> None:
@@ -202,7 +214,19 @@ def test_dates_as_text_dates_and_timestamps_are_the_same_days() -> None:
 def test_what_is_no_date(cell: str) -> None:
     assert problem(Attribute("born", "date"), ["2000-01-01", cell]) == (
         f'people.csv: row 2, column born: "{cell}" is not a date; allowed are dates such as 1980-12-31'
+        '; for another way of writing them set format = "%d/%m/%Y" or the like'
     )
+
+
+def test_dates_in_another_format() -> None:
+    born = Attribute("born", "date", format="%d/%m/%Y")
+    column = ranks(born, ["29/02/2000", "31/12/1969"])
+    assert points(column) == [-1, 11016]
+    assert column.domain.label(1, 2) == "[2000-02-29, inf)"
+    for cell in ("2000-02-29", "29/02/2001", "1/2"):
+        assert problem(born, ["01/01/2000", cell]) == (
+            f'people.csv: row 2, column born: "{cell}" is not a date; allowed are dates such as 31/12/1980'
+        )
 
 
 def test_dates_that_no_calendar_writes() -> None:

@@ -443,3 +443,28 @@ def test_damaged_files_read_or_are_explained(
         assert source.table.num_columns == len(source.all_columns)
         return
     assert explained.startswith(str(path))
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_header_shows_the_separator(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f'"a,;|b"{separator}c\n"1"{separator}"x;y"\n')
+    assert read_csv(path).table.to_pydict() == {"a,;|b": ["1"], "c": ["x;y"]}
+
+
+def test_a_wrong_separator_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("age\tjob\n1\tx\n")
+    with pytest.raises(
+        DataError, match=r'one column with that separator; set separator = "\\t", or leave it out'
+    ):
+        read_csv(path, separator=",", columns=["age"])
+    assert read_csv(path, separator=",").table.column_names == ["age\tjob"]  # nobody asked for another
+
+
+@pytest.mark.parametrize("begin", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])
+def test_a_spreadsheet_under_another_name(tmp_path: Path, begin: bytes) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(begin + bytes(100))
+    with pytest.raises(DataError, match="begins as a spreadsheet, which is not read; save its sheet as CSV"):
+        read_csv(path)

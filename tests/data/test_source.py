@@ -55,7 +55,10 @@ def test_one_clear_line() -> None:
         "allowed are .csv, .tsv, .txt, .data, .parquet, .pq, and the database URLs sqlite:///file.db and "
         "postgresql://user:password@host/database"
     )
-    assert problem("t.xlsx") == f't.xlsx: the ending ".xlsx" is of no known kind; {allowed}'
+    assert problem("t.json") == f't.json: the ending ".json" is of no known kind; {allowed}'
+    assert problem("t.xlsx") == (
+        "t.xlsx: a spreadsheet, which is not read; save its sheet as CSV (UTF-8), and name that file"
+    )
     assert problem("table") == f"table: a name without an ending is of no known kind; {allowed}"
     assert problem("t.db").endswith('; for SQLite write "sqlite:///t.db"')
     assert problem("mysql://ann:s3cret@host/db", query="SELECT 1") == (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from pathlib import Path
 
 import duckdb
 import pandas as pd
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from masquerade.data.schema import Attribute, Schema
+from masquerade.data.source import read_source
 from masquerade.data.table import Origin, Table, infer_schema
 from masquerade.errors import DataError, ParameterError
 from strategies import tables
@@ -195,3 +197,25 @@ def test_dropping_rows_keeps_the_others_as_they_were(table: Table, data: st.Data
     rows = [row for row in range(len(table)) if row not in holes]
     assert kept.arrow.select(table.arrow.column_names).to_pylist() == table.arrow.take(rows).to_pylist()
     assert [kept.problem("", row) for row in range(len(kept))] == [table.problem("", row) for row in rows]
+
+
+def test_which_texts_mean_a_missing_cell(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("age,job\n1,NA\n2,?\n3,clerk\n4,\n5, NULL \n")
+    found = read_source("t.csv", tmp_path, missing_values=["NA", "NULL", ""])
+    complete = Table(found.table, origin=found.origin).complete(["job"])
+    assert complete.arrow["age"].to_pylist() == ["2", "3"]
+
+
+def test_cells_as_others_read_them() -> None:
+    frame = pa.table({"born": ["31/12/1999", "01/02/2000"], "pay": ["1,50", "2"], "job": ["a,b", "c"]})
+    schema = Schema(
+        [
+            Attribute("born", "date", format="%d/%m/%Y"),
+            Attribute("pay", "continuous", decimal=","),
+            Attribute("job", taxonomy="flat"),
+        ]
+    )
+    table = Table(frame, schema)
+    assert table.standard_cells("born").to_pylist() == ["1999-12-31", "2000-02-01"]
+    assert table.standard_cells("pay").to_pylist() == ["1.5", "2"]
+    assert table.standard_cells("job").to_pylist() == ["a,b", "c"]

@@ -19,7 +19,14 @@ from masquerade.service.request import Request
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-TABLE = {"source", "query", "missing", "separator", "encoding"}  # told once, for every table
+TABLE = {
+    "source",
+    "query",
+    "missing",
+    "missing_values",
+    "separator",
+    "encoding",
+}  # told once, for every table
 
 SECTIONS = {
     "[data]": (model.DataSection, set()),

@@ -35,10 +35,12 @@ def test_every_default_is_as_designed() -> None:
     job = parse_job(content)
     assert job.data is not None
     assert job.data.model_dump() == {
-        "source": "p.csv", "query": None, "missing": "drop", "separator": ",", "encoding": "utf-8",
+        "source": "p.csv", "query": None, "missing": "drop", "missing_values": ["", "?"], "separator": None,
+        "encoding": "utf-8",
     }  # fmt: skip
     assert job.attributes["a"].model_dump() == {
         "type": "categorical", "min": None, "max": None, "taxonomy": None, "max_generalization": None, "weight": 1.0,
+        "format": "%Y-%m-%d", "decimal": ".",
     }  # fmt: skip
     assert job.roles.model_dump(by_alias=True) == {
         "class": None, "sensitive": [], "identifiers": [], "provider": None,
@@ -168,6 +170,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "true for a report": (
         {"output": {"report": True}},
         'output.report: must be a file that ends in .html, such as "report.html", or false for none; got true',
+    ),
+    "format without a year": (
+        {"attributes": {"born": {"type": "date", "format": "%d/%m"}}},
+        'attributes.born.format: must be a format of dates with day, month and year, such as "%d/%m/%Y"; got "%d/%m"',
     ),
     "long separator": ({"data": {"separator": "ab"}}, 'data.separator: must be one character, such as ";"; got "ab"'),
     "time for a date": (

@@ -66,3 +66,15 @@ def test_a_reader_waits_for_no_writer(tmp_path: Path) -> None:
         writer.execute("COMMIT")
         writer.close()
         assert store.users.get("ann").role is Role.ADMIN
+
+
+def test_a_connection_in_use_is_closed_when_it_is_returned(tmp_path: Path) -> None:
+    """A thread may still be reading when the store is closed; its connection must not be left open."""
+    store = Store.open(f"sqlite:///{tmp_path / 'store.db'}")
+    with store._database.reading() as transaction:
+        connection = transaction.connection().connection.dbapi_connection
+        assert isinstance(connection, sqlite3.Connection)
+        store.close()
+        assert transaction.execute(text("SELECT 1")).scalar() == 1
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")

@@ -22,6 +22,7 @@ Number = int | float
 # Accepted spellings of numbers and dates, here and in the cells of a table.
 NUMBER = r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?"
 DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+ISO_DATE = "%Y-%m-%d"
 
 _NUMBER, _DATE = re.compile(NUMBER), re.compile(DATE)
 _INTERVAL = re.compile(r"\[\s*([^,\[\]()]+?)\s*,\s*([^,\[\]()]+?)\s*\)")
@@ -58,6 +59,13 @@ def read_number(text: str, kind: Kind = "continuous") -> Number:
     if not np.isfinite(number):
         raise ValueError(text)
     return number
+
+
+def read_date(text: str, format: str) -> int:  # as in the job file
+    """Parse a date written in a format of `strptime`; raise ValueError if it is not one."""
+    if format == ISO_DATE:
+        return int(read_number(text, "date"))
+    return days(datetime.datetime.strptime(text, format).date())  # a day has no zone
 
 
 def days(date: datetime.date) -> int:

@@ -6,7 +6,8 @@ Parsing and look-up touch each distinct cell once, never each row.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded, Column, Ranks
-from masquerade.data.continuum import DATE, NUMBER, Continuum, Kind, days, read_number, write_number
+from masquerade.data.continuum import (
+    ISO_DATE,
+    NUMBER,
+    Continuum,
+    Kind,
+    days,
+    read_date,
+    read_number,
+    write_number,
+)
 from masquerade.data.schema import Attribute
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.numbering import distinct_values, renumber
@@ -26,20 +36,23 @@ Codes = NDArray[np.int32]
 Numbers = NDArray[np.int64] | NDArray[np.float64]
 
 SPACE = " \t\r\n"  # stripped from both ends of a cell
+MISSING_VALUES = ("", "?")  # the texts that count as missing cells, unless a job says otherwise
 
-_NUMBER, _DATE = f"^{NUMBER}$", f"^{DATE}$"
+_NUMBER = f"^{NUMBER}$"
 _WHOLE = "^-?[0-9]+$"
 _FIRST_DAY, _LAST_DAY = days(datetime.date.min), days(datetime.date.max)
 
 
-def missing_rows(column: pa.ChunkedArray) -> NDArray[np.bool_] | None:
-    """Mark the rows that are null, NaN, empty or "?"; return None if no row is."""
+def missing_rows(
+    column: pa.ChunkedArray, missing_values: Sequence[str] = MISSING_VALUES
+) -> NDArray[np.bool_] | None:
+    """Mark the rows that are null, NaN or one of these texts; return None if no row is."""
     # A plain column is checked row by row: finding its distinct cells first would cost more.
     codes, values = distinct(column) if pa.types.is_dictionary(column.type) else (slice(None), column)
     empty = pc.is_null(values, nan_is_null=True)
     if is_text(values.type):
         trimmed = pc.ascii_trim(values, SPACE)
-        empty = pc.or_kleene(empty, pc.is_in(trimmed, pa.array(["", "?"], trimmed.type)))
+        empty = pc.or_kleene(empty, pc.is_in(trimmed, pa.array(missing_values, trimmed.type)))
     flags: NDArray[np.bool_] = empty.to_numpy(zero_copy_only=False)
     if not flags.any():
         return None
@@ -120,6 +133,17 @@ def encode(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong) -> Colum
         return _in_intervals(attribute, attribute.taxonomy, codes, numbers, wrong)
     written = [write_number(number, kind) for number in numbers.tolist()]
     return _categorical(attribute, codes, pa.array(written, pa.string()), wrong)
+
+
+def standard_cells(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong) -> pa.ChunkedArray:
+    """Return the cells as others read them: dates in ISO format, decimals with a point."""
+    if attribute.format == ISO_DATE and attribute.decimal == ".":
+        return column
+    codes, values = distinct(column)
+    values, codes = _only_used(values, codes)
+    numbers = _numbers(attribute, codes, values, wrong)
+    written = [write_number(number, _kind(attribute)) for number in numbers.tolist()]
+    return pa.chunked_array([pa.array(written, pa.string()).take(pa.array(codes))])
 
 
 def code(name: str, column: pa.ChunkedArray) -> Coded:
@@ -208,12 +232,14 @@ def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong)
         numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     else:
         labels = texts(values)
+        if attribute.decimal == ",":
+            labels = _with_decimal_point(labels)
         good = pc.match_substring_regex(labels, _NUMBER).to_numpy(zero_copy_only=False)
         if not good.all():
             row, code_ = _first(codes, ~good)
-            allowed = "allowed are whole numbers and decimals such as 42, -3.5 or 1e6"
-            text = f"{shown(labels[code_].as_py())} is not a number; {allowed}"
-            raise DataError(wrong(text, row, attribute.name))
+            raise DataError(
+                wrong(_not_a_number(texts(values)[code_].as_py(), attribute), row, attribute.name)
+            )
         plain = pc.replace_substring_regex(labels, "^[+]", "")
         all_whole = pc.all(pc.match_substring_regex(plain, _WHOLE)).as_py()
         numbers = _whole(plain) if all_whole else plain.cast(pa.float64()).to_numpy()
@@ -224,6 +250,20 @@ def _numbers(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong)
         raise DataError(wrong(f"{cell} is not a finite number", row, attribute.name))
     unsigned_zero: Numbers = numbers + 0  # −0 is 0
     return unsigned_zero
+
+
+def _with_decimal_point(labels: pa.Array) -> pa.Array:
+    """Write a decimal comma as a point; a text that has a point already is no number."""
+    pointed = pc.match_substring(labels, ".")
+    return pc.if_else(pointed, pa.scalar("."), pc.replace_substring(labels, ",", "."))
+
+
+def _not_a_number(cell: str, attribute: Attribute) -> str:
+    example = "42, -3,5 or 1e6" if attribute.decimal == "," else "42, -3.5 or 1e6"
+    text = f"{shown(cell)} is not a number; allowed are whole numbers and decimals such as {example}"
+    if attribute.decimal != "," and re.fullmatch(NUMBER, cell.replace(",", ".")):
+        text += '; for a decimal comma set decimal = ","'
+    return text
 
 
 def _whole(values: pa.Array) -> Numbers:
@@ -251,16 +291,17 @@ def _dates(attribute: Attribute, codes: Codes, values: pa.Array, wrong: Wrong) -
     labels = texts(values)
     numbers = np.zeros(len(labels), np.int64)
     bad = np.zeros(len(labels), bool)
-    wellformed = pc.match_substring_regex(labels, _DATE).to_pylist()
-    for position, (label, good) in enumerate(zip(labels.to_pylist(), wellformed, strict=True)):
+    for position, label in enumerate(labels.to_pylist()):
         try:
-            numbers[position] = read_number(label, "date") if good else 0
-            bad[position] = not good
-        except ValueError:  # not a day of the calendar
+            numbers[position] = read_date(label, attribute.format)
+        except ValueError:
             bad[position] = True
     if bad.any():
         row, code_ = _first(codes, bad)
-        text = f"{shown(labels[code_].as_py())} is not a date; allowed are dates such as 1980-12-31"
+        example = datetime.date(1980, 12, 31).strftime(attribute.format)
+        text = f"{shown(labels[code_].as_py())} is not a date; allowed are dates such as {example}"
+        if attribute.format == ISO_DATE:
+            text += '; for another way of writing them set format = "%d/%m/%Y" or the like'
         raise DataError(wrong(text, row, attribute.name))
     return numbers
 

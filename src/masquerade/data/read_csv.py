@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.csv
 
 from masquerade.data.csv_scan import Row, line_at, rows
-from masquerade.data.source import Source, check_names, chosen, why_unreadable
+from masquerade.data.source import EXCEL, Source, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError, ParameterError, Problem
 
 _BOM = codecs.BOM_UTF8
+SEPARATORS = ",;\t|"  # the usual ones, the most usual first
+_SPREADSHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how .xlsx and .ods begin, and .xls
 _BLOCK = 2 << 20  # bytes that Arrow parses at once; small files are also split, for several threads
 _SMALL_BLOCK, _BLOCKS = 1 << 18, 8
 _LARGEST_BLOCK = 2**31 - 1
@@ -29,7 +31,7 @@ _LETS_GO_WITHIN = 10.0  # seconds; takes microseconds on an idle processor
 def read_csv(
     path: Path,
     *,
-    separator: str = ",",
+    separator: str | None = None,
     encoding: str = "utf-8",
     columns: Sequence[str] | None = None,
     coded: Container[str] = (),
@@ -39,10 +41,12 @@ def read_csv(
     Cells keep every byte, without the quotes around them; names are stripped. A blank line is not a
     row. Columns in `coded` are dictionary-encoded, which makes ranking them fast.
     """
-    check_separator(separator)
+    if separator is not None:
+        check_separator(separator)
     text = _load(path, encoding)
-    origin = Origin(str(path), partial(_line_of, path, encoding, separator) if path.is_file() else None)
     start = len(_BOM) if text.startswith(_BOM) else 0
+    separator = separator or likely_separator(text, start)
+    origin = Origin(str(path), partial(_line_of, path, encoding, separator) if path.is_file() else None)
     cut = separator.encode()
     header = next(rows(text, cut, start), None)
     if header is None:
@@ -51,6 +55,8 @@ def read_csv(
         raise DataError.about(path, "a quote that opens in the header is never closed", line=header.line)
     names = [cell.decode().strip() for cell in header.cells]
     check_names(str(path), names)
+    if len(names) == 1 and columns is not None and names[0] not in columns:
+        _refuse_other_separator(path, text, start, separator)
     wanted = chosen(str(path), names, columns)
     if not text[header.end : header.end + 4096].strip(b"\r\n") and not text[header.end :].strip(b"\r\n"):
         raise DataError.about(path, "there is a header but no row of data")
@@ -61,6 +67,23 @@ def read_csv(
     if table is None:
         table = _parse_slowly(text, start, names, types, cut, origin)
     return Source(table, tuple(names), origin)
+
+
+def likely_separator(text: bytes, start: int = 0) -> str:
+    """Return the separator of the header: the first of the usual ones that makes more than one column of it."""
+    for sign in SEPARATORS:
+        header = next(rows(text, sign.encode(), start), None)
+        if header is not None and len(header.cells) > 1:
+            return sign
+    return ","
+
+
+def _refuse_other_separator(path: Path, text: bytes, start: int, separator: str) -> None:
+    likely = likely_separator(text, start)
+    if likely not in (separator, ","):
+        written = likely.replace("\t", "\\t")
+        advice = f'set separator = "{written}", or leave it out'
+        raise DataError.about(path, f"the header is one column with that separator; {advice}")
 
 
 def check_separator(separator: str) -> None:
@@ -84,6 +107,8 @@ def _load(path: Path, encoding: str) -> bytes:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
         raise why_unreadable(path, error) from None
+    if raw.startswith(_SPREADSHEETS):
+        raise DataError.about(path, f"the file begins as {EXCEL}")
     if codec == "utf-8-sig":  # the byte order mark is cut off later, for every encoding
         encoding = codec = "utf-8"
     text = raw if codec == "utf-8" and _is_utf8(raw) else _transcoded(path, raw, encoding)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from masquerade.data.continuum import Number
+from masquerade.data.continuum import ISO_DATE, Number
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import ParameterError, hint
 
@@ -28,6 +28,8 @@ class Attribute:
     lower: Number | None = None
     upper: Number | None = None
     weight: float = 1.0
+    format: str = ISO_DATE  # how its dates are written, for `strptime`
+    decimal: Literal[".", ","] = "."  # how its numbers are written
 
     def __post_init__(self) -> None:
         if self.kind == "categorical" and (self.lower is not None or self.upper is not None):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
+from masquerade.data.encode import MISSING_VALUES
 from masquerade.data.table import Origin
 from masquerade.errors import DataError, hint
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".data")
 PARQUET_SUFFIXES = (".parquet", ".pq")
+EXCEL_SUFFIXES = (".xlsx", ".xls", ".xlsm", ".ods")
+EXCEL = "a spreadsheet, which is not read; save its sheet as CSV (UTF-8), and name that file"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -31,21 +35,32 @@ def read_source(
     base: Path,
     *,
     query: str | None = None,
-    separator: str = ",",
+    separator: str | None = None,
     encoding: str = "utf-8",
+    missing_values: Sequence[str] = MISSING_VALUES,
     columns: Sequence[str] | None = None,
     coded: Container[str] = (),
 ) -> Source:
     """Read a CSV or Parquet file (relative to the folder `base`), or a query's result from a database URL.
 
-    Only `columns` are read, if given. Text columns in `coded` are dictionary-encoded.
+    Only `columns` are read, if given. Text columns in `coded` are dictionary-encoded. Without a separator, the header
+    of a CSV file shows it.
     """
+    read = _reader(source, base, query, separator, encoding)
+    found = read(columns=columns, coded=coded)
+    return replace(found, origin=replace(found.origin, missing_values=tuple(missing_values)))
+
+
+def _reader(
+    source: str, base: Path, query: str | None, separator: str | None, encoding: str
+) -> Callable[..., Source]:
+    """Return the reader of a source, which still takes the columns."""
     if database_scheme(source) is not None:
         from masquerade.data.read_sql import hide_password, read_sql
 
         if query is None:
             raise DataError.about(hide_password(source), 'a database needs a query; set query = "SELECT …"')
-        return read_sql(source, query, base, columns=columns, coded=coded)
+        return partial(read_sql, source, query, base)
     if query is not None:
         raise DataError.about(source, f"a query needs a database URL as its source; allowed are {_URLS}")
     path = base / source
@@ -53,11 +68,13 @@ def read_source(
     if suffix in CSV_SUFFIXES:
         from masquerade.data.read_csv import read_csv
 
-        return read_csv(path, separator=separator, encoding=encoding, columns=columns, coded=coded)
+        return partial(read_csv, path, separator=separator, encoding=encoding)
     if suffix in PARQUET_SUFFIXES:
         from masquerade.data.read_parquet import read_parquet
 
-        return read_parquet(path, columns=columns, coded=coded)
+        return partial(read_parquet, path)
+    if suffix in EXCEL_SUFFIXES:
+        raise DataError.about(source, EXCEL)
     advice = f'; for SQLite write "sqlite:///{source}"' if suffix in (".db", ".sqlite", ".sqlite3") else ""
     ending = f'the ending "{path.suffix}"' if suffix else "a name without an ending"
     raise DataError.about(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded, Column
-from masquerade.data.encode import code, encode, is_text, missing_rows
+from masquerade.data.encode import MISSING_VALUES, code, encode, is_text, missing_rows, standard_cells
 from masquerade.data.product import Product, coded_product
 from masquerade.data.schema import Attribute, Schema
 from masquerade.errors import BadInput, DataError, ParameterError, Problem, hint
@@ -23,10 +23,11 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a table came from: its name, and, for text files, how to find a row's line."""
+    """Where a table came from: its name, which texts mean a missing cell, and in a text file a row's line."""
 
     name: str = "table"
     line_of: Callable[[int], int] | None = None
+    missing_values: tuple[str, ...] = MISSING_VALUES
 
     def problem(self, text: str, row: int, column: str = "") -> Problem:
         """Describe a problem with row `row` (from 0) of the source, or with one of its cells."""
@@ -89,10 +90,15 @@ class Table:
             raise DataError.about(self.origin.name, text)
         return column
 
+    def standard_cells(self, name: str) -> pa.ChunkedArray:
+        """Return a column's cells as others read them, who do not know how its dates or decimals are written."""
+        cells = self.cells(name)
+        return standard_cells(self.schema[name], cells, self.problem) if name in self.schema else cells
+
     def complete(
         self, names: Iterable[str], missing: Missing = "drop", *, ranked: Container[str] = ()
     ) -> Table:
-        """Drop the rows in which one of the named columns is empty, null or "?".
+        """Drop the rows in which one of the named columns is null, or a text that means a missing cell.
 
         With `missing = "error"`, the first such row is an error instead. Columns in `ranked` will be encoded as
         ranks, so their distinct cells are found now: checking those is faster than checking all.
@@ -102,7 +108,12 @@ class Table:
             return self._dictionary(name) if name in ranked else self.cells(name)
 
         columns = dict(zip(names := tuple(names), self._all(cells, names), strict=True))
-        holes = {name: empty for name, cells in columns.items() if (empty := missing_rows(cells)) is not None}
+        words = self.origin.missing_values
+        holes = {
+            name: empty
+            for name, cells in columns.items()
+            if (empty := missing_rows(cells, words)) is not None
+        }
         if not holes:
             return self
         bad: NDArray[np.bool_] = np.logical_or.reduce(list(holes.values()))

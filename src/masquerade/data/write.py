@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from masquerade.data.encode import is_text, texts
-from masquerade.data.read_csv import check_separator
+from masquerade.data.read_csv import SEPARATORS, check_separator
 from masquerade.data.source import CSV_SUFFIXES, PARQUET_SUFFIXES
 from masquerade.errors import ParameterError
 from masquerade.files import check_place, replacing
@@ -69,10 +69,9 @@ def csv_lines(table: pa.Table, separator: str = ",") -> Iterator[memoryview]:
 
 
 def _header_cell(name: str, separator: str) -> str:
-    # A reader would take a leading U+FEFF for a byte order mark, and would skip an empty line.
-    needed = (
-        not name or name.startswith("\ufeff") or any(sign in name for sign in (separator, '"', "\r", "\n"))
-    )
+    # A reader would take a leading U+FEFF for a byte order mark, skip an empty line, and look for a usual separator.
+    signs = (separator, *SEPARATORS, '"', "\r", "\n")
+    needed = not name or name.startswith("\ufeff") or any(sign in name for sign in signs)
     return '"' + name.replace('"', '""') + '"' if needed else name
 
 

@@ -37,6 +37,11 @@ def _attribute(
     if lower is not None and upper is not None and lower >= upper:
         problems.add((*key, "min"), f"must be below max, {shown(section.max)}; got {shown(section.min)}")
         lower = upper = None
+    for word, kind in (("format", "date"), ("decimal", "continuous")):
+        if word in section.model_fields_set and section.type != kind:
+            problems.add(
+                (*key, word), f'belongs to attributes of type = "{kind}"; this one is {section.type}'
+            )
     taxonomy: Any = section.taxonomy
     if taxonomy is None:
         if section.type == "categorical" and in_qid:
@@ -55,6 +60,8 @@ def _attribute(
         lower,
         upper,
         section.weight,
+        section.format,
+        section.decimal,
     )
 
 

@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import ConfigDict, Field, PlainValidator
 
+from masquerade.data.continuum import ISO_DATE, days, read_date
+from masquerade.data.encode import MISSING_VALUES
 from masquerade.forms.form import Form, key
 
 Text = Annotated[str, Field(min_length=1)]
@@ -62,6 +64,14 @@ def _report(value: object) -> str | Literal[False]:
     raise ValueError
 
 
+def _date_format(value: object) -> str:
+    """Validate a format that reads the dates it writes."""
+    day = datetime.date(1987, 11, 23)
+    if isinstance(value, str) and read_date(day.strftime(value), value) == days(day):
+        return value
+    raise ValueError
+
+
 Bound = Annotated[Any, PlainValidator(_bound)]
 
 _NAME = 'a name, such as "age"'
@@ -89,7 +99,10 @@ class TableSection(Form):
     source: Text = _key('a file such as "patients.csv", or a database URL', "")
     query: Text | None = _key('a query, such as "SELECT * FROM patients"')
     missing: Literal["drop", "error"] = _key(_one_of("drop", "error"), "drop")
-    separator: Sign = _key('one character, such as ";"', ",")
+    missing_values: list[str] = _empty(
+        lambda: list(MISSING_VALUES), 'a list of texts that mean a missing cell, such as ["", "NA"]'
+    )
+    separator: Sign | None = _key('one character, such as ";"')
     encoding: Text = _key('an encoding, such as "utf-8" or "latin-1"', "utf-8")
 
 
@@ -115,6 +128,10 @@ class AttributeSection(Form):
     max: Bound = _key(_BOUND)
     taxonomy: Text | None = _key('a file such as "job.csv" or "job.yaml", or "flat"')
     max_generalization: Texts | None = _key('a list of one or more values, such as ["Blue-collar"]')
+    format: Annotated[str, PlainValidator(_date_format)] = _key(
+        'a format of dates with day, month and year, such as "%d/%m/%Y"', ISO_DATE
+    )
+    decimal: Literal[".", ","] = _key(_one_of(".", ","), ".")
     weight: Annotated[float, _number(0, open_low=True)] = _key("a finite number above 0", 1.0)
 
 

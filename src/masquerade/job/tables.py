@@ -19,6 +19,7 @@ def read_section(
         query=section.query,
         separator=section.separator,
         encoding=section.encoding,
+        missing_values=section.missing_values,
         columns=columns,
         coded=coded,
     )

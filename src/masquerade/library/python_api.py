@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -18,7 +18,7 @@ from masquerade.anonymize.release import Provenance
 from masquerade.anonymize.rollup import roll_up as rolled_up
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.continuum import DATE, NUMBER
-from masquerade.data.encode import SPACE, distinct, is_text
+from masquerade.data.encode import MISSING_VALUES, SPACE, distinct, is_text
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.source import Source, read_source
 from masquerade.data.table import Missing, Table, infer_schema
@@ -81,8 +81,9 @@ def read(
     *,
     schema: Schema | None = None,
     query: str | None = None,
-    separator: str = ",",
+    separator: str | None = None,
     encoding: str = "utf-8",
+    missing_values: Sequence[str] = MISSING_VALUES,
     identifiers: Iterable[str] = (),
 ) -> Table:
     """Read a CSV or Parquet file, or a database query (`source` is then a database URL).
@@ -91,7 +92,14 @@ def read(
     columns of numbers are continuous, of ISO dates dates, and the others categorical without a taxonomy. A
     release holds every column but the `identifiers`.
     """
-    found = read_source(str(source), Path(), query=query, separator=separator, encoding=encoding)
+    found = read_source(
+        str(source),
+        Path(),
+        query=query,
+        separator=separator,
+        encoding=encoding,
+        missing_values=missing_values,
+    )
     if schema is None:
         schema = guess_schema(found, taxonomies, names_of("identifiers", identifiers))
     elif taxonomies is not None or tuple(identifiers):
@@ -116,17 +124,19 @@ def guess_schema(source: Source, taxonomies: str | Path | None, identifiers: tup
         name = guess.name
         return Attribute(name, guess.kind, read_taxonomy(files[name], guess.kind)) if name in files else guess
 
-    guesses = (_guess(each, source.table) for each in infer_schema(source.table))
+    guesses = (
+        _guess(each, source.table, source.origin.missing_values) for each in infer_schema(source.table)
+    )
     return Schema((attribute(each) for each in guesses if each.name not in identifiers), identifiers)
 
 
-def _guess(attribute: Attribute, table: pa.Table) -> Attribute:
+def _guess(attribute: Attribute, table: pa.Table, missing_values: Sequence[str]) -> Attribute:
     """Text in which every cell is a number or a date is not categorical."""
     cells = distinct(table.column(attribute.name))[1] if attribute.kind == "categorical" else None
     if cells is None or not is_text(cells.type):
         return attribute
     words = pc.utf8_trim(cells.drop_null(), SPACE)
-    words = words.filter(pc.invert(pc.is_in(words, pa.array(["", "?"], words.type))))
+    words = words.filter(pc.invert(pc.is_in(words, pa.array(missing_values, words.type))))
     if not len(words):
         return attribute
     if pc.all(pc.match_substring_regex(words, f"^{NUMBER}$")).as_py():

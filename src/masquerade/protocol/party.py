@@ -139,8 +139,8 @@ class AlignProgress:
         """Add `points` finished points."""
         self.done += points
         now = time.monotonic()
-        if now - self.told >= 1:
-            self.told = now
+        if now - self.reported >= 1:
+            self.reported = now
             percent = min(99, 100 * self.done // max(self.expected, 1))
             self.on_stage(Stage("aligning", percent=percent))
 

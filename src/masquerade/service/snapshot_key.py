@@ -31,7 +31,7 @@ class SnapshotKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, str]  # the commitment to each
     key: str  # hexadecimal
     column: str | None = None  # None: it opens all of them
-    separator: str = ","  # how the party reads its table, where that is CSV
+    separator: str | None = None  # how the party reads its table, where that is CSV
     encoding: str = "utf-8"
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ def key_of(
     party: str,
     dataset: str,
     column: str | None = None,
-    separator: str = ",",
+    separator: str | None = None,
     encoding: str = "utf-8",
 ) -> SnapshotKey:
     """Make the key of a table, or of one of its columns, with its dataset's secret."""

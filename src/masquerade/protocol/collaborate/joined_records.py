@@ -46,7 +46,7 @@ def joined(contract: Contract, handed: Mapping[str, Records], schema: Schema) ->
     }
     for name, part in parts.items():
         for column in part.column_names:
-            if missing_rows(part.column(column)) is not None:
+            if missing_rows(part.column(column), ()) is not None:
                 raise PeerBrokeProtocol(name, f"handed in column {column} with missing cells")
     table = Table(stacked(parts, provider_column(contract)), schema, origin=Origin("the joined records"))
     try:

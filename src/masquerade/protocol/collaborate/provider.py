@@ -103,7 +103,7 @@ def _records(contract: Contract, table: Table, left_out: tuple[str, ...]) -> Rec
     names = column_names(contract)
     schema = write_schema(table.schema, qid_names(contract))
     refuse_unusable(contract, table)
-    cells = plain_columns({each: table.cells(each) for each in names}, names)
+    cells = plain_columns({each: table.standard_cells(each) for each in names}, names)
     return Records(write_columns(cells), left_out, schema)
 
 

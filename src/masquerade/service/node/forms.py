@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from masquerade.data.database_url import sqlite_path
+from masquerade.data.encode import MISSING_VALUES
 from masquerade.data.source import database_scheme
 from masquerade.errors import DataError, Key, ParameterError, one_line
 from masquerade.forms.form import Form, key
@@ -95,7 +96,8 @@ class DatasetForm(Form):
     source: Long | None = key(None, description=_described("source"))
     query: Long | None = key(None, description=_described("query"))
     missing: Literal["drop", "error"] = key("drop", description=_described("missing"))
-    separator: Sign = key(",", description=_described("separator"))
+    missing_values: list[str] = key(list(MISSING_VALUES), description=_described("missing_values"))
+    separator: Sign | None = key(None, description=_described("separator"))
     encoding: Text = key("utf-8", description=_described("encoding"))
     id: Text | None = key(None, description='the name of the identifier\'s column, such as "ssn"')
     sensitive: Texts = key((), description='a list of names, such as ["disease"]')

@@ -200,6 +200,7 @@ class _Reader:
                 source=form.source,
                 query=form.query,
                 missing=form.missing,
+                missing_values=form.missing_values,
                 separator=form.separator,
                 encoding=form.encoding,
             ),

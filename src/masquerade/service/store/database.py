@@ -65,6 +65,11 @@ class Database:
         self._writing = sessionmaker(engine, expire_on_commit=False)
         self._reading = sessionmaker(engine.execution_options(masquerade_reads=True), expire_on_commit=False)
 
+    def close(self) -> None:
+        """Close every connection: the idle ones now, those in use when they are returned."""
+        event.listen(self.engine, "checkin", lambda _connection, entry: entry.close())
+        self.engine.dispose()
+
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """Make one atomic change: everything in it is stored, or nothing."""

@@ -53,7 +53,7 @@ class Store:
 
     def close(self) -> None:
         """Close the database."""
-        self._database.engine.dispose()
+        self._database.close()
 
     def __enter__(self) -> Self:
         return self
