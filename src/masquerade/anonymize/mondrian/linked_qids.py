@@ -24,7 +24,7 @@ from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.parts import Parts
 from masquerade.data.column import Generalised
-from masquerade.engine.counts import Counts, Flags, Rows, value_counts, which_occur
+from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, which_occur
 from masquerade.engine.numbering import occurring, renumber, rows_by_rank
 
 
@@ -39,9 +39,9 @@ class _Qid:
     def split(self, rows: Rows, parts: Counts, n_parts: int) -> None:
         """Split groups, all of whose rows are given, by the part of each row."""
         made, found = renumber(parts * self.n_groups + self.groups[rows], n_parts * self.n_groups)
-        numbers = self.groups.copy()
-        numbers[rows] = self.n_groups + made
-        numbers, left = renumber(numbers, self.n_groups + found.size)
+        groups = self.groups.copy()
+        groups[rows] = self.n_groups + made
+        numbers, left = renumber(groups, self.n_groups + found.size)
         self.groups, self.n_groups = numbers.astype(np.int64, copy=False), left.size
 
 
@@ -86,7 +86,8 @@ class LinkedPartition:
         for at, axis in enumerate(self._axes):
             everybody = np.arange(self._n_rows)
             if isinstance(axis, ContinuousAxis):
-                columns.append(released_column(axis, *self._cells[at], everybody))
+                lo, hi = self._cells[at]
+                columns.append(released_column(axis, lo, hi, everybody))
             else:
                 linked, n_linked = self._linked(at)
                 view = axis.look(_batch(linked, n_linked, everybody))
@@ -242,5 +243,5 @@ def _batch(labels: Counts, n_labels: int, rows: Rows) -> Batch:
     return Batch(rows[order], sizes[sizes > 0])
 
 
-def _same(labels: Counts) -> Counts:
+def _same(labels: Ints) -> Ints:
     return labels
