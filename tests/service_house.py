@@ -50,6 +50,7 @@ OPEN = {
     "share_class": True,
     "show_steps": True,
     "allow_rerelease": True,
+    "least_snapshot_interval": 0,
 }
 JOBS = ("baker", "carpenter", "lawyer", "nurse", "teacher", "writer")
 TOWNS = ("Aachen", "Bonn", "Celle", "Dachau")

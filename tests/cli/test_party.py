@@ -268,7 +268,8 @@ def test_the_ledger(folder: Folder, capsys: Capture) -> None:
 
     run(part())
     (released,) = party(capsys, folder, "ledger", "bank", "--json").json["releases"]
-    assert released["columns"] == ["age", "job", "salary", "town", "disease"]
+    columns = [each["name"] for each in released["terms"]["columns"]]
+    assert columns == ["age", "job", "salary", "town", "disease"]
     text = party(capsys, folder, "ledger", "bank").out
     assert "age, job, salary, town, disease  for ana  with bank, clinic" in text
     assert "  k-anonymity (k = 4) over age, job" in text

@@ -330,7 +330,9 @@ def test_a_second_release_of_the_same_people_is_refused_with_what_differs(
             "another requirement (": {"privacy": stricter},
             "another m (1 before, 2 now)": {"m": 2},
             "another third_party (secure before, trusted now)": {"algorithm": {"third_party": "trusted"}},
-            "other parties (north, south, west before, north, south now)": {"parties": ["north", "south"]},
+            "another list of parties (north, south, west before, north, south now)": {
+                "parties": ["north", "south"]
+            },
             "another class (survived before, none now)": {"class": None},
             "another kind (horizontal before, vertical now)": vertical,
         }
@@ -346,7 +348,7 @@ def test_a_second_release_of_the_same_people_is_refused_with_what_differs(
         assert ended(house, coordinator, same) == (Status.PUBLISHED, None)
         snapshot = card_of(coordinator, "north").snapshot
         (line,) = [each for each in ledger_of(house, "north") if each.snapshot == snapshot]
-        assert (line.kind, line.m, line.parties) == ("horizontal", 1, house.parties)
+        assert (line.terms.kind, line.terms.m, line.terms.parties) == ("horizontal", 1, house.parties)
 
         house.write_node("north")  # and now it may
 

@@ -14,23 +14,22 @@ from hypothesis import strategies as st
 from examples import examples
 from masquerade.audit.chained_file import ChainedFile
 from masquerade.errors import BadInput
+from masquerade.protocol.contract import Contribution
 from masquerade.service.ledger import Ledger, Released, append
+from masquerade.service.terms import Provision, Terms
 
 
 def released(at: int, dataset: str = "customers", k: int = 4) -> Released:
-    return Released(
-        dataset=dataset,
-        snapshot="aa" * 32,
-        terms=f"{at:064x}",
-        parties=("bank", "clinic"),
-        columns=("age", "job"),
+    terms = Terms(
+        provisions=(
+            Provision("bank", dataset, "aa" * 32, "bb" * 32),
+            Provision("clinic", "patients", f"{at:064x}", "cc" * 32),
+        ),
+        columns=(Contribution("age", "clinic", "attribute"), Contribution("job", "bank", "attribute")),
         requirements=({"model": "k-anonymity", "qid": ["age", "job"], "k": k},),
-        class_name=None,
         method={"name": "tds", "score": "discernibility"},
-        recipients=("ana",),
-        time=1_700_000_000 + at,
-        schema="bb" * 32,
     )
+    return Released(dataset, "aa" * 32, terms, ("ana",), 1_700_000_000 + at)
 
 
 RECORDS = tuple(released(at) for at in range(4))
@@ -148,9 +147,9 @@ def test_a_machine_that_stops(path: Path) -> None:
 
 
 def test_a_record_that_is_no_release(path: Path) -> None:
-    bad = msgspec.structs.replace(
-        RECORDS[0], requirements=({"model": "k-anonymity", "qid": ["age"], "k": 0},)
-    )
+    unreachable = ({"model": "k-anonymity", "qid": ["age"], "k": 0},)
+    terms = msgspec.structs.replace(RECORDS[0].terms, requirements=unreachable)
+    bad = msgspec.structs.replace(RECORDS[0], terms=terms)
     for event, fields, told in (
         ("release", {"dataset": 3}, "Expected `str`, got `int`"),
         ("release", msgspec.to_builtins(bad), r"\.k: must be"),

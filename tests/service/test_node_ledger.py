@@ -14,6 +14,7 @@ from cli.command import MASQUERADE, Answer, here
 from masquerade.audit.log import AuditLog
 from masquerade.audit.verify import verify
 from masquerade.errors import DataError, ParameterError
+from masquerade.protocol.contract import Contribution
 from masquerade.service.control import Signature
 from masquerade.service.ledger import Ledger, Released, append
 from masquerade.service.network import TLS
@@ -21,6 +22,7 @@ from masquerade.service.node.serving import running
 from masquerade.service.node.settings import read_settings
 from masquerade.service.node.state import State
 from masquerade.service.offers import Offer, Refusal
+from masquerade.service.terms import Provision, Terms
 from service.party_nodes import PEOPLE, Folder, run, wish, world
 
 Capture = pytest.CaptureFixture[str]
@@ -34,19 +36,16 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def released(dataset: str = "customers", at: int = 0) -> Released:
-    return Released(
-        dataset=dataset,
-        snapshot="aa" * 32,
-        terms=f"{at:064x}",
-        parties=("bank", "clinic"),
-        columns=("age", "job"),
+    terms = Terms(
+        provisions=(
+            Provision("bank", dataset, "aa" * 32, "bb" * 32),
+            Provision("clinic", "patients", f"{at:064x}", "cc" * 32),
+        ),
+        columns=(Contribution("age", "clinic", "attribute"), Contribution("job", "bank", "attribute")),
         requirements=({"model": "k-anonymity", "qid": ["age", "job"], "k": 4},),
-        class_name=None,
         method={"name": "tds", "score": "discernibility"},
-        recipients=("ana",),
-        time=1_700_000_000 + at,
-        schema="bb" * 32,
     )
+    return Released(dataset, "aa" * 32, terms, ("ana",), 1_700_000_000 + at)
 
 
 def released_before(folder: Folder, *datasets: str, lost: bool = False) -> Path:

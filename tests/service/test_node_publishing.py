@@ -324,7 +324,7 @@ def test_a_session_runs_on_the_reading_that_was_agreed_on(
             assert release.rows == 60
             assert (await coordinator.ended("bank", contract)).state == "done"
             ledger = Ledger.load(node.state.ledger)
-            assert [each.terms for each in ledger.records] == [deal.terms.hash.hex()]
+            assert [each.terms for each in ledger.records] == [deal.terms]
 
     run(part())
 

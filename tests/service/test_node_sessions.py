@@ -77,7 +77,7 @@ def test_a_whole_release(folder: Folder) -> None:
     run(part())
     for name, other in (("bank", "clinic"), ("clinic", "bank")):
         (record,) = Ledger.load(folder.state(name) / "ledger.jsonl").records
-        assert (record.parties, record.recipients) == (("bank", "clinic"), ("ana",))
+        assert (record.terms.parties, record.recipients) == (("bank", "clinic"), ("ana",))
         (start,), (end,) = audited(folder, name, "session start"), audited(folder, name, "session end")
         assert start["peers"] == [other, "assembler"]
         assert (end["cause"], end["culprit"]) == ("done", None)
@@ -131,7 +131,7 @@ def test_the_line_is_there_before_the_release_is(folder: Folder) -> None:
             async with held(here.coordinator, contract):
                 for party in contract.parties:
                     (record,) = Ledger.load(folder.state(party) / "ledger.jsonl").records
-                    assert record.terms == contract.deal.terms.hash.hex()
+                    assert record.terms == contract.deal.terms
 
     run(part())
 
@@ -156,7 +156,7 @@ def test_a_second_release_that_breaks_the_first(folder: Folder) -> None:
             assert {end.state for end in ends} == {"failed"}
             refused = [end for end in ends if end.kind == "NotAllowed"]
             assert refused
-            assert "a second release with other QIDs" in refused[0].problems[0].text
+            assert "a second release with another requirement" in refused[0].problems[0].text
             late = await coordinator.offer("bank", other)
             assert isinstance(late, Refusal)
             assert any("can break the first" in reason for reason in late.reasons)
@@ -164,10 +164,10 @@ def test_a_second_release_that_breaks_the_first(folder: Folder) -> None:
 
     run(part())
     records = Ledger.load(folder.state("bank") / "ledger.jsonl").records
-    assert len({record.terms for record in records}) == 1
+    assert len({record.terms.hash for record in records}) == 1
     assert len(records) == 2
     assert "columns" in [each["kind"] for each in audited(folder, "bank", "message")]
-    assert any("other QIDs" in each["reasons"][0] for each in audited(folder, "bank", "refusal"))
+    assert any("another requirement" in each["reasons"][0] for each in audited(folder, "bank", "refusal"))
 
 
 def test_a_changed_snapshot_is_refused(folder: Folder) -> None:
@@ -250,7 +250,7 @@ def test_a_contract_runs_once(folder: Folder) -> None:
             with pytest.raises(NotFound):
                 await here.coordinator.progress("bank", contract)
             other = await here.coordinator.offer("bank", wish(attributes=["age", "job"]))
-            assert "a second release with other columns" in str(other)  # the ledger is kept
+            assert "a second release with another list of columns" in str(other)  # the ledger is kept
 
     run(part())
     whole(folder, "bank")

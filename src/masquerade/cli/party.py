@@ -210,13 +210,15 @@ def ledger(
         print_json({"party": settings.name, "releases": [msgspec.to_builtins(each) for each in records]})
         return
     for each in records:
+        terms = each.terms
         moment = datetime.fromtimestamp(each.time, UTC)
         say_plainly(
             f"{moment:%Y-%m-%d %H:%M:%S} UTC  {each.dataset} {each.snapshot[:12]}  "
-            f"{', '.join(each.columns)}  for {', '.join(each.recipients)}  with {', '.join(each.parties)}",
-            *(f"  {part}" for part in each.parts),
-            *(f"  {line}" for line in against(each.m)),
-            f"  {'published together ' if each.kind == 'horizontal' else ''}by {described(each.method)}",
+            f"{', '.join(column.name for column in terms.columns)}  for {', '.join(each.recipients)}  "
+            f"with {', '.join(terms.parties)}",
+            *(f"  {part}" for part in terms.parts),
+            *(f"  {line}" for line in against(terms.m)),
+            f"  {'published together ' if terms.kind == 'horizontal' else ''}by {described(terms.method)}",
         )
     if not records:
         say("nothing was released yet")

@@ -35,7 +35,6 @@ class Parameter:
     help: str
     aliases: tuple[str, ...] = ()  # other accepted names
     granted: tuple[str, ...] = ()  # values a party's policy allows by default; (): all
-    shapes_release: bool = True  # whether its value can affect the release
 
     @property
     def required(self) -> bool:
@@ -50,10 +49,9 @@ def parameter(
     help: str,
     aliases: tuple[str, ...] = (),
     granted: tuple[str, ...] = (),
-    shapes_release: bool = True,
 ) -> Any:
     """Declare a field of a `Declared` dataclass as a parameter; see `Parameter`."""
-    made = Parameter("", rule, default, help, aliases, granted, shapes_release)
+    made = Parameter("", rule, default, help, aliases, granted)
     return dataclasses.field(default=default, metadata={_PARAMETER: made})
 
 

@@ -42,7 +42,6 @@ class JointSpecialization(SessionMethod):
         choice("secure", "plain"),
         "secure",
         help="compare the parties' best scores without showing them, or let everybody see them",
-        shapes_release=False,
     )
     adversary: str = parameter(
         choice("semi-honest", "malicious"),

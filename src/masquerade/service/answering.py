@@ -2,7 +2,7 @@
 
 An offer contains what was wished, so a party answers a counter-offer as it answers a request. Answering its own offer
 adds nothing, which is why a negotiation ends. Before a party signs, `accepts` checks the finished deal, which others
-put together, against the policy once more. The reasons themselves are in reservations.py and ledger.py.
+put together, against the policy once more. The reasons themselves are in reservations.py and further_releases.py.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contribution, written_requirement
 from masquerade.protocol.method import proposal_of
 from masquerade.service.card import SchemaCard
+from masquerade.service.further_releases import against_second, agreed_before, differences, rolls_up
 from masquerade.service.kinds import KINDS
-from masquerade.service.ledger import Ledger, Released, objections
+from masquerade.service.ledger import Ledger
 from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.policy import Policy
 from masquerade.service.request import Request
 from masquerade.service.reservations import against_request, against_schema, against_snapshot, triggered
-from masquerade.service.terms import Deal, Provision, covering, strictest
+from masquerade.service.terms import Deal, Provision, Terms, covering, strictest
 
 ANOTHER_SNAPSHOT = "the deal is about another snapshot or schema than the one offered"
 
@@ -43,43 +44,34 @@ def answer(
     """
     kind = KINDS[request.kind]
     mine = _contributed(request, card)
-    released = _released(card, ledger)
-    parts = _insisted(policy, request, mine)
-    m = kind.least_m(policy, request)
-    if not policy.allow_rerelease:  # a repeated request is answered with what was agreed then
-        parts = strictest([*parts, *_agreed_before(released, request)], request.kind)
-        m = max([m, *(each.m for each in released if request.kind == each.kind)])
+    draft = _draft(request, card, mine, _insisted(policy, request, mine), kind.least_m(policy, request))
     reasons = [
         *against_request(policy, request, card, mine, load.now),
         *kind.reservations(policy, request, card),
         *against_schema(request, mine, schema),
         *against_snapshot(policy, card, ledger, load.now),
     ]
-    if not policy.allow_rerelease:
-        reasons += objections(
-            released,
-            parts=parts,
-            columns=_in_order(request, mine),
-            class_name=request.class_name,
-            method=_fitted(request, m, parts),
-            schema=card.schema,
-            kind=request.kind,
-            m=m,
-            parties=request.parties or None,
-        )
     busy = load.running >= policy.sessions
     if busy:
         reasons.append(f"{load.running} sessions are running; at most {policy.sessions} at once are allowed")
+    earlier = None
+    if before := _earlier(policy, card, ledger):
+        drafts = [(each, _as_agreed(each, request, card, mine, draft)) for each in before]
+        nearest, draft = min(drafts, key=lambda pair: len(differences(*pair)))
+        if second := against_second(nearest, draft):
+            coarser = (each.hash.hex() for each, asked in drafts if rolls_up(each, asked))
+            earlier = next(coarser, None) if not reasons else None
+            reasons += second
     if reasons:
-        return Refusal(card.party, tuple(dict.fromkeys(reasons)), busy and len(reasons) == 1)
+        return Refusal(card.party, tuple(dict.fromkeys(reasons)), busy and len(reasons) == 1, earlier)
     holds_class = request.class_name is not None and card.column(request.class_name) is not None
     priced = [column.name for column in mine]
     priced += [request.class_name] if holds_class and request.class_name is not None else []
     names = {column.name for column in mine if column.role == "attribute"}
     return Offer(
-        provision=Provision(card.party, card.dataset, card.snapshot or "", card.schema),
+        provision=draft.provisions[0],
         columns=mine,
-        requirements=tuple(written_requirement(part) for part in parts),
+        requirements=draft.requirements,
         price=kind.price(policy, card, priced),
         holds_class=holds_class,
         shares_class=holds_class and policy.share_class,
@@ -87,7 +79,7 @@ def answer(
         needs_approval=policy.needs_approval,
         show_steps=policy.show_steps,
         kind=request.kind,
-        m=m,
+        m=draft.m,
         axes=kind.axes(schema, names),
     )
 
@@ -142,27 +134,9 @@ def accepts(
         reasons.append("the deal is carried out in another way than its request asks for")
     proposal = proposal_of(terms.contract(""))
     reasons += [problem.sentence for problem in request.method.refusals(proposal)]
-    if not policy.allow_rerelease:
-        others = [each for each in _released(card, ledger) if each.terms != terms.hash.hex()]
-        reasons += objections(
-            others,
-            parts=asked,
-            columns=[column.name for column in terms.columns],
-            class_name=terms.class_name,
-            method=terms.method,
-            schema=card.schema,
-            kind=terms.kind,
-            m=terms.m,
-            parties=terms.parties,
-            final=True,
-        )
+    against = [against_second(each, terms) for each in _earlier(policy, card, ledger)]
+    reasons += min(against, key=len, default=[])
     return tuple(dict.fromkeys(reasons))
-
-
-def _in_order(request: Request, mine: Sequence[Contribution]) -> list[str]:
-    """Return the wanted columns in the order of a deal: those released unchanged come last."""
-    raw = {column.name for column in mine if column.role == "sensitive"}
-    return sorted(request.attributes, key=lambda name: name in raw)
 
 
 def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]:
@@ -178,19 +152,41 @@ def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]
     return tuple(found)
 
 
-def _released(card: SchemaCard, ledger: Ledger) -> tuple[Released, ...]:
-    return ledger.of_snapshot(card.dataset, card.snapshot) if card.snapshot is not None else ()
+def _earlier(policy: Policy, card: SchemaCard, ledger: Ledger) -> tuple[Terms, ...]:
+    """Return the terms of the releases that a further one must repeat or be made of."""
+    if policy.allow_rerelease or card.snapshot is None:
+        return ()
+    return tuple(each.terms for each in ledger.of_snapshot(card.dataset, card.snapshot))
 
 
-def _agreed_before(released: Sequence[Released], request: Request) -> list[GroupRequirement]:
-    """Return the requirements of earlier releases whose columns are all wanted now."""
-    known = set(request.released)
-    return [
-        part
-        for each in released
-        for part in each.parts
-        if known >= {*part.qid, part.sensitive or part.qid[0]}
-    ]
+def _draft(
+    request: Request,
+    card: SchemaCard,
+    mine: Sequence[Contribution],
+    parts: Sequence[GroupRequirement],
+    m: int,
+) -> Terms:
+    """Return the terms of a request as far as this party knows them; see further_releases.py."""
+    own = {column.name: column for column in mine}
+    return Terms(
+        provisions=(Provision(card.party, card.dataset, card.snapshot or "", card.schema),),
+        columns=tuple(own.get(name) or Contribution(name, "", "attribute") for name in request.attributes),
+        requirements=tuple(map(written_requirement, parts)),
+        method=_fitted(request, m, parts),
+        class_name=request.class_name,
+        normalize=request.normalize,
+        kind=request.kind,
+        m=m,
+    )
+
+
+def _as_agreed(
+    earlier: Terms, request: Request, card: SchemaCard, mine: Sequence[Contribution], draft: Terms
+) -> Terms:
+    """Return the draft with what was agreed for an earlier release: whoever wishes for less gets that again."""
+    parts = strictest([*draft.parts, *agreed_before(earlier, request.released)], request.kind)
+    m = max(draft.m, earlier.m) if request.kind == earlier.kind else draft.m
+    return _draft(request, card, mine, parts, m)
 
 
 def _fitted(request: Request, m: int, parts: Sequence[GroupRequirement]) -> dict[str, Any]:

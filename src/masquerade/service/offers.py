@@ -45,11 +45,16 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
 
 
 class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="refusal"):
-    """Why a party does not take part; `busy` when its load is the only reason, so that it may do so later."""
+    """Why a party does not take part; `busy` when its load is the only reason, so that it may do so later.
+
+    `earlier` when an earlier release is the only reason, and can be made coarser to answer the request
+    (further_releases.py): the hash of its terms.
+    """
 
     party: str
     reasons: tuple[str, ...]
     busy: bool = False
+    earlier: str | None = None
 
 
 @dataclass(frozen=True)

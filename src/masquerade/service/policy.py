@@ -25,6 +25,8 @@ from masquerade.service.request import MOST_COLLUDING, Cents, Text, Texts
 
 ANY = "*"  # in `purposes`: any purpose; in a requirement's qid: all attributes that this party releases
 
+WEEK = 7 * 86_400  # seconds
+
 _CENTS = "a whole number of cents, of at least 0"
 
 
@@ -66,7 +68,7 @@ class Policy(Form):
     needs_approval: bool = key(False, description="true or false")
     allow_rerelease: bool = key(False, description="true or false")
     least_snapshot_interval: Annotated[int, Field(ge=0, le=MOST_WHOLE)] = key(
-        0, description="a whole number of seconds, of at least 0"
+        WEEK, description="a whole number of seconds, of at least 0"
     )
     share_class: bool = key(False, description="true or false")
     show_steps: bool = key(False, description="true or false")

@@ -14,6 +14,8 @@ import asyncio
 import threading
 from collections.abc import Mapping
 
+import msgspec
+
 from masquerade.audit.log import AuditLog
 from masquerade.errors import (
     BadInput,
@@ -122,7 +124,10 @@ class PartyNode:
         """Answer a request by the policy."""
         request = read_request(ask.request)
         given = self._admission.request(request, ask.dataset)
-        return self._refuse(request.user, given.reasons, ask.session) if isinstance(given, Refusal) else given
+        if isinstance(given, Offer):
+            return given
+        refusal = self._refuse(request.user, given.reasons, ask.session)
+        return msgspec.structs.replace(refusal, earlier=given.earlier)
 
     def signature(self, ask: AskSignature) -> Signature | Pending | Refusal:
         """Sign a contract that the policy accepts and, where it asks for that, a person has approved."""

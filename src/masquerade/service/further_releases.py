@@ -1,0 +1,93 @@
+"""What a further release of a snapshot may be: an earlier one again, or one made of an earlier release alone.
+
+Anyone who holds two releases of the same people can intersect their groups, and nearly everything that is agreed on can
+make other groups: another table at any party, a stricter requirement, another method or parameter, another order of the
+columns. So the hash of the terms decides; what differs is looked for only to name the reason.
+
+During a negotiation a party knows its own table alone. It compares a **draft**: terms with its own provision only, in
+which the holders of the others' columns are left empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.service.terms import Terms, covering
+
+
+def differences(earlier: Terms, asked: Terms) -> list[str]:
+    """Name what makes the terms (or a draft) another release than an earlier one; empty if they are the same."""
+    if asked.hash == earlier.hash:
+        return []
+    before, now = _aspects(earlier, earlier), _aspects(asked, earlier)
+    if before["method"] == now["method"]:
+        for word in sorted({*earlier.method, *asked.method} - {"name"}):
+            before[word], now[word] = (str(terms.method.get(word, "none")) for terms in (earlier, asked))
+    found = [
+        f"another {name} ({before[name]} before, {each} now)"
+        for name, each in now.items()
+        if name in before and before[name] != each
+    ]
+    return found or ([] if _is_draft(asked) else ["other terms"])
+
+
+def against_second(earlier: Terms, asked: Terms) -> list[str]:
+    """Say why these terms may not be released after the earlier ones; nothing if they are the same."""
+    return [f"a second release with {each} can break the first" for each in differences(earlier, asked)]
+
+
+def agreed_before(earlier: Terms, wanted: Iterable[str]) -> list[GroupRequirement]:
+    """Return the requirements of an earlier release over columns that are wanted again."""
+    known = {*wanted, None}
+    return [part for part in earlier.parts if {*part.qid, part.sensitive} <= known]
+
+
+def rolls_up(earlier: Terms, asked: Terms) -> bool:
+    """Return whether terms (or a draft) can be answered from an earlier release alone, by making it coarser.
+
+    It must have the same tables behind it, all the columns and no stricter requirement, and less must be asked for:
+    fewer columns or a stricter requirement. By which method it was made does not matter: groups are only merged.
+    """
+    wanted, had = _released(asked), _released(earlier)
+    known = {column for column in asked.columns if column.holder}
+    covers = covering(earlier.kind)
+    return (
+        (asked.kind, asked.normalize) == (earlier.kind, earlier.normalize)
+        and {*asked.provisions} <= {*earlier.provisions}
+        and (_is_draft(asked) or asked.parties == earlier.parties)
+        and known <= {*earlier.columns}
+        and wanted <= had
+        and asked.class_name in (None, earlier.class_name)
+        and asked.m <= earlier.m
+        and all(any(covers(new, old) for new in asked.parts) for old in agreed_before(earlier, wanted))
+        and (wanted < had or asked.parts != earlier.parts)
+    )
+
+
+def _is_draft(terms: Terms) -> bool:
+    return len(terms.provisions) == 1
+
+
+def _released(terms: Terms) -> set[str]:
+    return {*(column.name for column in terms.columns), *({terms.class_name} - {None})}
+
+
+def _aspects(terms: Terms, earlier: Terms) -> dict[str, str]:
+    """Describe what can make other groups, by name; a draft does not know who the parties are."""
+    raw = {column.name for column in earlier.columns if column.role == "sensitive"}  # they come last in terms
+    columns = sorted((column.name for column in terms.columns), key=lambda name: name in raw)
+    aspects = {
+        "list of columns": ", ".join(columns),
+        "requirement": " & ".join(map(str, terms.parts)),
+        "class": terms.class_name or "none",
+        "kind": terms.kind,
+        "m": str(terms.m),
+        "normalize": terms.normalize,
+        "method": str(terms.method.get("name")),
+        "version of the protocol": str(terms.version),
+    }
+    for each in terms.provisions:
+        aspects[f"table of {each.party}"] = each.snapshot[:12]
+        aspects[f"schema of {each.party}"] = each.schema[:12]
+    return aspects if _is_draft(terms) else aspects | {"list of parties": ", ".join(terms.parties)}
