@@ -154,7 +154,7 @@ def generalised_alone(
     return pa.table({**cells, "row": table.arrow["row"].take(pa.array(sides[0].passed))})
 
 
-ALIGNMENT = {"blinded", "positions"}
+ALIGNMENT = {"blinded", "positions", "equality-share", "equality-proof"}
 TWO_PARTIES = {
     "pair-base",
     "circuit-garbled",

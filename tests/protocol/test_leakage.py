@@ -74,7 +74,8 @@ def test_a_partys_view_follows_from_the_release_and_the_order_of_steps(party: st
     for heard in view:
         by_kind.setdefault(heard.kind, []).append(heard)
     # Nothing travels but what the page lists.
-    assert set(by_kind) <= {"blinded", "positions", "class-digest", "offer", "instruct", "finished"}
+    alignment = {"blinded", "positions", "equality-share", "equality-proof"}
+    assert set(by_kind) <= {*alignment, "class-digest", "offer", "instruct", "finished"}
 
     simulated = [
         encode(each) for who, each in simulated_instructions(contract, handed_in(wire)) if who != party

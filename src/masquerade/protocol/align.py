@@ -3,19 +3,19 @@
 Private set intersection by commutative encryption (Agrawal, Evfimievski, Srikant), for n parties. Each party hashes
 its identifiers to a group, shuffles them and blinds them with a secret of this session; then every list goes round
 until all parties have blinded it. Equal identifiers are then equal points, and nobody can tell whose identifier a
-point is.
+point is: every party that a list passes through shuffles it, too.
 
-The last party, the **comparer**, ends up with all lists and reports to each owner which positions of its own list are
-common. Its own list comes back to it shuffled by the first party, the **guide**, so the comparer cannot tie a point
-to one of its own people either; the guide undoes the shuffle on the answer.
+The last party, the **comparer**, ends up with all lists, and answers which positions of each are common. An answer
+goes back the way its list came, and everybody undoes their shuffle on it. At the end all parties check that they
+hold the same people (protocol/same_people.py): a false answer ends the session before any record is used.
 
     party      learns
     everyone   which of its own people all parties have; the sizes of the lists that pass through it
     comparer   also, for three or more parties, how many people each set of parties has in common, but not who
 
-The comparer and the guide together could tell who (docs/leakage.md). Rounds: n + 2. Bytes: each list of m
-identifiers travels n − 1 times (the comparer's n times) at 32 m bytes. Operations: each party blinds every list
-once.
+To tell who, all parties would have to work together (docs/leakage.md). Rounds: 2 n, and two for the check. Bytes: each
+list of m identifiers travels n − 1 times (the comparer's n times) at 32 m bytes, and each answer back at 4 bytes for
+each common record. Operations: each party blinds every list once.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from masquerade.crypto.group import POINT_BYTES, Blinding, NotAPoint, OnDone, Po
 from masquerade.engine.counts import Rows, value_counts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.same_people import insist_on_same_people
 
 # More than enough for a country, and too few to try all nine-digit numbers.
 MOST_RECORDS = 20_000_000
@@ -43,8 +44,9 @@ class Blinded(Message, tag="blinded", frozen=True):
 
 
 class Positions(Message, tag="positions", frozen=True):
-    """Which positions of a list are common, in the common order (four bytes each)."""
+    """Which positions of a list are common, in the common order (four bytes each); passed back to its owner."""
 
+    owner: int
     positions: bytes
 
 
@@ -79,50 +81,63 @@ def align(
 
     `parties` in the contract's order; `identifiers` are normalised and different; `session` is fresh and public.
     """
-    comparer, guide = len(parties) - 1, 0
+    rows = yield from _common_rows(me, parties, identifiers, session, most, on_done)
+    found = (identifiers[row] for row in rows)
+    yield from insist_on_same_people(me, parties, found, session, comparer=len(parties) - 1)
+    return rows
+
+
+def _common_rows(
+    me: int,
+    parties: Sequence[str],
+    identifiers: Sequence[bytes],
+    session: bytes,
+    most: int,
+    on_done: OnDone | None,
+) -> Script[Rows]:
+    comparer = len(parties) - 1
     secret = Blinding()
     order = _random_order(len(identifiers))
     hashed = hash_texts([identifiers[row] for row in order], session, on_done)
     own = secret.blind(hashed, on_done)
     ways = routes(len(parties))
-    arrivals = sorted(
-        (stop, way.owner) for way in ways for stop, party in enumerate(way.stops) if party == me and stop > 0
+    places = [(stop, way) for way in ways for stop, party in enumerate(way.stops) if party == me]
+    lists = sorted((stop, way.owner) for stop, way in places if stop > 0)
+    answers = sorted(
+        (len(way.stops) - stop, way.owner, stop) for stop, way in places if stop < len(way.stops) - 1
     )
     yield Send((parties[ways[me].stops[1]],), Blinded(me, own.tobytes()))
+    shuffles = {me: order}
     finished: dict[int, Points] = {}
-    shuffle = np.empty(0, np.intp)
-    for stop, owner in arrivals:
-        way = ways[owner]
-        sender = parties[way.stops[stop - 1]]
+    for stop, owner in lists:
+        stops = ways[owner].stops
+        sender = parties[stops[stop - 1]]
         points = _checked((yield Receive(sender, Blinded)), sender, owner, most)
-        if owner == me == comparer:
+        if owner == me:  # the comparer's own list, which has every party's secret in it already
             if len(points) != len(own):
                 raise PeerBrokeProtocol(sender, f"sent back {len(points)} of {len(own)} blinded identifiers")
-            finished[owner] = points  # every party's secret is in it already
+            finished[owner] = points
             continue
         points = _blinded(secret, points, sender, on_done)
-        if me == guide and owner == comparer:
-            shuffle = _random_order(len(points))
-            points = points[shuffle]
-        if stop == len(way.stops) - 1:
+        if me == comparer:
             finished[owner] = points
-        else:
-            yield Send((parties[way.stops[stop + 1]],), Blinded(owner, points.tobytes()))
+            continue
+        shuffles[owner] = _random_order(len(points))
+        yield Send((parties[stops[stop + 1]],), Blinded(owner, points[shuffles[owner]].tobytes()))
 
     if me == comparer:
         found = common_positions([finished[owner] for owner in range(len(parties))])
-        for owner, positions in enumerate(found):
-            if owner != comparer:
-                yield Send((parties[owner],), _packed(positions))
-        yield Send((parties[guide],), _packed(found[comparer]))
-        answer = yield Receive(parties[guide], Positions)
-        return order[_unpacked(answer, parties[guide], len(order))]
-    answer = yield Receive(parties[comparer], Positions)
-    mine = order[_unpacked(answer, parties[comparer], len(order))]
-    if me == guide:
-        shuffled = yield Receive(parties[comparer], Positions)
-        undone = shuffle[_unpacked(shuffled, parties[comparer], len(shuffle))]
-        yield Send((parties[comparer],), _packed(undone))
+        for way, positions in zip(ways, found, strict=True):
+            yield Send((parties[way.stops[-2]],), _packed(way.owner, positions))
+    for _, owner, stop in answers:
+        stops = ways[owner].stops
+        sender = parties[stops[stop + 1]]
+        answer = _unpacked((yield Receive(sender, Positions)), sender, owner, len(shuffles[owner]))
+        undone = shuffles[owner][answer]
+        if owner == me:
+            mine = undone
+        else:
+            yield Send((parties[stops[stop - 1]],), _packed(owner, undone))
     return mine
 
 
@@ -157,11 +172,13 @@ def _blinded(secret: Blinding, points: Points, sender: str, on_done: OnDone | No
         raise PeerBrokeProtocol(sender, f"sent {error}") from None
 
 
-def _packed(positions: Rows) -> Positions:
-    return Positions(positions.astype("<u4").tobytes())
+def _packed(owner: int, positions: Rows) -> Positions:
+    return Positions(owner, positions.astype("<u4").tobytes())
 
 
-def _unpacked(message: Positions, sender: str, size: int) -> Rows:
+def _unpacked(message: Positions, sender: str, owner: int, size: int) -> Rows:
+    if message.owner != owner:
+        raise PeerBrokeProtocol(sender, f"answered party {message.owner} in place of party {owner}")
     if len(message.positions) % 4:
         raise PeerBrokeProtocol(sender, "sent broken positions")
     positions = np.frombuffer(message.positions, "<u4").astype(np.intp)

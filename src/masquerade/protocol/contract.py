@@ -34,7 +34,7 @@ class Contribution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The agreed terms: who hands in which columns, and what the release must satisfy."""
 
-    parties: tuple[str, ...]  # the order matters: the first guides, the last compares
+    parties: tuple[str, ...]  # the order matters: the last compares the blinded lists
     columns: tuple[Contribution, ...]
     requirements: tuple[dict[str, Any], ...]
     method: dict[str, Any]  # its name and parameters; decimals are texts
