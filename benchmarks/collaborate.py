@@ -71,7 +71,7 @@ def _compared(what: str, base: Path) -> Iterator[Figure]:
 
 
 def _precision(what: str, how: str, made: Mashup) -> Figure:
-    """The certainty penalty with the data's ranges: what the secure mode reports is relative to public ones."""
+    """The certainty penalty by the data's distinct values; the secure mode's own report is by public ranges."""
     original = Table(_adult.adult(), _adult.schema(QID))
     penalties = []
     for column in original.columns(QID):

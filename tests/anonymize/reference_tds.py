@@ -62,6 +62,14 @@ def penalty(value: Value, top: Value, numbers: Sequence[float]) -> Fraction:
     return (hi - lo) / (largest - smallest)
 
 
+def shown_penalty(value: Value, top: Value, numbers: Sequence[float]) -> Fraction:
+    """The penalty that a report may show: of an interval, its share of the distinct numbers."""
+    if isinstance(value, Branch):
+        return penalty(value, top, numbers)
+    n = sum(value[0] <= number < value[1] for number in set(numbers))
+    return Fraction(0) if n == 1 else Fraction(n, len(set(numbers)))
+
+
 CLASS_FREE = ("discernibility", "certainty")
 
 
@@ -79,7 +87,7 @@ def specialise(
     score: str,
     may_suppress: int = 0,
 ) -> tuple[list[tuple[str, Value, list[Value], int]], dict[str, list[Value]]]:
-    """The steps (attribute, value, children, fixed score) and the final cut. `tops` is in schema order.
+    """The steps (attribute, value, children, fixed score as shown) and the final cut. `tops` is in schema order.
 
     A specialization is valid while no more than `may_suppress` records are in groups that are not.
     """
@@ -93,11 +101,11 @@ def specialise(
     def labels(rows: list[Record]) -> list[Any]:
         return [record[target] if target is not None else 0 for record in rows]
 
-    def saved(name: str, value: Value, children: list[Value]) -> int:
+    def saved(name: str, value: Value, children: list[Value], of: Any = penalty) -> int:
         numbers = [record[name] for record in records]
 
         def cost(each: Value) -> int:
-            return len(carriers(name, each)) * fixed(penalty(each, collapsed[name], numbers))
+            return len(carriers(name, each)) * fixed(of(each, collapsed[name], numbers))
 
         return cost(value) - sum(map(cost, children))
 
@@ -174,4 +182,5 @@ def specialise(
         if best is None:
             return steps, cut
         _, name, value, children, rating, cut = best
-        steps.append((name, value, children, rating))
+        shown = saved(name, value, children, shown_penalty) if score == "certainty" else rating
+        steps.append((name, value, children, shown))

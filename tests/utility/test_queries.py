@@ -65,8 +65,8 @@ def test_the_error_is_relative_and_rare_answers_do_not_blow_it_up() -> None:
         both, first = query[0].hi - query[0].lo == 2, query[0].lo == 0
         expected.append(0.0 if both else (3997 - 2000) / 3997 if first else (2000 - 3) / floor)
     assert set(expected) == possible
-    assert error.mean == pytest.approx(sum(expected) / 400)
-    assert error.median == pytest.approx(median(expected))
+    assert error.mean == pytest.approx(sum(expected) / 400, abs=1e-4)
+    assert error.median == pytest.approx(median(expected), abs=1e-4)
     assert error.queries == 400
 
 
@@ -161,5 +161,5 @@ def test_answers_by_hand(case: Case, seed: int) -> None:
     assert true_answers(comparison, queries).tolist() == [true for true, _ in answers]
     assert estimated_answers(comparison, queries) == pytest.approx([estimate for _, estimate in answers])
     errors = [abs(estimate - true) / max(true, case.rows / 1000) for true, estimate in answers]
-    assert query_error(comparison, 8, seed).mean == pytest.approx(sum(errors) / 8)
-    assert query_error(comparison, 8, seed).median == pytest.approx(median(errors))
+    assert query_error(comparison, 8, seed).mean == pytest.approx(sum(errors) / 8, abs=1e-4)
+    assert query_error(comparison, 8, seed).median == pytest.approx(median(errors), abs=1e-4)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade.anonymize.instruction import Instruction, child_numbers
+from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.engine.counts import Counts, pair_counts
-from masquerade.utility.penalties import certainty_of_ranges
+from masquerade.utility.penalties import Penalties, certainty_penalties, guiding_penalties
 from masquerade.utility.scores import FIXED_ONE, Score
 
 
@@ -83,8 +84,16 @@ class OwnColumn:
         return self._penalties(ends[:1], ends[-1:]) - self._penalties(ends[:-1], ends[1:])
 
     def _penalties(self, lo: Counts, hi: Counts) -> Counts:
-        scaled: Counts = np.rint(certainty_of_ranges(self.domain, lo, hi) * FIXED_ONE).astype(np.int64)
-        return scaled
+        return _fixed(guiding_penalties(self.domain, lo, hi))
+
+    def published_relief(self, cuts: Sequence[int]) -> Counts:
+        """Return the same relief by the penalties that may be shown."""
+        lo, hi = np.array([cuts[0], *cuts[:-1]]), np.array([cuts[-1], *cuts[1:]])
+        labels = tuple(map(self.domain.label, lo.tolist(), hi.tolist()))
+        values = Generalised(self.column.name, np.empty(0, np.int32), labels, lo, hi, self.domain)
+        penalties = _fixed(certainty_penalties(values))
+        saved: Counts = penalties[0] - penalties[1:]
+        return saved
 
     def instruction(self, candidate: Candidate, state: PublicState) -> Instruction:
         """Return the instruction that sends each carrier of the candidate's value to its child."""
@@ -141,6 +150,16 @@ class LocalView:
         for number, lo, hi in zip(numbers, winner.cuts[:-1], winner.cuts[1:], strict=True):
             self._open(winner.attribute, winner.position, number, lo, hi)
 
+    def step(self, winner: Candidate) -> Step:
+        """Describe a winning candidate by its attribute's labels, with a score that may be shown."""
+        own = self.own[winner.attribute]
+        children = tuple(map(own.domain.label, winner.cuts[:-1], winner.cuts[1:]))
+        score = winner.score
+        if not self.score.recomputable:
+            base = self.score.base(own.children_counts(winner.cuts), own.published_relief(winner.cuts))
+            score = self.score.rate(base, anonymity_loss=0.0)
+        return Step(winner.attribute, own.domain.label(winner.lo, winner.hi), children, score / FIXED_ONE)
+
     def released(self, attribute: str) -> Generalised:
         """A column of this view in its cut."""
         return self.own[attribute].column.generalise(np.array(self.cut[attribute]))
@@ -172,6 +191,11 @@ class LocalView:
 def anonymity_loss(state: PublicState, instruction: Instruction) -> float:
     """AnonyLoss of a specialization."""
     return _mean_loss(state.anonymity(instruction.attribute), state.anonymity_after(instruction))
+
+
+def _fixed(penalties: Penalties) -> Counts:
+    scaled: Counts = np.rint(penalties * FIXED_ONE).astype(np.int64)
+    return scaled
 
 
 def _mean_loss(before: Sequence[int], after: Sequence[int]) -> float:

@@ -16,7 +16,7 @@ from masquerade.engine.counts import Counts
 from masquerade.engine.numbering import occurring
 from masquerade.privacy.check import Verdict
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import AttributeLoss, losses_of, mean_losses
+from masquerade.utility.losses import AttributeLoss, certainty_losses, losses_of
 from masquerade.utility.metrics import measure
 from masquerade.utility.queries import QueryError
 
@@ -76,7 +76,7 @@ class Release:
             dropped_rows=dropped_rows,
             dropped=dropped,
             metrics=measure(comparison, losses),
-            attribute_losses=mean_losses(losses, comparison.rows),
+            attribute_losses=certainty_losses(losses),
             settings=settings,
             seconds=seconds,
             group_providers=comparison.providers_of_groups(providers) if providers is not None else None,

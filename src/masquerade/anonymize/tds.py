@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from masquerade.anonymize.local_view import Candidate, LocalView
+from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep, Outcome, Step
 from masquerade.anonymize.preparation import different_qids, prepare
 from masquerade.anonymize.public_state import PublicState
-from masquerade.data.column import Column
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, Problem
@@ -30,7 +29,7 @@ from masquerade.privacy.requirement import (
     GroupRequirement,
     Requirement,
 )
-from masquerade.utility.scores import FIXED_ONE, SCORES, score_named
+from masquerade.utility.scores import SCORES, score_named
 
 
 @dataclass(frozen=True)
@@ -91,20 +90,13 @@ class TopDownSpecialization(TableMethod):
         while (found := view.best(state)) is not None:
             winner, instruction = found
             view.specialise(winner, state.specialise(instruction))
-            steps.append(step_of(winner, by_name[winner.attribute]))
+            steps.append(view.step(winner))
             if on_step is not None:
                 on_step(steps[-1])
         released = tuple(view.released(name) for name in by_name)
         if (kept := state.kept) is not None:
             released = tuple(column.of_rows(kept) for column in released)
         return Outcome(released, tuple(steps), kept)
-
-
-def step_of(winner: Candidate, column: Column) -> Step:
-    """Describe a winning candidate by its attribute's labels."""
-    label = column.domain.label
-    children = tuple(label(lo, hi) for lo, hi in zip(winner.cuts[:-1], winner.cuts[1:], strict=True))
-    return Step(winner.attribute, label(winner.lo, winner.hi), children, winner.score / FIXED_ONE)
 
 
 def refuse_suppression(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:

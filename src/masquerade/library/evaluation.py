@@ -14,7 +14,7 @@ from masquerade.library.python_api import checked_requirement
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.requirement import Requirement
 from masquerade.utility.comparison import compare
-from masquerade.utility.losses import losses_of, mean_losses
+from masquerade.utility.losses import certainty_losses, losses_of
 from masquerade.utility.metrics import measure
 
 
@@ -62,7 +62,7 @@ def evaluate(
         "released": len(published),
         "groups": int(comparison.group_sizes.size),
         "metrics": measure(comparison, losses),
-        "attribute_losses": mean_losses(losses, comparison.rows),
+        "attribute_losses": certainty_losses(losses),
     }
     if queries:
         from masquerade.utility.queries import query_error

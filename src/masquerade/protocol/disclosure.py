@@ -178,7 +178,7 @@ def _checks(contract: Contract, party: str) -> Iterator[str]:
 def _figures(contract: Contract, party: str, *, show_steps: bool) -> dict[str, str]:
     own = [column.name for column in contract.qid_columns if column.holder == party]
     told = {
-        "losses": f"to the coordinator: how much {', '.join(own)} lost in all" if own else "none",
+        "losses": f"to the coordinator: how much {', '.join(own)} lost, to 0.01 %" if own else "none",
         "seconds": "to the coordinator: how long alignment and protocol took here",
         "bytes": "to the coordinator: how many bytes and messages were sent",
     }

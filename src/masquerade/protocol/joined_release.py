@@ -83,10 +83,11 @@ def parties_of(contract: Contract) -> dict[str, Any]:
 
 
 def check_losses(party: str, attributes: set[str], losses: Mapping[str, AttributeLoss]) -> None:
-    """Refuse a party's figures unless they are finite and for exactly these attributes."""
-    finite = (np.isfinite([loss.leaves, loss.certainty, loss.height]).all() for loss in losses.values())
-    if set(losses) != attributes or not all(finite):
+    """Refuse a party's figures unless they can be losses, and of exactly these attributes."""
+    if set(losses) != attributes:
         raise PeerBrokeProtocol(party, "told figures of other attributes than it handed in")
+    if not all(loss.fits() for loss in losses.values()):
+        raise PeerBrokeProtocol(party, "told a loss that no column can have")
 
 
 def _generalised(name: str, cells: pa.Table) -> Generalised:

@@ -15,7 +15,6 @@ import pyarrow as pa
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.preparation import refuse_unreachable
 from masquerade.anonymize.public_state import PublicState
-from masquerade.anonymize.tds import step_of
 from masquerade.data.column import Coded, Generalised
 from masquerade.data.table import Origin, Table
 from masquerade.errors import Bug, NoCommonRecords
@@ -205,7 +204,7 @@ def _reported(rounds: Sequence[Round], view: LocalView, first: int = 0) -> tuple
     reported = []
     for number, each in enumerate(rounds, first):
         if each.candidate is not None:
-            step = step_of(each.candidate, view.own[each.attribute].column)
+            step = view.step(each.candidate)
             reported.append(ReportedStep(number, step.attribute, step.value, step.children, step.score))
     return tuple(reported)
 

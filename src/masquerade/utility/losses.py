@@ -1,11 +1,15 @@
-"""The loss of each attribute, as totals over its cells: all that the loss metrics need, and all that a party reveals
+"""The loss of each attribute, as means over its cells: all that the loss metrics need, and all that a party reveals
 about its own originals when no one party has all of them.
+
+They are whole ten-thousandths. Nothing finer leaves the party, and one table is measured by the same numbers, so that
+n parties give the figures that it gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from operator import mul
 
 import numpy as np
 
@@ -15,36 +19,54 @@ from masquerade.engine.counts import Counts, value_counts
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.penalties import certainty_penalties, leaf_losses, nodes, relative_heights
 
+UNIT = 10_000  # a loss of everything
+
 
 @dataclass(frozen=True)
 class AttributeLoss:
-    """Sums over an attribute's cells; a suppressed cell costs 1 in the first three."""
+    """Means over an attribute's cells, in ten-thousandths; a suppressed cell costs all in the first three."""
 
-    leaves: float  # of (leaves under the value − 1) / (leaves − 1)
-    certainty: float  # of leaves under the value / leaves, 0 for a leaf
-    height: float  # of the value's height / the taxonomy's height
-    climbed: int  # of each value's height above its leaf
-    path: int  # of the depth of each leaf; 0 without a taxonomy
+    leaves: int  # (leaves under the value − 1) / (leaves − 1)
+    certainty: int  # leaves under the value / leaves, 0 for a leaf
+    height: int  # the value's height / the taxonomy's height
+    climbed: int  # the value's height above its leaf, over the released cells
+    path: int  # the depth of the leaf, over the released cells; 0 without a taxonomy
+
+    def fits(self) -> bool:
+        """Return whether they can be means: of parts of a whole, and of heights above leaves no deeper than those."""
+        parts = (self.leaves, self.certainty, self.height)
+        return all(0 <= part <= UNIT for part in parts) and 0 <= self.climbed <= self.path
 
 
-def mean_losses(losses: Mapping[str, AttributeLoss], rows: int) -> dict[str, float]:
+def rounded(total: float, cells: int) -> int:
+    """Return a mean over cells in ten-thousandths, the nearest whole number of them."""
+    return round(UNIT * total / max(cells, 1))
+
+
+def certainty_losses(losses: Mapping[str, AttributeLoss]) -> dict[str, float]:
     """Return each attribute's mean normalised certainty penalty (0: nothing lost, 1: everything)."""
-    return {name: loss.certainty / max(rows, 1) for name, loss in losses.items()}
+    return {name: loss.certainty / UNIT for name, loss in losses.items()}
 
 
 def losses_of(comparison: Comparison) -> dict[str, AttributeLoss]:
-    """Return the loss totals of every attribute."""
-    leaves = comparison.totals(leaf_losses)
-    certainty = comparison.totals(certainty_penalties)
-    height = comparison.totals(relative_heights)
+    """Return the losses of every attribute."""
+    totals = [comparison.totals(each) for each in (leaf_losses, certainty_penalties, relative_heights)]
     losses = {}
     for original, column, counts in zip(
         comparison.originals, comparison.released, comparison.code_counts, strict=True
     ):
-        name = column.name
-        climbed, path = _climbed(comparison, original, column, counts)
-        losses[name] = AttributeLoss(leaves[name], certainty[name], height[name], climbed, path)
+        parts = (rounded(total[column.name], comparison.rows) for total in totals)
+        heights = _climbed(comparison, original, column, counts)
+        losses[column.name] = AttributeLoss(
+            *parts, *(rounded(height, comparison.released_rows) for height in heights)
+        )
     return losses
+
+
+def joined_losses(losses: Sequence[AttributeLoss], rows: Sequence[int]) -> AttributeLoss:
+    """Return an attribute's loss over several holders' rows, of which none is suppressed."""
+    totals = (sum(map(mul, figures, rows)) for figures in zip(*map(astuple, losses), strict=True))
+    return AttributeLoss(*(round(total / sum(rows)) for total in totals))
 
 
 def _climbed(

@@ -12,7 +12,7 @@ import numpy as np
 from masquerade.engine.counts import Ints, value_counts
 from masquerade.engine.numbering import group_rows
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import AttributeLoss, losses_of
+from masquerade.utility.losses import UNIT, AttributeLoss, losses_of
 
 Metrics = dict[str, float | None]
 
@@ -20,21 +20,20 @@ Metrics = dict[str, float | None]
 def measure(comparison: Comparison, losses: Mapping[str, AttributeLoss] | None = None) -> Metrics:
     """Return every metric by its name in a summary; None where it does not apply to this release.
 
-    `losses` are the totals counted by the attributes' holders, where no one has all originals.
+    `losses` are those counted by the attributes' holders, where no one has all originals.
     """
     if losses is None:
         losses = losses_of(comparison)
-    rows = comparison.rows
     return {
         "discernibility": discernibility(comparison),
         "weighted_discernibility": weighted_discernibility(comparison),
         "average_group_size": average_group_size(comparison),
-        "loss": loss(losses, rows),
+        "loss": loss(losses),
         "majority": majority(comparison),
         "classification_metric": classification_metric(comparison),
         "precision": precision(losses),
-        "ncp": ncp(losses, rows),
-        "information_loss": information_loss(losses),
+        "ncp": ncp(losses),
+        "information_loss": information_loss(losses, comparison.rows),
     }
 
 
@@ -88,20 +87,22 @@ def classification_metric(comparison: Comparison) -> float | None:
     return wrong / comparison.rows if wrong is not None and comparison.rows else None
 
 
-def loss(losses: Mapping[str, AttributeLoss], rows: int) -> float | None:
+def loss(losses: Mapping[str, AttributeLoss]) -> float | None:
     """Iyengar's LM: the mean over all cells of (leaves under the value − 1) / (leaves − 1).
 
-    Without a taxonomy a cell costs width / range; suppressed it costs 1. So 0 means no loss, 1 total loss.
+    Without a taxonomy the distinct values are the leaves, or with bounds a cell costs its width in them; suppressed
+    it costs 1. So 0 means no loss, 1 total loss.
     """
-    return _mean((each.leaves for each in losses.values()), rows * len(losses))
+    return _mean(each.leaves for each in losses.values())
 
 
-def ncp(losses: Mapping[str, AttributeLoss], rows: int) -> float | None:
+def ncp(losses: Mapping[str, AttributeLoss]) -> float | None:
     """Normalised certainty penalty: the mean over all cells of leaves under the value / leaves, 0 for a leaf.
 
-    Without a taxonomy a cell costs width / range, 0 for a raw value; suppressed it costs 1.
+    Without a taxonomy the distinct values are the leaves, or with bounds a cell costs its width in them; suppressed
+    it costs 1.
     """
-    return _mean((each.certainty for each in losses.values()), rows * len(losses))
+    return _mean(each.certainty for each in losses.values())
 
 
 def precision(losses: Mapping[str, AttributeLoss]) -> float | None:
@@ -110,16 +111,17 @@ def precision(losses: Mapping[str, AttributeLoss]) -> float | None:
     Intervals that grow at run time have no hierarchy and are left out.
     """
     paths = sum(each.path for each in losses.values())
-    return 1 - sum(each.climbed for each in losses.values()) / paths if paths else None
+    return round(1 - sum(each.climbed for each in losses.values()) / paths, 4) if paths else None
 
 
-def information_loss(losses: Mapping[str, AttributeLoss]) -> float:
+def information_loss(losses: Mapping[str, AttributeLoss], rows: int) -> float:
     """IL = Σ_cl |cl| · Σ_j height(value_j) / height(taxonomy_j), a sum over the cells and not a mean.
 
-    Without a taxonomy a cell costs width / range; suppressed it costs 1.
+    Without a taxonomy a cell costs as much as in `ncp`; suppressed it costs 1.
     """
-    return sum(each.height for each in losses.values())
+    return rows * sum(each.height for each in losses.values()) / UNIT
 
 
-def _mean(totals: Iterable[float], cells: int) -> float | None:
-    return sum(totals) / cells if cells else None
+def _mean(losses: Iterable[int]) -> float | None:
+    of_attributes = list(losses)
+    return round(sum(of_attributes) / len(of_attributes)) / UNIT if of_attributes else None

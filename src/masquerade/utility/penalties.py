@@ -1,9 +1,15 @@
 """The loss of each released value: an array per column, with one penalty between 0 and 1 per code.
 
 A metric is then a sum over codes of penalty times rows with the code, without visiting records.
+
+Penalties are published, so they are made of what may be known: the leaves of a taxonomy, the bounds that a job gives,
+and without bounds **how many** of the data's distinct values an interval covers. Divided by the range of the raw
+values, the figures and the cells together would be equations for the smallest and the largest of them.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +22,31 @@ Penalties = NDArray[np.float64]
 
 
 def leaf_losses(column: Generalised) -> Penalties:
-    """Iyengar's loss: (leaves under the value − 1) / (leaves − 1); without a taxonomy, width / range."""
-    if isinstance(column.domain, Continuum):
-        return relative_widths(column, column.domain)
+    """Iyengar's loss: (leaves under the value − 1) / (leaves − 1); with bounds, width / their distance."""
+    if _is_bounded(column.domain):
+        return _widths_in_bounds(column)
     covered = (column.hi - column.lo).astype(np.float64)
     return (covered - 1) / max(column.domain.size - 1, 1)
 
 
 def certainty_penalties(column: Generalised) -> Penalties:
-    """Normalised certainty penalty: 0 for a leaf, else leaves under the value / leaves; or width / range."""
+    """Normalised certainty penalty: 0 for a leaf, else leaves under the value / leaves; or width in the bounds."""
+    return _widths_in_bounds(column) if _is_bounded(column.domain) else _shares(column)
+
+
+def relative_heights(column: Generalised) -> Penalties:
+    """The value's height in its taxonomy / the taxonomy's height; without one, the certainty penalty."""
     if isinstance(column.domain, Continuum):
-        return relative_widths(column, column.domain)
-    return certainty_of_ranges(column.domain, column.lo, column.hi)
+        return certainty_penalties(column)
+    heights = [node.height for node in nodes(column, column.domain)]
+    return np.array(heights, np.float64) / max(column.domain.height, 1)
 
 
-def certainty_of_ranges(domain: Domain, lo: NDArray[np.int64], hi: NDArray[np.int64]) -> Penalties:
-    """The normalised certainty penalty of the values that cover the ranks `[lo, hi)`, before they are labelled."""
+def guiding_penalties(domain: Domain, lo: NDArray[np.int64], hi: NDArray[np.int64]) -> Penalties:
+    """The certainty penalty of the values that cover the ranks `[lo, hi)`, numbers by their width in the data's range.
+
+    It guides a choice between cuts and is no figure to publish: it would tell the smallest and the largest number.
+    """
     if isinstance(domain, Continuum):
         if domain.size < 2:
             return np.zeros(len(lo))
@@ -40,32 +55,32 @@ def certainty_of_ranges(domain: Domain, lo: NDArray[np.int64], hi: NDArray[np.in
         upper = ends[np.minimum(hi, domain.size - 1)]
         widths: Penalties = (upper - ends[lo]) / (ends[-1] - ends[0])
         return widths
-    covered = (hi - lo).astype(np.float64)
-    return np.where(covered == 1, 0.0, covered / domain.size)
-
-
-def relative_heights(column: Generalised) -> Penalties:
-    """The value's height in its taxonomy / the taxonomy's height; without a taxonomy, width / range."""
-    if isinstance(column.domain, Continuum):
-        return relative_widths(column, column.domain)
-    heights = [node.height for node in nodes(column, column.domain)]
-    return np.array(heights, np.float64) / max(column.domain.height, 1)
-
-
-def relative_widths(column: Generalised, domain: Continuum) -> Penalties:
-    """Each interval's width / the range of the data; the part of an interval outside the data does not count.
-
-    So the widest costs 1. A raw value has no width, and a column with a single value loses nothing.
-    """
-    if domain.size < 2:
-        return np.zeros(len(column.labels))
-    smallest, largest = float(domain.values[0]), float(domain.values[-1])
-    ends = [read_interval(label, domain.kind) or (smallest, smallest) for label in column.labels]
-    clipped = np.clip(np.array(ends, np.float64).reshape(-1, 2), smallest, largest)
-    widths: Penalties = (clipped[:, 1] - clipped[:, 0]) / (largest - smallest)
-    return widths
+    return _shares_of_ranks(domain, lo, hi)
 
 
 def nodes(column: Generalised, taxonomy: Taxonomy) -> list[Node]:
     """Return the taxonomy node of each code."""
     return [taxonomy.node(int(lo), int(hi)) for lo, hi in zip(column.lo, column.hi, strict=True)]
+
+
+def _shares(column: Generalised) -> Penalties:
+    return _shares_of_ranks(column.domain, column.lo, column.hi)
+
+
+def _shares_of_ranks(domain: Domain, lo: NDArray[np.int64], hi: NDArray[np.int64]) -> Penalties:
+    covered = (hi - lo).astype(np.float64)
+    return np.where(covered == 1, 0.0, covered / max(domain.size, 1))
+
+
+def _is_bounded(domain: Domain) -> bool:
+    return isinstance(domain, Continuum) and math.isfinite(domain.lower) and math.isfinite(domain.upper)
+
+
+def _widths_in_bounds(column: Generalised) -> Penalties:
+    """Each interval's width / the distance of the bounds, which follows from the released cells; 0 for a raw value."""
+    domain = column.domain
+    assert isinstance(domain, Continuum)
+    ends = [read_interval(label, domain.kind) or (domain.lower, domain.lower) for label in column.labels]
+    clipped = np.clip(np.array(ends, np.float64).reshape(-1, 2), domain.lower, domain.upper)
+    widths: Penalties = (clipped[:, 1] - clipped[:, 0]) / (domain.upper - domain.lower)
+    return widths

@@ -22,6 +22,7 @@ from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
 
 _FLOOR = 0.001  # of the rows: the least denominator of a relative error
+_DECIMALS = 4  # of what is published
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def query_error(comparison: Comparison, n_queries: int = 2500, seed: int = 7) ->
     queries = random_queries(sizes, n_queries, seed)
     true, estimates = true_answers(comparison, queries), estimated_answers(comparison, queries)
     errors = np.abs(estimates - true) / np.maximum(true, _FLOOR * max(comparison.rows, 1))
-    return QueryError(float(errors.mean()), float(np.median(errors)), n_queries)
+    mean, median = (round(float(each), _DECIMALS) for each in (errors.mean(), np.median(errors)))
+    return QueryError(mean, median, n_queries)
 
 
 def random_queries(sizes: Sequence[int], n_queries: int, seed: int) -> list[Query]:

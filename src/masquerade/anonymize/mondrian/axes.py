@@ -18,7 +18,7 @@ from masquerade.data.column import Column
 from masquerade.data.continuum import Continuum
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import Counts, Flags, Ints, Rows
-from masquerade.utility.penalties import certainty_of_ranges
+from masquerade.utility.penalties import guiding_penalties
 
 Shares = NDArray[np.float64]
 
@@ -126,7 +126,7 @@ class TaxonomyAxis(Axis):
         self._size = column.domain.size
         self.lo = np.array([node.lo for node in nodes])
         self.hi = np.array([node.hi for node in nodes])
-        self.widths = certainty_of_ranges(column.domain, self.lo, self.hi)
+        self.widths = guiding_penalties(column.domain, self.lo, self.hi)
         self._parent = np.array([max(node.parent, 0) for node in nodes])
         self._depth = np.array([node.depth for node in nodes])
         self._leaf = np.flatnonzero([not node.children for node in nodes])

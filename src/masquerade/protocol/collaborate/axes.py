@@ -17,7 +17,7 @@ from masquerade.data.continuum import Kind, Number, write_interval
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import value_counts
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import AttributeLoss, losses_of
+from masquerade.utility.losses import AttributeLoss, losses_of, rounded
 
 Range = tuple[int, int]  # of ranks: from (inclusive), to (exclusive)
 Ranks = NDArray[np.int64]
@@ -121,8 +121,8 @@ class HalvingAxis(PublicAxis):
     def loss(self, ranks: Ranks, cells: list[Range], of_row: Ranks) -> AttributeLoss:
         """Measure the loss by each cell's share of the whole range."""
         widths = np.array([self.width(cell) for cell in cells])
-        total = float(value_counts(of_row, len(cells)) @ widths)
-        return AttributeLoss(total, total, total, 0, 0)
+        mean = rounded(float(value_counts(of_row, len(cells)) @ widths), of_row.size)
+        return AttributeLoss(mean, mean, mean, 0, 0)
 
     def _number(self, rank: int) -> Number:
         return rank if not self.decimals else float(round(rank / 10**self.decimals, self.decimals))

@@ -118,7 +118,7 @@ def _is_open(schema: Schema, name: str) -> bool:
 def _figures(contract: Contract, secure: bool) -> dict[str, str]:
     names = ", ".join(column.name for column in contract.qid_columns)
     return {
-        "losses": f"to the coordinator: how much {names} lost over this party's records"
+        "losses": f"to the coordinator: how much {names} lost over this party's records, to 0.01 %"
         if secure
         else "none",
         "seconds": "to the coordinator: how long the protocol took here",

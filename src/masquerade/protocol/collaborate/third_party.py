@@ -53,10 +53,8 @@ from masquerade.protocol.joined_release import check_losses, joined_release, par
 from masquerade.protocol.listed_values import refuse_unknown_values
 from masquerade.protocol.method import Assembly
 from masquerade.utility.comparison import compare
-from masquerade.utility.losses import AttributeLoss
+from masquerade.utility.losses import joined_losses
 from masquerade.utility.queries import query_error
-
-Losses = dict[str, AttributeLoss]
 
 
 def third_party(assembly: Assembly) -> Script[Release]:
@@ -184,17 +182,12 @@ def _assembled(assembly: Assembly) -> Script[Release]:
     handed: dict[str, Rows] = {}
     for name in contract.parties:
         handed[name] = yield Receive(name, Rows)
-    cells = stacked(
-        {name: read_rows(message.table, name, column_names(contract)) for name, message in handed.items()},
-        provider_column(contract),
-    )
-    losses: Losses = {}
+    rows = {name: read_rows(message.table, name, column_names(contract)) for name, message in handed.items()}
+    cells = stacked(rows, provider_column(contract))
     for name, message in handed.items():
         check_losses(name, set(qid_names(contract)), message.losses)
         if not all(np.isfinite(seconds) and seconds >= 0 for seconds in message.seconds.values()):
             raise PeerBrokeProtocol(name, "told that something took no time that there is")
-        for attribute, loss in message.losses.items():
-            losses[attribute] = _added(losses.get(attribute), loss)
     left_out = tuple(dict.fromkeys(name for message in handed.values() for name in message.left_out))
     seconds = {
         part: max(message.seconds.get(part, 0.0) for message in handed.values())
@@ -204,7 +197,13 @@ def _assembled(assembly: Assembly) -> Script[Release]:
         assembly,
         requirement_of(contract),
         cells,
-        losses,
+        {
+            attribute: joined_losses(
+                [message.losses[attribute] for message in handed.values()],
+                [table.num_rows for table in rows.values()],
+            )
+            for attribute in qid_names(contract)
+        },
         dropped=left_out,
         settings=_settings(contract),
         seconds=seconds,
@@ -227,15 +226,3 @@ def _gather_values(contract: Contract, names: list[str]) -> Script[None]:
 def _settings(contract: Contract) -> dict[str, object]:
     terms = collaboration_of(contract)
     return {"third_party": terms.third_party, "choose": terms.choose}
-
-
-def _added(total: AttributeLoss | None, more: AttributeLoss) -> AttributeLoss:
-    if total is None:
-        return more
-    return AttributeLoss(
-        total.leaves + more.leaves,
-        total.certainty + more.certainty,
-        total.height + more.height,
-        total.climbed + more.climbed,
-        total.path + more.path,
-    )

@@ -15,7 +15,7 @@ from masquerade.anonymize.mondrian.groups import Cells, Partition
 from masquerade.data.column import Column
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import Counts, Flags, value_counts
-from masquerade.utility.penalties import Penalties, certainty_of_ranges
+from masquerade.utility.penalties import Penalties, guiding_penalties
 
 
 class MergedGroups:
@@ -81,7 +81,7 @@ class _Extent(ABC):
         self.penalties = self.penalty(lo, hi)
 
     def penalty(self, lo: Counts, hi: Counts) -> Penalties:
-        return certainty_of_ranges(self._domain, lo, hi)
+        return guiding_penalties(self._domain, lo, hi)
 
     def widen(self, group: int, lo: int, hi: int) -> None:
         self.lo[group], self.hi[group] = lo, hi

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from masquerade.anonymize.outcome import Outcome
 from masquerade.anonymize.preparation import prepare
 from masquerade.anonymize.public_state import PublicState
-from masquerade.anonymize.tds import TopDownSpecialization, step_of
+from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, hint
 from masquerade.net.memory import Wire, run_together
@@ -91,7 +91,7 @@ def play(
     for at, each in enumerate(rounds):
         winner = seen[parties[each.party]][at].candidate  # only the winner knows what it specialised
         assert winner is not None
-        steps.append(step_of(winner, columns[winner.position]))
+        steps.append(views[parties[each.party]].step(winner))
     released = (
         views[parties[holder]].released(name) for name, holder in zip(names, schema.holders, strict=True)
     )
