@@ -31,9 +31,11 @@ from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.negotiation import Agreed
+from masquerade.service.resources import Role
 from masquerade.service.session_states import Status
 from masquerade.service.signing import draw_up
 from masquerade.service.store import NewRelease, SessionRecord
+from masquerade.service.token_scopes import Scope
 from service.credentials import CHEAP
 from service.parties import BANK, CLINIC, NOW, SHOP, carried, policy, request
 
@@ -158,7 +160,11 @@ def served(coordinator: Coordinator, tls: tuple[Path, Path] | None = None) -> It
     """The API of a coordinator on a free port, over HTTP or HTTPS."""
     app = create_app(coordinator)
     tokens = {
-        name: coordinator.accounts.create_token(coordinator.store.users.get(name), "tests")[0]
+        name: coordinator.accounts.create_token(
+            user := coordinator.store.users.get(name),
+            "tests",
+            scopes=[each for each in Scope if each is not Scope.ADMIN or user.role is Role.ADMIN],
+        )[0]
         for name in PASSWORDS
     }
     secure = {} if tls is None else {"ssl_certfile": tls[0], "ssl_keyfile": tls[1]}

@@ -11,8 +11,10 @@ from structlog.testing import CapturingLogger
 
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.account_log import AccountLog, client_address
-from masquerade.service.accounts import Accounts, Lockout
+from masquerade.service.accounts import Accounts
+from masquerade.service.lockout import Lockout
 from masquerade.service.store import Store
+from masquerade.service.token_scopes import TokenKind
 from service.credentials import CHEAP, RIGHT, WRONG
 
 
@@ -71,7 +73,7 @@ def test_changes_are_audited_with_who_made_them_and_without_a_secret(watched: Ac
     ann, admin = watched.create("ann", RIGHT), watched.by("root")
     token, made = watched.create_token(ann, "laptop")
     watched.revoke(ann, made.id)
-    _, browser, signed_in = watched.sign_in_for_token("ann", RIGHT, "sign-in", timedelta(hours=1))
+    _, browser, signed_in = watched.sign_in_for_token("ann", RIGHT, TokenKind.SIGN_IN, timedelta(hours=1))
     watched.revoke(ann, signed_in.id, for_sign_out=True)
     admin.set_role("ann", "admin")
     admin.set_password("ann", WRONG)

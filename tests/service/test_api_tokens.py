@@ -36,8 +36,8 @@ def test_a_token_is_shown_once_and_stored_as_a_digest(accounts: Accounts, databa
 def test_a_token_ends(accounts: Accounts, clock: FakeClock) -> None:
     ann = accounts.sign_in("ann", RIGHT)
     expiring, _ = accounts.create_token(ann, "for an hour", timedelta(hours=1))
-    revoked, described = accounts.create_token(ann, "lost", None)
-    lasting, _ = accounts.create_token(ann, "lasting", None)
+    revoked, described = accounts.create_token(ann, "lost")
+    lasting, _ = accounts.create_token(ann, "lasting")
     clock.tick(minutes=59)
     assert accounts.authenticate(expiring) == accounts.authenticate(revoked) == ann
     clock.tick(minutes=1)
@@ -84,6 +84,10 @@ def test_a_token_needs_a_sensible_life_and_name(accounts: Accounts) -> None:
     ann = accounts.sign_in("ann", RIGHT)
     with pytest.raises(ParameterError, match="lifetime"):
         accounts.create_token(ann, "laptop", timedelta(0))
+    with pytest.raises(ParameterError, match="at most 366 days"):
+        accounts.create_token(ann, "laptop", timedelta(days=367))
+    with pytest.raises(ParameterError, match="at least one scope"):
+        accounts.create_token(ann, "laptop", scopes=())
     with pytest.raises(ParameterError, match="the token's name"):
         accounts.create_token(ann, "x" * 129)
     with pytest.raises(NotFound):
@@ -95,18 +99,18 @@ def test_tokens_that_open_nothing_are_forgotten_after_a_while(
 ) -> None:
     ann = store.users.get("ann")
     accounts.create_token(ann, "short", timedelta(hours=12))
-    revoked = accounts.create_token(ann, "revoked", None)[1]
+    revoked = accounts.create_token(ann, "revoked")[1]
     long, _ = accounts.create_token(ann, "long", timedelta(days=90))
-    forever, _ = accounts.create_token(ann, "for ever", None)
+    year, _ = accounts.create_token(ann, "year", timedelta(days=366))
     accounts.revoke(ann, revoked.id)
     clock.tick(days=6)
     store.expire()
-    assert {each.name for each in accounts.tokens(ann)} == {"short", "revoked", "long", "for ever"}
+    assert {each.name for each in store.users.tokens("ann")} == {"short", "revoked", "long", "year"}
     clock.tick(days=1)
     store.expire()
-    assert {each.name for each in accounts.tokens(ann)} == {"short", "long", "for ever"}
+    assert {each.name for each in store.users.tokens("ann")} == {"short", "long", "year"}
     clock.tick(hours=12)
     store.expire()
-    assert {each.name for each in accounts.tokens(ann)} == {"long", "for ever"}
-    for living in (long, forever):
+    assert {each.name for each in store.users.tokens("ann")} == {"long", "year"}
+    for living in (long, year):
         assert accounts.authenticate(living).name == "ann"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -11,24 +11,33 @@ from hypothesis import strategies as st
 from examples import examples
 from fake_clock import START, FakeClock
 from masquerade.errors import NotAllowed, ParameterError
-from masquerade.service.accounts import Accounts, Lockout
+from masquerade.service.accounts import HERE, Accounts
+from masquerade.service.lockout import Lockout
 from masquerade.service.resources import User
 from masquerade.service.store import Guard, Store
 from service.credentials import CHEAP, LOCKOUT, RIGHT, WRONG, refusal
 from service.stores import at_once
 
 
-def test_guessing_locks_for_a_growing_time(accounts: Accounts, clock: FakeClock) -> None:
+def waits_until(store: Store, name: str) -> datetime | None:
+    guard = store.users.guard(name, HERE.name)
+    return guard.locked_until if guard is not None else None
+
+
+def test_guessing_makes_a_source_wait_for_a_growing_time(
+    accounts: Accounts, store: Store, clock: FakeClock
+) -> None:
     for minutes in (1, 2, 4, 5, 5):
         for _ in range(3):
-            assert accounts.locked_until("ann") is None
+            assert (waits_until(store, "ann") or START) <= clock.now()
             refusal(lambda: accounts.sign_in("ann", WRONG))
-        assert accounts.locked_until("ann") == clock.now() + timedelta(minutes=minutes)
+        assert waits_until(store, "ann") == clock.now() + timedelta(minutes=minutes)
         clock.tick(minutes=minutes, seconds=-1)
         refusal(lambda: accounts.sign_in("ann", RIGHT))
         clock.tick(seconds=1)
+    assert accounts.wrong_guesses("ann") == 15
     accounts.sign_in("ann", RIGHT)
-    assert accounts.locked_until("ann") is None
+    assert waits_until(store, "ann") is None
 
 
 def test_a_sign_in_forgets_the_failures(accounts: Accounts, store: Store) -> None:
@@ -36,7 +45,7 @@ def test_a_sign_in_forgets_the_failures(accounts: Accounts, store: Store) -> Non
         for _ in range(2):
             refusal(lambda: accounts.sign_in("ann", WRONG))
         accounts.sign_in("ann", RIGHT)
-    assert store.users.guard("ann") is None
+    assert waits_until(store, "ann") is None
 
 
 def test_failures_that_are_long_past_do_not_count(accounts: Accounts, clock: FakeClock) -> None:
@@ -52,6 +61,7 @@ def test_an_admin_can_unlock(accounts: Accounts) -> None:
         refusal(lambda: accounts.sign_in("ann", WRONG))
     refusal(lambda: accounts.sign_in("ann", RIGHT))
     accounts.unlock("ann")
+    assert accounts.wrong_guesses("ann") == 0
     accounts.sign_in("ann", RIGHT)
 
 
@@ -74,7 +84,7 @@ def test_a_lock_outlives_a_restart(
 def test_guesses_at_once_are_all_counted(accounts: Accounts, store: Store) -> None:
     results = at_once(8, lambda _: accounts.sign_in("ann", WRONG))
     assert all(isinstance(result, NotAllowed) for result in results)
-    guard = store.users.guard("ann")
+    guard = store.users.guard("ann", HERE.name)
     assert guard is not None
     assert (guard.lockouts, guard.locked_until) == (
         1,
@@ -87,7 +97,7 @@ def test_no_guess_is_lost(store: Store) -> None:
     patient = Accounts(store, lockout=Lockout(failures=100), hasher=CHEAP)
     refusal(lambda: patient.sign_in("ann", WRONG))
     at_once(8, lambda _: [refusal(lambda: patient.sign_in("ann", WRONG)) for _ in range(5)])
-    guard = store.users.guard("ann")
+    guard = store.users.guard("ann", HERE.name)
     assert guard is not None
     assert guard.failures == 41
 
@@ -101,10 +111,10 @@ def test_old_guesses_are_forgotten(accounts: Accounts, store: Store, clock: Fake
     for _ in range(3):
         refusal(lambda: accounts.sign_in("nobody", WRONG))
     store.expire()
-    assert store.users.guard("nobody") is not None
+    assert store.users.guard("nobody", HERE.name) is not None
     clock.tick(days=1)
     store.expire()
-    assert store.users.guard("nobody") is None
+    assert store.users.guard("nobody", HERE.name) is None
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 900)), max_size=60))
@@ -115,7 +125,7 @@ def test_no_stretch_of_time_lets_in_more_guesses(tries: list[tuple[bool, int]]) 
     for right, pause in tries:
         now += timedelta(seconds=pause)
         locked = guard.locked_until is not None and now < guard.locked_until
-        after, opened = LOCKOUT.judge(guard, right, now)
+        after, _, opened = LOCKOUT.judge(guard, Guard(0, 0, START, None), right, now)
         assert opened == (right and not locked)
         if locked:
             assert after == guard
@@ -134,3 +144,5 @@ def test_a_lock_out_must_make_sense() -> None:
         Lockout(failures=0)
     with pytest.raises(ParameterError):
         Lockout(window=timedelta(0))
+    with pytest.raises(ParameterError):
+        Lockout(crowd=0)

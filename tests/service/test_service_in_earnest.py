@@ -31,6 +31,7 @@ from conftest import PASSWORD as DATABASE_PASSWORD
 from masquerade.console.signed_in import COOKIE
 from masquerade.errors import NotFound, PeerError, PeerRefused
 from masquerade.service.accounts import Accounts
+from masquerade.service.token_scopes import Scope
 from service_house import PASSWORD, House, Process, wait_until, write
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def test_the_whole_path_over_https_with_postgresql_and_users_who_see_their_own(
         tokens = {}
         for name, role in (("ana", "analyst"), ("ben", "analyst"), ("eve", "analyst"), ("root", "admin")):
             with house.store() as store:
-                tokens[name] = Accounts(store).create_token(house.user(name, role), "tests")[0]
+                scopes = [each for each in Scope if each is not Scope.ADMIN or role == "admin"]
+                tokens[name] = Accounts(store).create_token(house.user(name, role), "tests", scopes=scopes)[0]
 
         only_this_certificate_will_do(url, tokens["ana"], tmp_path)
         with (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from masquerade.cli.output import Json, print_json, say
+from masquerade.cli.token_options import Days, Scopes, asked_password
 
 if TYPE_CHECKING:
     from masquerade.service.accounts import Accounts
@@ -88,22 +89,23 @@ def serve(conf: Conf, json: Json = False) -> None:
 def token(
     conf: Conf,
     name: Name,
-    days: Annotated[
-        int, typer.Option("--days", metavar="N", min=1, max=3650, help="How long it is valid.")
-    ] = 90,
+    days: Days = 90,
+    scope: Scopes = None,
     json: Json = False,
 ) -> None:
     """Make an API token for a user. It is shown here, and never again.
 
-    Example: masquerade coordinator token coordinator.toml ana --days 30 > token
+    Example: masquerade coordinator token coordinator.toml ana --days 30 --scope read --scope download > token
     """
     from datetime import timedelta
 
+    from masquerade.service.accounts import USUAL_SCOPES
+
     with _accounts(conf) as (store, accounts):
-        made, token = accounts.create_token(store.users.get(name), "command line", timedelta(days=days))
+        user = store.users.get(name)
+        made, described = accounts.create_token(user, "command line", timedelta(days=days), scope or USUAL_SCOPES)
     if json:
-        expires = token.expires.isoformat() if token.expires is not None else None
-        print_json({"token": made, "id": token.id, "user": token.user, "expires": expires})
+        print_json({"token": made, **described.content()})
     else:
         say(made)
 
@@ -163,7 +165,7 @@ def add(
 
     user_name(name)
     with _accounts(conf) as (_, accounts):
-        password = checked_password(_password(password_stdin))
+        password = checked_password(asked_password(password_stdin, twice=True))
         _show(accounts.create(name, password, role), json)
 
 
@@ -178,18 +180,13 @@ def list_users(conf: Conf, json: Json = False) -> None:
         after = ""
         while page := store.users.all(limit=1000, after=after):
             after = page[-1].name
-            rows += [(each, accounts.locked_until(each.name)) for each in page]
+            rows += [(each, accounts.wrong_guesses(each.name)) for each in page]
     if json:
-        users = [
-            _as_json(each) | {"locked_until": until.isoformat() if until else None} for each, until in rows
-        ]
-        print_json({"users": users})
+        print_json({"users": [_as_json(each) | {"wrong_guesses": guesses} for each, guesses in rows]})
         return
-    for each, until in rows:
-        state = (
-            "disabled" if each.disabled else f"locked until {until:%Y-%m-%d %H:%M} UTC" if until else "open"
-        )
-        say(f"{each.name}  {each.role}  {state}")
+    for each, guesses in rows:
+        guessed = f"; {guesses} wrong guess{'es' if guesses > 1 else ''} in a day" if guesses else ""
+        say(f"{each.name}  {each.role}  {'disabled' if each.disabled else 'open'}{guessed}")
     if not rows:
         say("no account yet; add one with `coordinator user add`")
 
@@ -216,7 +213,7 @@ def enable(conf: Conf, name: Name, json: Json = False) -> None:
 
 @users.command("unlock", short_help="Forget the wrong guesses at a password.")
 def unlock(conf: Conf, name: Name, json: Json = False) -> None:
-    """Forget the wrong guesses at an account's password, so that it can sign in now.
+    """Forget the wrong guesses at an account's password, so that nobody has to wait for the next one.
 
     Example: masquerade coordinator user unlock coordinator.toml ana
     """
@@ -258,23 +255,6 @@ def _accounts(conf: Path) -> Iterator[tuple[Store, Accounts]]:
             opened.enter_context(AuditLog(settings.audit, settings.identity)).append(event, fields)
 
         yield store, Accounts(store, log=AccountLog(None, enter, "command line"))
-
-
-def _password(from_stdin: bool) -> str:
-    import sys
-
-    from masquerade.errors import ParameterError
-
-    if from_stdin:
-        return sys.stdin.readline().rstrip("\r\n")
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise ParameterError("there is no terminal to ask for a password; give it with --password-stdin")
-    import getpass
-
-    password = getpass.getpass("Password: ")
-    if getpass.getpass("Once more: ") != password:
-        raise ParameterError("the two passwords differ")
-    return password
 
 
 def _as_json(user: User) -> dict[str, object]:

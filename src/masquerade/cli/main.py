@@ -28,6 +28,7 @@ from masquerade.cli import (
     party,
     request,
     sessions,
+    tokens,
     verify,
 )
 from masquerade.cli.process import let_go, prepare, stopped_by
@@ -59,6 +60,7 @@ app.command("sessions", short_help="Your requests, and how they stand.")(session
 app.command("download", short_help="Fetch a published table.")(download.download)
 app.command("cancel", short_help="End a request.")(cancel.cancel)
 app.command("decide", short_help="Accept, relax or withdraw what missed its quality.")(decide.decide)
+app.add_typer(tokens.app, name="tokens", short_help="Your API tokens and sign-ins.")
 app.command("doctor", short_help="Check certificates, clocks, data, database and peers.")(doctor.doctor)
 app.command("bench", short_help="Rerun an experiment.")(bench.bench)
 

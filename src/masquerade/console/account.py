@@ -8,16 +8,26 @@ from datetime import timedelta
 from nicegui import ui
 from nicegui.element import Element
 
-from masquerade.console.elements import button, facts, table, tag, text_field
+from masquerade.console.elements import button, facts, table, tag, text_field, tick
 from masquerade.console.frame import View, page, problem_place
-from masquerade.console.signed_in import SIGN_IN
 from masquerade.console.wording import moment, money
 from masquerade.errors import NotAllowed, ParameterError
-from masquerade.service.accounts import SHORTEST_PASSWORD
-from masquerade.service.resources import User
+from masquerade.service.accounts import LONGEST_LIFETIME, SHORTEST_PASSWORD, USUAL_LIFETIME, USUAL_SCOPES
+from masquerade.service.lockout import Source
+from masquerade.service.resources import Role, User
 from masquerade.service.store import ApiToken
+from masquerade.service.token_scopes import Scope, TokenKind
 
-_MOST_DAYS = 3650
+_MOST_DAYS = LONGEST_LIFETIME.days
+_OPENS = {
+    Scope.READ: "Read: providers, sessions, contracts, the ledger",
+    Scope.REQUEST: "Request: ask for tables, cancel, decide",
+    Scope.DOWNLOAD: "Download releases",
+    Scope.TOKENS: "Tokens: list, make and revoke tokens",
+    Scope.ADMIN: "Admin: accounts, everybody's sessions, the audit log",
+}
+_HELD_BY = {TokenKind.SIGN_IN: "sign-in by password", TokenKind.BROWSER: "sign-in of a browser"}
+_CHANGING = Source("change of password")  # whoever gets there is signed in
 
 
 @page("/account", "Account")
@@ -29,12 +39,21 @@ async def account_page(view: View) -> None:
     shown = _Tokens(view)
     with tag("section"):
         tag("h2", "API tokens")
-        tag("p", "For the command line, Python and the HTTP API. A token is shown once.", "quiet")
+        tag(
+            "p",
+            "For the command line, Python and the HTTP API. A token is shown once; sign-ins are listed too.",
+            "quiet",
+        )
         shown.place = tag("div")
         await shown.refresh()
         with tag("div", look="cols"):
             text_field("Name of the new token", "", shown.named, hint="Such as laptop")
-            text_field("Days that it lasts", "90", shown.lasting, inputmode="numeric")
+            text_field("Days that it lasts", shown.days, shown.lasting, inputmode="numeric")
+        with tag("fieldset"):
+            tag("legend", "What it opens")
+            for scope, words in _OPENS.items():
+                if scope is not Scope.ADMIN or view.user.role is Role.ADMIN:
+                    tick(words, scope in USUAL_SCOPES, shown.opening(scope))
         shown.problems = problem_place()
         button("Make a token", shown.make, "first")
         shown.fresh = tag("div", aria_live="polite")
@@ -48,7 +67,8 @@ class _Tokens:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._name, self._days = "", "90"
+        self._name, self.days = "", str(USUAL_LIFETIME.days)
+        self._scopes = set(USUAL_SCOPES)
 
     def named(self, text: str) -> None:
         """Set the name of the next token."""
@@ -56,15 +76,19 @@ class _Tokens:
 
     def lasting(self, text: str) -> None:
         """Set how many days the next token stays valid."""
-        self._days = text.strip()
+        self.days = text.strip()
+
+    def opening(self, scope: Scope) -> Callable[[bool], None]:
+        """Return the change handler for one of the scopes of the next token."""
+
+        def change(wanted: bool) -> None:
+            (self._scopes.add if wanted else self._scopes.discard)(scope)
+
+        return change
 
     async def refresh(self) -> None:
         """Redraw the list of valid tokens."""
-        found = await self._view.ask(self._view.coordinator.accounts.tokens)
-        now = self._view.coordinator.clock.now()
-        living = [
-            each for each in found if each.revoked is None and (each.expires is None or each.expires > now)
-        ]
+        living = await self._view.ask(self._view.coordinator.accounts.tokens)
         self.place.clear()
         with self.place:
             if not living:
@@ -72,7 +96,8 @@ class _Tokens:
                 return
             rows = [
                 [
-                    each.name if each.name != SIGN_IN else "sign-in of a browser",
+                    _HELD_BY.get(each.kind, each.name),
+                    "everything" if each.kind in _HELD_BY else ", ".join(each.scopes),
                     moment(each.created),
                     moment(each.last_used),
                     moment(each.expires),
@@ -80,7 +105,7 @@ class _Tokens:
                 ]
                 for each in living
             ]
-            table("Your tokens", ["Token", "Made", "Last used", "Until", "Revoke"], rows)
+            table("Your tokens", ["Token", "Opens", "Made", "Last used", "Until", "Revoke"], rows)
 
     def _revoke(self, token: ApiToken) -> Callable[[], object]:
         async def revoke() -> None:
@@ -102,11 +127,12 @@ class _Tokens:
         await self._view.trying(self.refresh(), self.problems)
 
     def _made(self, user: User) -> tuple[str, ApiToken]:
-        if not self._name or self._name == SIGN_IN:
+        if not self._name:
             raise ParameterError("the token needs a name")
-        if not self._days.isascii() or not self._days.isdigit() or not 1 <= int(self._days[:9]) <= _MOST_DAYS:
+        if not self.days.isascii() or not self.days.isdigit() or not 1 <= int(self.days[:9]) <= _MOST_DAYS:
             raise ParameterError(f"a token lasts from 1 to {_MOST_DAYS} days")
-        return self._view.coordinator.accounts.create_token(user, self._name, timedelta(days=int(self._days)))
+        lifetime = timedelta(days=int(self.days))
+        return self._view.coordinator.accounts.create_token(user, self._name, lifetime, self._scopes)
 
 
 class _Password:
@@ -147,8 +173,8 @@ class _Password:
     def _changed(self, user: User) -> bool:
         accounts = self._view.coordinator.accounts
         try:
-            accounts.sign_in(user.name, self._old)
+            accounts.sign_in(user.name, self._old, _CHANGING)
         except NotAllowed:
-            raise NotAllowed("the current password is wrong, or the account is locked") from None
+            raise NotAllowed("the current password is wrong, or was guessed at too often") from None
         accounts.set_password(user.name, self._new)
         return True

@@ -12,7 +12,7 @@ from nicegui import ui
 from masquerade.console.elements import tag
 from masquerade.console.frame import SLOWEST, Console, draw_frame
 from masquerade.console.guard import CONSOLE, PREFIX
-from masquerade.console.signed_in import COOKIE, LONGEST
+from masquerade.console.signed_in import COOKIE, KNOWN_COOKIE, KNOWN_FOR, LONGEST
 from masquerade.errors import NotAllowed
 from masquerade.service.api.limits import TooMany, address_key
 
@@ -20,8 +20,8 @@ router = APIRouter(prefix=PREFIX, include_in_schema=False)
 
 _MOST_BYTES = 20_000  # a name, a password and where to go
 _TOLD = {
-    "wrong": "The name or the password is wrong, or the account is locked or disabled. "
-    "After several wrong guesses an account is locked for some time.",
+    "wrong": "The name or the password is wrong, the account is disabled, or too many wrong guesses came from here. "
+    "After several wrong guesses you have to wait for some time.",
     "often": "Too many sign-ins from your address; try again in a minute.",
     "over": "You were signed out, because nothing was done here for a while or the account was changed.",
     "out": "You are signed out.",
@@ -71,24 +71,29 @@ async def sign_in(request: Request) -> Response:
     wanted = own_path(form.get("next"))
     if form.get("user") is None or form.get("password") is None:
         return _back_to_form(wanted)
+    address = address_key(request.client.host if request.client else None)
     try:
-        console.guesses.take(address_key(request.client.host if request.client else None))
+        console.guesses.take(address)
     except TooMany:
         return _back_to_form(wanted, "often")
+    known = request.cookies.get(KNOWN_COOKIE)
     try:
-        cookie = await asyncio.to_thread(console.browsers.sign_in, form["user"], form["password"])
+        cookies = await asyncio.to_thread(
+            console.browsers.sign_in, form["user"], form["password"], address, known
+        )
     except NotAllowed:
         return _back_to_form(wanted)
     answer = RedirectResponse(wanted, 303)
-    answer.set_cookie(
-        COOKIE,
-        cookie,
-        max_age=int(LONGEST.total_seconds()),
-        path=PREFIX,
-        secure=console.https,
-        httponly=True,
-        samesite="strict",
-    )
+    for name, cookie, lasts in zip((COOKIE, KNOWN_COOKIE), cookies, (LONGEST, KNOWN_FOR), strict=True):
+        answer.set_cookie(
+            name,
+            cookie,
+            max_age=int(lasts.total_seconds()),
+            path=PREFIX,
+            secure=console.https,
+            httponly=True,
+            samesite="strict",
+        )
     return answer
 
 

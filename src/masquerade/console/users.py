@@ -1,9 +1,8 @@
-"""The accounts, for admins: add, disable, unlock, change roles."""
+"""The accounts, for admins: add, disable, forget wrong guesses, change roles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from nicegui.element import Element
 
@@ -70,24 +69,24 @@ class _Users:
                 [
                     user.name,
                     user.role.value,
-                    "disabled" if user.disabled else f"locked until {moment(locked)}" if locked else "open",
+                    _state(user, guesses),
                     moment(user.created),
-                    self._actions(user, locked is not None),
+                    self._actions(user, guesses > 0),
                 ]
-                for user, locked in found
+                for user, guesses in found
             ]
             table("Accounts", ["Name", "Role", "State", "Since", "Change"], rows)
 
-    def _all(self, admin: User) -> list[tuple[User, datetime | None]]:
+    def _all(self, admin: User) -> list[tuple[User, int]]:
         accounts = self._allowed(admin)
         users: list[User] = []
         while (
             len(found := self._view.coordinator.store.users.all(_PAGE, users[-1].name if users else "")) > 0
         ):
             users += found
-        return [(user, accounts.locked_until(user.name)) for user in users]
+        return [(user, accounts.wrong_guesses(user.name)) for user in users]
 
-    def _actions(self, user: User, locked: bool) -> Callable[[], object]:
+    def _actions(self, user: User, guessed: bool) -> Callable[[], object]:
         other = Role.ADMIN if user.role is Role.ANALYST else Role.ANALYST
 
         def draw() -> None:
@@ -96,8 +95,8 @@ class _Users:
                     self._button("Enable", user, lambda accounts: accounts.enable(user.name))
                 elif user.name != self._view.user.name:
                     self._button("Disable", user, lambda accounts: accounts.disable(user.name))
-                if locked:
-                    self._button("Unlock", user, lambda accounts: accounts.unlock(user.name))
+                if guessed:
+                    self._button("Forget guesses", user, lambda accounts: accounts.unlock(user.name))
                 if user.name != self._view.user.name:
                     self._button(f"Make {other}", user, lambda accounts: accounts.set_role(user.name, other))
 
@@ -135,3 +134,9 @@ class _Users:
         """Return the accounts, after checking that the user still is an admin."""
         require(admin, Role.ADMIN)
         return self._view.coordinator.accounts.by(admin.name)
+
+
+def _state(user: User, guesses: int) -> str:
+    if user.disabled:
+        return "disabled"
+    return f"open; {guesses} wrong guess{'es' if guesses > 1 else ''} in a day" if guesses else "open"

@@ -45,7 +45,10 @@ class AccountLog:
             self._append(ACCOUNT, fields)
 
     def record_lockout(self, user: str | None) -> None:
-        """Record that a name was locked. A failure to write the audit log is not shown to the client that guesses."""
+        """Record that a source has to wait for its next guess at a name.
+
+        A failure to write the audit log is not shown to the client that guesses.
+        """
         try:
             self.record("locked out", user)
         except (MasqueradeError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Who may use the coordinator: passwords, lock-out on guessing, API tokens, roles.
+"""Who may use the coordinator: passwords, API tokens, roles. How guessing is slowed down is in lockout.py.
 
 A sign-in takes the same steps whatever is wrong: look the name up, verify one Argon2 hash (for an unknown name, that
 of a password nobody has), count the guess. The answer is the same as well, so neither reveals which names exist.
@@ -10,53 +10,33 @@ import os
 import secrets
 import threading
 import unicodedata
+from collections.abc import Collection
 from copy import copy
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from masquerade.errors import Conflict, NotAllowed, ParameterError
 from masquerade.service.account_log import AccountLog
+from masquerade.service.lockout import Lockout, Source
 from masquerade.service.resources import Role, User
 from masquerade.service.store import ApiToken, Guard, Store
 from masquerade.service.store.checks import user_name
+from masquerade.service.token_scopes import Scope, TokenKind
 
 TOKEN_PREFIX = "mq_"  # noqa: S105 - what a secret scanner looks for
 SHORTEST_PASSWORD = 12
 LONGEST_PASSWORD = 1024
-_WRONG = "the name or the password is wrong, or the account is locked or disabled"
+USUAL_SCOPES = (Scope.READ, Scope.REQUEST, Scope.DOWNLOAD)  # of a token for a program
+USUAL_LIFETIME, LONGEST_LIFETIME = timedelta(days=90), timedelta(days=366)
+HERE = Source("")  # of whoever says nothing of where the guess comes from
+_WRONG = (
+    "the name or the password is wrong, the account is disabled, or too many wrong guesses came from here"
+)
+_MOST_TOKENS = 100  # of a user, besides sign-ins
+_MOST_SIGN_INS = 100
 _WRONG_TOKEN = "the token is not valid: unknown, expired or revoked, or its account is disabled"  # noqa: S105
-
-
-@dataclass(frozen=True)
-class Lockout:
-    """Lock-out rule: after `failures` within `window`, lock for `first`, then for twice as long each time."""
-
-    failures: int = 5
-    window: timedelta = timedelta(minutes=15)
-    first: timedelta = timedelta(minutes=1)
-    longest: timedelta = timedelta(hours=1)
-
-    def __post_init__(self) -> None:
-        if self.failures < 1 or min(self.window, self.first, self.longest) <= timedelta(0):
-            raise ParameterError("a lock-out needs at least 1 failure and times above 0")
-
-    def judge(self, guard: Guard, right: bool, now: datetime) -> tuple[Guard | None, bool]:
-        """Return the updated guard after a guess, and whether the guess succeeds. No guess succeeds while locked."""
-        if guard.locked_until is not None and now < guard.locked_until:
-            return guard, False
-        if right:
-            return None, True
-        fresh = guard.failures == 0 or now - guard.since > self.window
-        failures = 1 if fresh else guard.failures + 1
-        if failures < self.failures:
-            since = now if fresh else guard.since
-            return replace(guard, failures=failures, since=since, locked_until=None), False
-        doublings = min(guard.lockouts, 30)
-        locked = now + min(self.first * 2**doublings, self.longest)
-        return Guard(0, guard.lockouts + 1, now, locked), False
 
 
 class Accounts:
@@ -95,7 +75,7 @@ class Accounts:
     def set_password(self, name: str, password: str, *, revoke_tokens: bool = True) -> None:
         """Set a new password. Tokens are revoked too by default: anyone with the old password may have created them."""
         self._store.users.set_hash(name, self._hash(checked_password(password)))
-        self._forget_guesses(name)
+        self._store.users.forget_guesses(name)
         if revoke_tokens:
             self._store.users.revoke_tokens(name)
         self._log.record("password changed", name, tokens_revoked=revoke_tokens)
@@ -120,50 +100,56 @@ class Accounts:
         return changed
 
     def unlock(self, name: str) -> None:
-        """Forget the failed guesses at a name, so that its user can sign in now."""
-        self._forget_guesses(name)
+        """Forget the failed guesses at a name: nobody has to wait for a guess at it any more."""
+        self._store.users.forget_guesses(name)
         self._log.record("account unlocked", name)
 
-    def _forget_guesses(self, name: str) -> None:
-        self._store.users.guarded(name, lambda _guard: (None, None))
-
-    def locked_until(self, name: str) -> datetime | None:
-        """Return until when a name is locked, for admins; None when it is not."""
-        guard = self._store.users.guard(name)
-        until = guard.locked_until if guard is not None else None
-        return until if until is not None and until > self._store.clock() else None
+    def wrong_guesses(self, name: str) -> int:
+        """Return the number of recent wrong guesses at a name from addresses, for admins."""
+        return self._store.users.guesses(name)
 
     # --- signing in ---
 
-    def sign_in(self, name: str, password: str) -> User:
+    def sign_in(self, name: str, password: str, source: Source = HERE) -> User:
         """Return the user with this name and password; else raise NotAllowed, with one message for every reason."""
-        return self._proved(name, password)[0]
+        return self._proved(name, password, source)[0]
 
     def sign_in_for_token(
-        self, name: str, password: str, purpose: str, lifetime: timedelta
+        self, name: str, password: str, kind: TokenKind, lifetime: timedelta, source: Source = HERE
     ) -> tuple[User, str, ApiToken]:
-        """Sign in and return the user, a new token and its description.
+        """Sign in and return the user, a new token with all scopes, and its description.
 
         Raise NotAllowed if the password is changed meanwhile: no token is made for the old one.
         """
-        user, stored = self._proved(name, password)
+        user, stored = self._proved(name, password, source)
         token, expires = _new_token(), self._store.clock() + lifetime
         try:
-            made = self._store.users.add_token(user.name, purpose, token, expires, while_hash=stored)
+            made = self._store.users.add_token(
+                user.name, "sign-in", token, expires, tuple(Scope), kind, while_hash=stored
+            )
         except Conflict:
             raise NotAllowed(_WRONG) from None
+        self._forget_old_sign_ins(user)
         return user, token, made
 
-    def _proved(self, name: str, password: str) -> tuple[User, str]:
+    def _proved(self, name: str, password: str, source: Source) -> tuple[User, str]:
         """Return the user with this name and password, and the hash that was verified."""
         found = self._store.users.with_hash(name)
         stored = found[1] if found is not None else self._nobodys_hash
         right = self._verify(stored, password) and found is not None and not found[0].disabled
         now = self._store.clock()
+        slowed = False
+
         # Judged after the hash was verified: of concurrent guesses, those that finish after the lock fail.
-        opened, locked = self._store.users.guarded(name, lambda guard: self._judged(guard, right, now))
+        def judged(own: Guard, crowd: Guard) -> tuple[Guard | None, Guard | None, bool]:
+            nonlocal slowed
+            after, everybody, opened = self._lockout.judge(own, crowd, right, now, known=source.known)
+            slowed = after is not None and after.lockouts > own.lockouts
+            return after, everybody, opened
+
+        opened = self._store.users.guarded(name, source.name, judged)
         known = found[0].name if found is not None else None
-        if locked:
+        if slowed:
             self._log.record_lockout(known)
         if not opened or found is None:
             self._log.note("sign-in refused", known)
@@ -175,40 +161,76 @@ class Accounts:
             stored = renewed
         return found[0], stored
 
-    def _judged(self, guard: Guard, right: bool, now: datetime) -> tuple[Guard | None, tuple[bool, bool]]:
-        """Return the updated guard after a guess, whether the guess succeeds, and whether it locked the name."""
-        after, opened = self._lockout.judge(guard, right, now)
-        return after, (opened, after is not None and after.lockouts > guard.lockouts)
+    def _forget_old_sign_ins(self, user: User) -> None:
+        """Revoke all but a user's newest sign-ins, for programs that sign in repeatedly and never out."""
+        own = [each for each in self.tokens(user) if each.kind is not TokenKind.PROGRAM]
+        for old in own[: max(0, len(own) - _MOST_SIGN_INS)]:
+            self.revoke(user, old.id, for_sign_out=True)
 
     # --- API tokens ---
 
     def create_token(
-        self, user: User, name: str, lifetime: timedelta | None = timedelta(days=90)
+        self,
+        user: User,
+        name: str,
+        lifetime: timedelta = USUAL_LIFETIME,
+        scopes: Collection[Scope] = USUAL_SCOPES,
+        *,
+        maker: ApiToken | None = None,
     ) -> tuple[str, ApiToken]:
-        """Create a token; return it with its description. The token itself is never shown again."""
-        if lifetime is not None and lifetime <= timedelta(0):
-            raise ParameterError(f"a token's lifetime must be above 0; got {lifetime}")
-        token = _new_token()
-        expires = None if lifetime is None else self._store.clock() + lifetime
-        made = self._store.users.add_token(user.name, name, token, expires)
-        self._log.record("token made", user.name, token=made.id)
+        """Create a token for a program; return it with its description. The token itself is never shown again.
+
+        `maker` is the token by which it is asked for: the new one has no scope that this lacks and, unless its user
+        has signed in, ends no later.
+        """
+        if not timedelta(0) < lifetime <= LONGEST_LIFETIME:
+            raise ParameterError(
+                f"a token's lifetime must be above 0 and at most {LONGEST_LIFETIME.days} days"
+            )
+        if not scopes:
+            raise ParameterError(f"a token needs at least one scope; there are {', '.join(Scope)}")
+        expires = self._store.clock() + lifetime
+        if maker is not None:
+            lacking = [scope for scope in Scope if scope in scopes and scope not in maker.scopes]
+            if lacking:
+                raise NotAllowed(f"the token that asks for it lacks the scope {', '.join(lacking)} itself")
+            if maker.kind is TokenKind.PROGRAM:
+                expires = min(expires, maker.expires)
+        if Scope.ADMIN in scopes:
+            require(user, Role.ADMIN)
+        if len([each for each in self.tokens(user) if each.kind is TokenKind.PROGRAM]) >= _MOST_TOKENS:
+            raise Conflict(f"{user.name} has {_MOST_TOKENS} tokens already; revoke one first")
+        token, ordered = _new_token(), tuple(scope for scope in Scope if scope in scopes)
+        made = self._store.users.add_token(user.name, name, token, expires, ordered, TokenKind.PROGRAM)
+        self._log.record("token made", user.name, token=made.id, scopes=list(ordered))
         return token, made
 
-    def authenticate(self, token: str) -> User:
-        """Return the user who owns this token; raise NotAllowed otherwise, with one message for every reason."""
+    def bearer(self, token: str) -> tuple[ApiToken, User]:
+        """Return a valid token's description and user; raise NotAllowed otherwise, with one message for every reason.
+
+        Without the scope `admin` an admin's token opens what an analyst's does.
+        """
         found = self._store.users.by_token(token) if token.startswith(TOKEN_PREFIX) else None
         if found is None:
             raise NotAllowed(_WRONG_TOKEN)
         described, user = found
-        over = described.expires is not None and described.expires <= self._store.clock()
-        if over or described.revoked is not None or user.disabled:
+        over = described.expires <= self._store.clock() or described.revoked is not None
+        if over or user.disabled or described.kind is TokenKind.BROWSER:
             raise NotAllowed(_WRONG_TOKEN)
         self._store.users.touch_token(described)
-        return user
+        if Scope.ADMIN not in described.scopes:
+            user = user.model_copy(update={"role": Role.ANALYST})
+        return described, user
+
+    def authenticate(self, token: str) -> User:
+        """Return the user who owns this token, with the role that it opens; raise NotAllowed as `bearer` does."""
+        return self.bearer(token)[1]
 
     def tokens(self, user: User) -> list[ApiToken]:
-        """A user's tokens, oldest first."""
-        return self._store.users.tokens(user.name)
+        """Return a user's valid tokens, sign-ins among them, oldest first."""
+        now = self._store.clock()
+        found = self._store.users.tokens(user.name)
+        return [each for each in found if each.revoked is None and each.expires > now]
 
     def revoke(self, user: User, token_id: str, *, for_sign_out: bool = False) -> ApiToken:
         """Revoke one of a user's tokens; raise NotFound when it is not theirs."""

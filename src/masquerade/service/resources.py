@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from masquerade.service.problem_document import ProblemData
 from masquerade.service.session_states import Status
+from masquerade.service.token_scopes import Scope, TokenKind
 
 Item = TypeVar("Item")
 _STATUSES = {each.value: each for each in Status}
@@ -81,13 +82,13 @@ class User(Account):
 class UserDetails(User):
     """An account as admins see it."""
 
-    locked_until: datetime | None = Field(
-        description="until when guessing has locked the name; null: it is not"
+    wrong_guesses: int = Field(
+        description="wrong guesses at the password from all addresses, in the last day; after 100 each address has one"
     )
 
 
 class SignedIn(Resource):
-    """A token for twelve hours."""
+    """A token for twelve hours, with all scopes."""
 
     token: str = Field(
         repr=False, description="the token; it is shown here and never again", examples=["mq_3q2-…"]
@@ -104,7 +105,13 @@ class Token(Resource):
     name: str = Field(description="what its user calls it", examples=["notebook"])
     created: datetime = Field(description="when it was made")
     last_used: datetime | None = Field(description="when it was last used, to a minute; null: never")
-    expires: datetime | None = Field(description="until when it opens anything; null: without end")
+    expires: datetime = Field(description="until when it opens anything")
+    kind: TokenKind = Field(
+        default=TokenKind.PROGRAM, description="a program's, a sign-in by password, or a browser's sign-in"
+    )
+    scopes: tuple[Scope, ...] = Field(
+        default=(), description="what it opens, of all that its user may do", examples=[["read", "download"]]
+    )
 
 
 class IssuedToken(Token):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +21,14 @@ from masquerade.library.client.signed_in import Caller
 from masquerade.service.resources import (
     Account,
     Event,
+    IssuedToken,
     Page,
     PartyOffer,
     Provider,
     PublishedRelease,
     RequestPreview,
     Session,
+    Token,
 )
 from masquerade.service.session_states import Decision, Status
 
@@ -38,6 +40,7 @@ OnEvent = Callable[[Event], object]
 Item = TypeVar("Item")
 
 _SESSION = re.compile("[0-9a-f]{32}")
+_TOKEN = re.compile("[0-9a-f]{16}")
 
 
 class Calls:
@@ -196,6 +199,27 @@ class Calls:
             digest = await self._fetched(ask, file)
             _compare(digest, release.summary.get("report_sha256", digest), "report")
         return target
+
+    @call
+    async def tokens(self) -> tuple[Token, ...]:
+        """Return the user's valid tokens, sign-ins among them."""
+        return tuple(await self._listed("/tokens", Page[Token]))
+
+    @call
+    async def make_token(
+        self, name: str, *, scopes: Sequence[str] | None = None, days: int = 90
+    ) -> IssuedToken:
+        """Make a token for a program; without `scopes` it may read, request and download."""
+        body: dict[str, Any] = {"name": name, "days": days}
+        body |= {"scopes": list(scopes)} if scopes is not None else {}
+        return read(await self._caller.ask(Ask("POST", "/tokens", body=body)), IssuedToken)
+
+    @call
+    async def revoke_token(self, id: str) -> None:
+        """Make a token worthless, or end a sign-in."""
+        if not _TOKEN.fullmatch(id):
+            raise ParameterError(f"{shown(id)} is no token's identifier: that has 16 signs from 0-9 and a-f")
+        await self._caller.ask(Ask("DELETE", f"/tokens/{id}"))
 
     # --- parts of calls ---
 

@@ -58,7 +58,9 @@ class ClientSettings:
     has_request: bool = False
 
 
-def read_settings(path: Path | None, *, with_request: bool = False) -> ClientSettings:
+def read_settings(
+    path: Path | None, *, with_request: bool = False, with_token: bool = True
+) -> ClientSettings:
     """Read the settings from a file, or else from the environment; raise ParameterError with every problem at once."""
     content = read_configuration(path) if path is not None else {}
     source, base = (str(path), path.parent) if path is not None else ("", Path())
@@ -87,7 +89,7 @@ def read_settings(path: Path | None, *, with_request: bool = False) -> ClientSet
     token_file = base / file.token_file if file.token_file is not None else None
     token = ""
     try:
-        token = _token(token_file, file.token_file, source)
+        token = _token(token_file, file.token_file, source) if with_token else ""
     except ParameterError as error:
         problems += error.lines
     ca = base / file.ca if file.ca is not None else None
@@ -99,9 +101,10 @@ def read_settings(path: Path | None, *, with_request: bool = False) -> ClientSet
     return ClientSettings(path, url, token, token_file, ca, "request" in content)
 
 
-def found_settings(conf: Path | None) -> ClientSettings:
+def found_settings(conf: Path | None, *, with_token: bool = True) -> ClientSettings:
     """Read the settings from the named file, or else client.toml if it exists, or else the environment."""
-    return read_settings(conf if conf is not None else DEFAULT if DEFAULT.is_file() else None)
+    path = conf if conf is not None else DEFAULT if DEFAULT.is_file() else None
+    return read_settings(path, with_token=with_token)
 
 
 def _token(file: Path | None, written: str | None, source: str) -> str:

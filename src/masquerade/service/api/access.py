@@ -1,12 +1,14 @@
-"""Authentication. A token is accepted only in the Authorization header: not in a URL, not in a cookie.
+"""Authentication, and what a token opens: each route names the scope that it needs.
 
-A browser sends no credentials here by itself, so no other site can act for a user (CSRF).
+A token is accepted only in the Authorization header: not in a URL, not in a cookie. A browser sends no
+credentials here by itself, so no other site can act for a user (CSRF).
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -20,6 +22,8 @@ from masquerade.service.api.problems import Unauthenticated, unknown_parameter
 from masquerade.service.api.surface import known_parameters
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Role, User
+from masquerade.service.store import ApiToken
+from masquerade.service.token_scopes import Scope
 
 _bearer = HTTPBearer(
     auto_error=False,
@@ -30,10 +34,11 @@ _bearer = HTTPBearer(
 
 @dataclass(frozen=True)
 class Caller:
-    """The user who makes a request, and the token used."""
+    """The user who makes a request, the token used, and its description."""
 
     user: User
     token: str = field(repr=False)
+    described: ApiToken
 
 
 async def _coordinator(request: Request) -> Coordinator:
@@ -82,26 +87,43 @@ def _caller(
         visitor(request)
         raise Unauthenticated("a token is needed, in the header Authorization: Bearer TOKEN")
     try:
-        user = coordinator.accounts.authenticate(held.credentials)
+        described, user = coordinator.accounts.bearer(held.credentials)
     except NotAllowed as error:
         visitor(request)
         raise Unauthenticated(str(error)) from None
     limit: RateLimit = request.app.state.rate_limit
     request.state.allowance = limit.take(f"user {user.name}")
-    return Caller(user, held.credentials)
+    return Caller(user, held.credentials, described)
 
 
-def _user(caller: Annotated[Caller, Depends(_caller)]) -> User:
+def scoped(scope: Scope) -> Callable[[Caller], User]:
+    """Return the dependency that admits the user of a token with this scope."""
+
+    def admit(caller: Asking) -> User:
+        scopes = caller.described.scopes
+        if scope not in scopes:
+            raise NotAllowed(f"this needs a token with the scope {scope}; yours has {', '.join(scopes)}")
+        return caller.user
+
+    return admit
+
+
+def _user(caller: Asking) -> User:
     return caller.user
 
 
-def _admin(user: Annotated[User, Depends(_user)]) -> User:
+def _admin(user: Annotated[User, Depends(scoped(Scope.ADMIN))]) -> User:
     return require(user, Role.ADMIN)
 
 
 Service = Annotated[Coordinator, Depends(_coordinator)]
 Asking = Annotated[Caller, Depends(_caller)]
-Someone = Annotated[User, Depends(_user)]
+Someone = Annotated[User, Depends(_user)]  # with any token
+to_read, to_manage_tokens = scoped(Scope.READ), scoped(Scope.TOKENS)
+Reader = Annotated[User, Depends(to_read)]
+Requester = Annotated[User, Depends(scoped(Scope.REQUEST))]
+Recipient = Annotated[User, Depends(scoped(Scope.DOWNLOAD))]
+TokenOwner = Annotated[User, Depends(to_manage_tokens)]
 Admin = Annotated[User, Depends(_admin)]
 SessionId = Annotated[
     str,

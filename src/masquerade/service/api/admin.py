@@ -47,7 +47,9 @@ class UserChange(Body):
 
     role: Roles | None = Field(None, description="what the user may do")
     disabled: bool | None = Field(None, description="true shuts the account, false opens it again")
-    unlock: bool | None = Field(None, description="true forgets the guesses at the name")
+    unlock: bool | None = Field(
+        None, description="true forgets the wrong guesses: nobody has to wait any more"
+    )
     password: Password | None = Field(None, description="another password; it revokes all tokens")
 
 
@@ -105,4 +107,4 @@ def audit(admin: Admin, coordinator: Service, limit: Limit = 100) -> Page[dict[s
 
 
 def _details(coordinator: Coordinator, user: User) -> UserDetails:
-    return UserDetails(**dict(user), locked_until=coordinator.accounts.locked_until(user.name))
+    return UserDetails(**dict(user), wrong_guesses=coordinator.accounts.wrong_guesses(user.name))

@@ -15,13 +15,13 @@ from typing import Annotated, Any
 
 import anyio
 import anyio.to_thread
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from masquerade.errors import MasqueradeError
-from masquerade.service.api.access import Asking, Caller, Service, SessionId
+from masquerade.service.api.access import Asking, Caller, Service, SessionId, to_read
 from masquerade.service.api.problems import error_responses
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Event, Page
@@ -124,13 +124,14 @@ class Streams:
 @router.get(
     "/sessions/{id}/events",
     response_model=Page[Event],
+    dependencies=[Depends(to_read)],
     responses={
         200: {
             "description": "The events as JSON, or with `Accept: text/event-stream` as a stream that goes on until"
             " the session has ended: `id` is the event's number, `event` its kind, `data` the event as JSON.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
-        **error_responses(401, 404, 422, 429, 500, 503),
+        **error_responses(401, 403, 404, 422, 429, 500, 503),
     },
 )
 async def events(

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from masquerade.errors import NotAllowed
-from masquerade.service.api.access import Service, Someone
+from masquerade.service.api.access import Reader, Service
 from masquerade.service.api.problems import error_responses
 from masquerade.service.api.shapes import Limit, page
 from masquerade.service.resources import LedgerPage, Role
@@ -19,7 +19,7 @@ router = APIRouter(tags=["ledger"])
 
 @router.get("/ledger", responses=error_responses(401, 403, 422, 429, 500, 503))
 def ledger(
-    user: Someone,
+    user: Reader,
     coordinator: Service,
     limit: Limit = 100,
     after: Annotated[int, Query(ge=0, le=_LARGEST, description="the last line of the page before")] = 0,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import FileResponse
 from starlette.types import Receive, Scope, Send
 
-from masquerade.service.api.access import Service, SessionId, Someone
+from masquerade.service.api.access import Recipient, Service, SessionId
 from masquerade.service.api.headers import REPORT
 from masquerade.service.api.problems import error_responses
 from masquerade.service.resources import PublishedRelease
@@ -30,8 +30,8 @@ class Download(FileResponse):
         await super().__call__({**scope, "headers": whole}, receive, send)
 
 
-@router.get("/sessions/{id}/release", responses=error_responses(401, 404, 422, 429, 500, 503))
-def release(id: SessionId, user: Someone, coordinator: Service) -> PublishedRelease:
+@router.get("/sessions/{id}/release", responses=error_responses(401, 403, 404, 422, 429, 500, 503))
+def release(id: SessionId, user: Recipient, coordinator: Service) -> PublishedRelease:
     """A release's facts and summary; 404 as long as nothing is published."""
     facts = dict(coordinator.release(user, id))
     return PublishedRelease(**facts, summary=coordinator.summary(user, id))
@@ -48,12 +48,12 @@ def release(id: SessionId, user: Someone, coordinator: Service) -> PublishedRele
                 "application/vnd.apache.parquet": _BINARY,
             },
         },
-        **error_responses(401, 404, 422, 429, 500, 503),
+        **error_responses(401, 403, 404, 422, 429, 500, 503),
     },
 )
 def table(
     id: SessionId,
-    user: Someone,
+    user: Recipient,
     coordinator: Service,
     format: Annotated[Literal["csv", "parquet"], Query(description="how the table is written")] = "csv",
 ) -> Download:
@@ -66,10 +66,10 @@ def table(
     response_class=Download,
     responses={
         200: {"description": "One HTML file", "content": {"text/html": {"schema": {"type": "string"}}}},
-        **error_responses(401, 404, 422, 429, 500, 503),
+        **error_responses(401, 403, 404, 422, 429, 500, 503),
     },
 )
-def report(id: SessionId, user: Someone, coordinator: Service) -> Download:
+def report(id: SessionId, user: Recipient, coordinator: Service) -> Download:
     """The report: one HTML file without script, which needs no network."""
     made = _download(coordinator.report(user, id), "text/html; charset=utf-8", f"report-{id}.html")
     made.headers["Content-Security-Policy"] = REPORT

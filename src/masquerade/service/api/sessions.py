@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from masquerade.errors import NotFound, ParameterError
-from masquerade.service.api.access import Service, SessionId, Someone
+from masquerade.service.api.access import Reader, Requester, Service, SessionId
 from masquerade.service.api.problems import error_responses
 from masquerade.service.api.request_body import RequestBody, RequestChange
 from masquerade.service.api.shapes import Body, Limit, page
@@ -33,7 +33,7 @@ class DecisionBody(Body):
 
 
 @router.post("/sessions", status_code=201, responses=error_responses(401, 403, 409, 413, 422, 429, 500, 503))
-def ask(request: RequestBody, user: Someone, coordinator: Service, response: Response) -> Session:
+def ask(request: RequestBody, user: Requester, coordinator: Service, response: Response) -> Session:
     """Ask for a table. The session begins at once; its events show its course."""
     made = coordinator.ask(user, request)
     response.headers["Location"] = f"/api/v1/sessions/{made.id}"
@@ -42,7 +42,7 @@ def ask(request: RequestBody, user: Someone, coordinator: Service, response: Res
 
 @router.get("/sessions", responses=error_responses(401, 403, 404, 422, 429, 500, 503))
 def sessions(
-    user: Someone,
+    user: Reader,
     coordinator: Service,
     status: Annotated[Status | None, Query(description="only those that stand there")] = None,
     limit: Limit = 50,
@@ -58,20 +58,20 @@ def sessions(
     return Page[Session](items=told, next=items[-1].id if more else None)
 
 
-@router.get("/sessions/{id}", responses=error_responses(401, 404, 422, 429, 500, 503))
-def session(id: SessionId, user: Someone, coordinator: Service) -> Session:
+@router.get("/sessions/{id}", responses=error_responses(401, 403, 404, 422, 429, 500, 503))
+def session(id: SessionId, user: Reader, coordinator: Service) -> Session:
     """A session: for its client, its recipients and admins. 404 for all others."""
     return _summary(coordinator, user, coordinator.session(user, id))
 
 
-@router.get("/sessions/{id}/offers", responses=error_responses(401, 404, 422, 429, 500, 503))
-def offers(id: SessionId, user: Someone, coordinator: Service) -> Page[PartyOffer]:
+@router.get("/sessions/{id}/offers", responses=error_responses(401, 403, 404, 422, 429, 500, 503))
+def offers(id: SessionId, user: Reader, coordinator: Service) -> Page[PartyOffer]:
     """What the parties offered, round by round."""
     return Page[PartyOffer](items=tuple(coordinator.offers(user, id)))
 
 
-@router.get("/sessions/{id}/contract", responses=error_responses(401, 404, 422, 429, 500, 503))
-def contract(id: SessionId, user: Someone, coordinator: Service) -> dict[str, Any]:
+@router.get("/sessions/{id}/contract", responses=error_responses(401, 403, 404, 422, 429, 500, 503))
+def contract(id: SessionId, user: Reader, coordinator: Service) -> dict[str, Any]:
     """The contract that all parties signed, with their signatures; 404 before that."""
     signed = coordinator.contract(user, id)
     if signed is None:
@@ -80,7 +80,7 @@ def contract(id: SessionId, user: Someone, coordinator: Service) -> dict[str, An
 
 
 @router.post("/sessions/{id}/cancel", responses=error_responses(401, 403, 404, 409, 422, 429, 500, 503))
-def cancel(id: SessionId, user: Someone, coordinator: Service) -> Session:
+def cancel(id: SessionId, user: Requester, coordinator: Service) -> Session:
     """End a session wherever it stands. One that has ended stays as it is (409)."""
     return _summary(coordinator, user, coordinator.cancel(user, id))
 
@@ -88,7 +88,7 @@ def cancel(id: SessionId, user: Someone, coordinator: Service) -> Session:
 @router.post(
     "/sessions/{id}/decision", responses=error_responses(401, 403, 404, 409, 413, 422, 429, 500, 503)
 )
-def decide(id: SessionId, body: DecisionBody, user: Someone, coordinator: Service) -> Session:
+def decide(id: SessionId, body: DecisionBody, user: Requester, coordinator: Service) -> Session:
     """Decide on a table that missed the wished quality."""
     if (body.decision is Decision.RELAX) != (body.request is not None):
         raise ParameterError("request: relax needs it, and the other decisions have none")

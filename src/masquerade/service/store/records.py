@@ -14,7 +14,7 @@ from masquerade.service.resources import ReleaseFacts, Resource, SessionFacts, T
 
 @dataclass(frozen=True)
 class Guard:
-    """Recent failed guesses at a name; kept for unknown names too, so that both look the same."""
+    """Recent failed guesses at a name from one source; kept for unknown names too, so that both look the same."""
 
     failures: int
     lockouts: int  # in a row, without a sign-in between them

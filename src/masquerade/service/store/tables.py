@@ -24,6 +24,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from masquerade.service.session_states import Status
+from masquerade.service.token_scopes import TokenKind
 
 NAME = 128  # the longest name of a user or a party
 HASH = 64  # a SHA-256 in hexadecimal digits
@@ -90,11 +91,15 @@ class UserRow(Base):
 
 
 class GuardRow(Base):
-    """Failed sign-ins by the digest of the name that was tried, including unknown names."""
+    """Failed sign-ins by the digests of the name that was tried, including unknown names, and of their source.
+
+    The row with an empty source counts those of all addresses.
+    """
 
     __tablename__ = "guards"
 
     name_digest: Mapped[str] = mapped_column(String(HASH), primary_key=True)
+    source_digest: Mapped[str] = mapped_column(String(HASH), primary_key=True)
     failures: Mapped[int] = mapped_column(default=0)
     lockouts: Mapped[int] = mapped_column(default=0)
     since: Mapped[datetime]
@@ -102,17 +107,20 @@ class GuardRow(Base):
 
 
 class TokenRow(Base):
-    """API tokens, by their digest."""
+    """API tokens and sign-ins, by their digest."""
 
     __tablename__ = "api_tokens"
+    __table_args__ = (CheckConstraint(_one_of("kind", *TokenKind), name="kind"),)
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     digest: Mapped[str] = mapped_column(String(HASH), unique=True)
     user: Mapped[str] = mapped_column(ForeignKey("users.name"), index=True)
     name: Mapped[str] = mapped_column(String(NAME))
+    kind: Mapped[str] = mapped_column(String(16))
+    scopes: Mapped[list[str]]
     created: Mapped[datetime]
     last_used: Mapped[datetime | None]
-    expires: Mapped[datetime | None]
+    expires: Mapped[datetime]
     revoked: Mapped[datetime | None]
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from sqlalchemy import delete, select, update
 from sqlalchemy.exc import IntegrityError
@@ -18,10 +17,12 @@ from masquerade.service.store import checks
 from masquerade.service.store.database import Database, insert_if_new
 from masquerade.service.store.records import ApiToken, Guard
 from masquerade.service.store.tables import GuardRow, TokenRow, UserRow
+from masquerade.service.token_scopes import Scope, TokenKind
 
 _TOUCH_AFTER = timedelta(minutes=1)  # "last used" is not worth a write for every request
+_EVERYBODY = ""  # in place of a source's digest
 
-Answer = TypeVar("Answer")
+Judge = Callable[[Guard, Guard], tuple[Guard | None, Guard | None, bool]]
 
 
 class Users:
@@ -84,35 +85,54 @@ class Users:
 
     # --- guesses ---
 
-    def guarded(self, name: str, judge: Callable[[Guard], tuple[Guard | None, Answer]]) -> Answer:
-        """Let `judge` read and replace the guard of a name, under a lock; None deletes it."""
-        digest = _digest(name)
+    def guarded(self, name: str, source: str, judge: Judge) -> bool:
+        """Let `judge` read and replace the guards of a name: that of the source, and that of all addresses.
+
+        Both are locked meanwhile; None deletes one. Return whether the guess succeeds.
+        """
         now = self._database.clock()
         with self._database.writing() as transaction:
-            values = {"name_digest": digest, "failures": 0, "lockouts": 0, "since": now}
-            query = select(GuardRow).where(GuardRow.name_digest == digest).with_for_update()
-            row = None
-            while row is None:  # a concurrent sign-in may just have deleted it
-                insert_if_new(transaction, GuardRow, values)
-                row = transaction.scalars(query).one_or_none()
-            after, answer = judge(_guard(row))
-            if after is None:
-                transaction.delete(row)
-            else:
-                row.failures, row.lockouts = after.failures, after.lockouts
-                row.since, row.locked_until = after.since, after.locked_until
-            return answer
+            everybody = _locked_guard(transaction, name, _EVERYBODY, now)  # first, whoever comes: no deadlock
+            own = _locked_guard(transaction, name, _digest(source), now)
+            after, crowd, opened = judge(_guard(own), _guard(everybody))
+            for row, guard in ((own, after), (everybody, crowd)):
+                if guard is None:
+                    transaction.delete(row)
+                else:
+                    row.failures, row.lockouts = guard.failures, guard.lockouts
+                    row.since, row.locked_until = guard.since, guard.locked_until
+            return opened
 
-    def guard(self, name: str) -> Guard | None:
-        """Return the recent failed guesses at a name, or None."""
+    def guard(self, name: str, source: str) -> Guard | None:
+        """Return the recent failed guesses at a name from a source, or None."""
         with self._database.reading() as transaction:
-            row = transaction.get(GuardRow, _digest(name))
+            row = transaction.get(GuardRow, (_digest(name), _digest(source)))
             return None if row is None else _guard(row)
+
+    def guesses(self, name: str) -> int:
+        """Return the number of failed guesses at a name from all addresses, in the last day."""
+        with self._database.reading() as transaction:
+            row = transaction.get(GuardRow, (_digest(name), _EVERYBODY))
+            recent = row is not None and self._database.clock() - row.since < timedelta(days=1)
+            return row.failures if row is not None and recent else 0
+
+    def forget_guesses(self, name: str) -> None:
+        """Forget the failed guesses at a name, from wherever."""
+        with self._database.writing() as transaction:
+            transaction.execute(delete(GuardRow).where(GuardRow.name_digest == _digest(name)))
 
     # --- API tokens ---
 
     def add_token(
-        self, user: str, name: str, token: str, expires: datetime | None, *, while_hash: str | None = None
+        self,
+        user: str,
+        name: str,
+        token: str,
+        expires: datetime,
+        scopes: Iterable[Scope],
+        kind: TokenKind,
+        *,
+        while_hash: str | None = None,
     ) -> ApiToken:
         """Store a token by its digest; with `while_hash`, raise Conflict unless that is still the password's hash."""
         row = TokenRow(
@@ -120,6 +140,8 @@ class Users:
             digest=_digest(token),
             user=user,
             name=checks.text(name, "the token's name", longest=128),
+            kind=kind,
+            scopes=list(scopes),
             created=self._database.clock(),
             expires=expires,
         )
@@ -187,6 +209,16 @@ def _existing(transaction: Transaction, name: str, lock: bool = False) -> UserRo
     if row is None:
         raise NotFound(f"there is no user {shown(name)}")
     return row
+
+
+def _locked_guard(transaction: Transaction, name: str, source_digest: str, now: datetime) -> GuardRow:
+    key = {"name_digest": _digest(name), "source_digest": source_digest}
+    query = select(GuardRow).filter_by(**key).with_for_update()
+    while True:  # a concurrent sign-in may just have deleted it
+        insert_if_new(transaction, GuardRow, {**key, "failures": 0, "lockouts": 0, "since": now})
+        row = transaction.scalars(query).one_or_none()
+        if row is not None:
+            return row
 
 
 def _digest(secret: str) -> str:

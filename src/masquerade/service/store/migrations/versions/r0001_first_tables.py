@@ -17,11 +17,12 @@ def upgrade() -> None:
     op.create_table(
         "guards",
         sa.Column("name_digest", sa.String(length=64), nullable=False),
+        sa.Column("source_digest", sa.String(length=64), nullable=False),
         sa.Column("failures", sa.Integer(), nullable=False),
         sa.Column("lockouts", sa.Integer(), nullable=False),
         sa.Column("since", MOMENT, nullable=False),
         sa.Column("locked_until", MOMENT, nullable=True),
-        sa.PrimaryKeyConstraint("name_digest", name="pk_guards"),
+        sa.PrimaryKeyConstraint("name_digest", "source_digest", name="pk_guards"),
     )
     op.create_table(
         "providers",
@@ -50,10 +51,13 @@ def upgrade() -> None:
         sa.Column("digest", sa.String(length=64), nullable=False),
         sa.Column("user", sa.String(length=128), nullable=False),
         sa.Column("name", sa.String(length=128), nullable=False),
+        sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("scopes", sa.JSON(), nullable=False),
         sa.Column("created", MOMENT, nullable=False),
         sa.Column("last_used", MOMENT, nullable=True),
-        sa.Column("expires", MOMENT, nullable=True),
+        sa.Column("expires", MOMENT, nullable=False),
         sa.Column("revoked", MOMENT, nullable=True),
+        sa.CheckConstraint("kind IN ('program', 'sign-in', 'browser')", name=op.f("ck_api_tokens_kind")),
         sa.ForeignKeyConstraint(["user"], ["users.name"], name="fk_api_tokens_user"),
         sa.PrimaryKeyConstraint("id", name="pk_api_tokens"),
         sa.UniqueConstraint("digest", name="uq_api_tokens_digest"),

@@ -1,0 +1,114 @@
+"""`masquerade tokens list|make|revoke`: your API tokens and sign-ins at a coordinator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from masquerade.cli.client_conf import Conf, client_of
+from masquerade.cli.output import Json, print_json, say, say_plainly
+from masquerade.cli.token_options import Days, Scopes, asked_password
+
+if TYPE_CHECKING:
+    from masquerade.library.client import Client
+
+app = typer.Typer(help="Your API tokens and sign-ins.", no_args_is_help=True, rich_markup_mode=None)
+
+User = Annotated[
+    str | None,
+    typer.Option(
+        "--user",
+        metavar="NAME",
+        help="Sign in with a password instead of a token with the scope tokens.",
+        show_default=False,
+    ),
+]
+FromStdin = Annotated[
+    bool, typer.Option("--password-stdin", help="Take the password from standard input.", show_default=False)
+]
+
+
+@app.callback()
+def _group() -> None:
+    """Your API tokens and sign-ins."""
+
+
+@app.command("list", short_help="List your valid tokens and sign-ins.")
+def list_tokens(
+    conf: Conf = None, user: User = None, password_stdin: FromStdin = False, json: Json = False
+) -> None:
+    """List your valid tokens and sign-ins: what each opens, until when, and when it was last used.
+
+    Example: masquerade tokens list --user ana
+    """
+    with _client(conf, user, password_stdin) as client:
+        found = client.tokens()
+    if json:
+        print_json({"tokens": [each.content() for each in found]})
+        return
+    for each in found:
+        used = f"{each.last_used:%Y-%m-%d}" if each.last_used is not None else "never"
+        until = f"until {each.expires:%Y-%m-%d}, last used {used}"
+        say_plainly(f"{each.id}  {each.kind}  {each.name}  {', '.join(each.scopes)}  {until}")
+
+
+@app.command("make", short_help="Make a token for a program.")
+def make(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="What you call it, such as laptop.", show_default=False)
+    ],
+    scope: Scopes = None,
+    days: Days = 90,
+    conf: Conf = None,
+    user: User = None,
+    password_stdin: FromStdin = False,
+    json: Json = False,
+) -> None:
+    """Make a token for a program. It is shown here, and never again.
+
+    A token makes others only if it has the scope tokens: none with more scopes than its own, nor for longer.
+
+    Example: masquerade tokens make laptop --scope read --scope download --days 30 --user ana > token
+    """
+    with _client(conf, user, password_stdin) as client:
+        made = client.make_token(name, scopes=scope or None, days=days)
+    if json:
+        print_json(made.content())
+    else:
+        say(made.token)
+
+
+@app.command("revoke", short_help="Make a token worthless, or end a sign-in.")
+def revoke(
+    token: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="Its identifier, as `tokens list` shows it.", show_default=False),
+    ],
+    conf: Conf = None,
+    user: User = None,
+    password_stdin: FromStdin = False,
+    json: Json = False,
+) -> None:
+    """Make a token worthless, or end a sign-in.
+
+    Example: masquerade tokens revoke 5f3a9c0d12e4b678 --user ana
+    """
+    with _client(conf, user, password_stdin) as client:
+        client.revoke_token(token)
+    if json:
+        print_json({"revoked": token})
+    else:
+        say(f"{token} opens nothing any more")
+
+
+def _client(conf: Path | None, user: str | None, password_stdin: bool) -> Client:
+    """A client with the token of the settings, or signed in with a password."""
+    if user is None:
+        return client_of(conf)
+    from masquerade.library.client import Client
+    from masquerade.library.client.settings import found_settings
+
+    settings = found_settings(conf, with_token=False)
+    return Client(settings.url, user=user, password=asked_password(password_stdin), ca=settings.ca)
