@@ -48,7 +48,7 @@ OPEN = {
     "purposes": ["*"],
     "least_k": 2,
     "share_class": True,
-    "show_steps": True,
+    "show_progress": True,
     "allow_rerelease": True,
     "least_snapshot_interval": 0,
 }

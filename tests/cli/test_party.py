@@ -145,8 +145,8 @@ def test_what_waits_and_what_it_lets_leave(folder: Folder, capsys: Capture) -> N
 
 def test_a_contract_in_a_file(folder: Folder, capsys: Capture, tmp_path: Path) -> None:
     for name in ("bank", "clinic"):
-        folder.write_conf(name, show_steps=True)
-    contract = pending(folder, show_steps=True, algorithm={"adversary": "malicious", "argmax": "plain"})
+        folder.write_conf(name, show_progress=True)
+    contract = pending(folder, show_progress=True, algorithm={"adversary": "malicious", "argmax": "plain"})
     path = tmp_path / "contract.json"
     path.write_bytes(contract.canonical())
     shown = party(capsys, folder, "preview", "bank", str(path), "--json").json

@@ -20,7 +20,7 @@ def main() -> None:
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         world = World(Path(folder))
-        running = world.running(world.asked(show_steps=True))
+        running = world.running(world.asked(show_progress=True))
         world.progress(running, 5)
         world.steps(running, 4)
         world.refused()

@@ -172,15 +172,16 @@ def test_the_class_of_a_horizontal_request_is_held_by_two_and_narrows_who_can() 
 def test_what_the_other_kind_has_no_use_for_comes_back() -> None:
     draft = pooled("age", "ward", m="3")
     draft.choose_setting("third_party", "trusted")
+    draft.show_progress = True
     horizontal = draft.content()
     assert horizontal["algorithm"] == {"name": "mondrian", "third_party": "trusted"}
     draft.kind = "vertical"
     draft.choose(next(each for each in POOLED if each.name == "beds"), True)
     draft.choose_setting("adversary", "malicious")
-    draft.show_steps, draft.class_from = True, "north"
+    draft.class_from = "north"
     vertical = read_request(draft.content())
     assert vertical.attributes == ("age", "ward", "beds")
-    assert (vertical.method.settings()["adversary"], vertical.show_steps) == ("malicious", True)
+    assert (vertical.method.settings()["adversary"], vertical.show_progress) == ("malicious", True)
     draft.kind = "horizontal"
     assert draft.content() == horizontal  # the beds are held by one party alone
     draft.kind = "vertical"
@@ -247,7 +248,7 @@ words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 def test_toml_and_json_say_the_same(names: list[str], purpose: str, show: bool, k: int) -> None:
     columns = [Column("bank", "customers", name, "attribute") for name in names]
     columns += [Column("shop", "club", names[0], "attribute")]
-    draft = Draft(columns, purpose=purpose, show_steps=show)
+    draft = Draft(columns, purpose=purpose, show_progress=show)
     for column in columns[: len(names)]:
         draft.choose(column, True)
     draft.wishes[0].numbers["k"] = str(k)

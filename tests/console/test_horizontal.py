@@ -68,7 +68,7 @@ def test_the_form_builds_a_horizontal_request(site: Site, visit: Visit) -> None:
         preview = open_form(page, site)
         assert boxes(page, "Columns") == dict.fromkeys(["age", "ward", "disease", "survived"], False)
         expect(page.get_by_text("Only one party holds weight.")).to_be_visible()
-        for name in ("Adversary", "Comparison of scores", "Show the steps", "Class contributed by"):
+        for name in ("Adversary", "Comparison of scores", "Class contributed by"):
             expect(page.get_by_label(name)).to_have_count(0)
         choose(page, "age")
         together = page.get_by_role("group", name="Who publishes together")

@@ -150,7 +150,7 @@ class World:
         return self.store.releases.hold(session, self.written(session), {"error": 0.31, "most_error": 0.2})
 
     def published(self) -> SessionRecord:
-        session = self.running(self.asked(show_steps=True))
+        session = self.running(self.asked(show_progress=True))
         self.progress(session, 7)
         self.steps(session, len(STEPS))
         session = self.store.sessions.advance(session, Status.ASSEMBLING)

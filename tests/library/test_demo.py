@@ -190,7 +190,7 @@ def test_the_parties_agree_on_what_the_trusted_job_says(scene: Path) -> None:
     assert rounds, "the analyst's wish is less than the policies insist on"
     plan = Plan(scene / "trusted" / "job.toml")
     assert ended.deal.terms.parts == strictest(plan.requirement.parts, "vertical")
-    assert ended.deal.show_steps
+    assert ended.deal.show_progress
     assert 0 < ended.deal.most_cost <= ended.deal.budget
     assert [column.name for column in ended.deal.terms.columns] == [*plan.schema().names, "disease"]
 

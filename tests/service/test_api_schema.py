@@ -105,7 +105,7 @@ def test_the_document_tells_of_requests_of_both_kinds() -> None:
     assert all(
         keys[each]["description"].endswith("only in a horizontal request") for each in ("m", "parties")
     )
-    assert keys["show_steps"]["description"].endswith("only in a vertical request")
+    assert keys["normalize"]["description"].endswith("only in a vertical request")
     assert [read_request(each).kind for each in body["examples"]] == ["vertical", "horizontal"]
     assert "horizontal" in told["components"]["schemas"]["Dataset"]["properties"]
 

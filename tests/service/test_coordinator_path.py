@@ -41,7 +41,7 @@ def coordinator(house: House) -> Iterator[Coordinator]:
 
 def test_a_request_becomes_a_verified_release(house: House, coordinator: Coordinator) -> None:
     ana = house.user("ana")
-    asked = coordinator.ask(ana, house.request(show_steps=True))
+    asked = coordinator.ask(ana, house.request(show_progress=True))
     assert asked.status is Status.REQUESTED
     assert asked.providers == ("bank", "clinic")
     done = house.finished(coordinator, asked.id)

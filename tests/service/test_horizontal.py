@@ -382,7 +382,7 @@ def test_one_provider_alone_cannot_publish_together() -> None:
 def test_a_request_tells_what_is_of_the_other_kind() -> None:
     with pytest.raises(ParameterError) as told:
         wish(
-            show_steps=True,
+            normalize="casefold",
             algorithm={"score": "gain-ratio", "epsilon": 0.5},
             attributes=["age", "provider"],
             privacy=[],
@@ -391,7 +391,7 @@ def test_a_request_tells_what_is_of_the_other_kind() -> None:
     assert told.value.lines == (
         "request: algorithm.score: belongs to tds; mondrian does without it",
         "request: algorithm.epsilon: belongs to tds; mondrian does without it",
-        f"request: show_steps: {belongs}",
+        f"request: normalize: {belongs}",
         'request: attributes: "provider" is the name of the column that tells whose a record is, which nobody gets',
     )
 

@@ -295,7 +295,7 @@ def test_a_requirement_on_the_class_is_nobodys_secret() -> None:
 
 
 def test_the_coordinator_sees_steps_only_where_all_grant_it() -> None:
-    granting = policy(show_steps=True)
-    assert not dealt(request(show_steps=True), bank=granting).show_steps
-    assert dealt(request(show_steps=True), bank=granting, clinic=granting).show_steps
-    assert not dealt(request(), bank=granting, clinic=granting).show_steps
+    granting = policy(show_progress=True)
+    assert not dealt(request(show_progress=True), bank=granting).show_progress
+    assert dealt(request(show_progress=True), bank=granting, clinic=granting).show_progress
+    assert not dealt(request(), bank=granting, clinic=granting).show_progress

@@ -220,7 +220,7 @@ def test_a_deal_that_was_twisted_is_not_signed(folder: Folder) -> None:
                 (change(deal, terms=weaker), "the deal lacks k-anonymity (k = 3) over job, salary"),
                 (change(deal, terms=older), "customers has changed: the contract is about another snapshot"),
                 (change(deal, purpose="marketing"), 'purpose "marketing" is not allowed'),
-                (change(deal, show_steps=True), "the deal shows the coordinator the specializations"),
+                (change(deal, show_progress=True), "the deal shows the coordinator the progress"),
                 (change(deal, terms=change(terms, version=9)), "version 9 of the protocol"),
             ):
                 answer = await here.coordinator.ask_signature("bank", here.coordinator.draw_up(twisted))

@@ -58,7 +58,11 @@ class Served:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
+    """Parties that let the coordinator watch."""
+    made = Folder(tmp_path)
+    for name in ("bank", "clinic"):
+        made.write_conf(name, show_progress=True)
+    return made
 
 
 @pytest.fixture
@@ -94,7 +98,7 @@ async def handed_in(coordinator: Coordinator, contract: SignedContract) -> None:
 def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[str, Served]) -> None:
     async def killed() -> SignedContract:
         async with talking(started) as coordinator:
-            contract = await coordinator.signed()
+            contract = await coordinator.signed(wish(show_progress=True))
             async with coordinator.listening() as listener:
                 addresses = await coordinator.prepare_all(contract)
                 await coordinator.start_all(contract, listener, addresses)
@@ -141,7 +145,7 @@ def test_a_node_that_is_stopped_says_so(
 ) -> None:
     async def part() -> None:
         async with talking(started) as coordinator:
-            contract = await coordinator.signed()
+            contract = await coordinator.signed(wish(show_progress=True))
             async with coordinator.listening() as listener:
                 addresses = await coordinator.prepare_all(contract)
                 await coordinator.start_all(contract, listener, addresses)

@@ -46,9 +46,15 @@ def whole(folder: Folder, name: str) -> None:
     assert (found.unfinished, found.sealed_up_to) == (0, found.records)
 
 
+def let_watch(folder: Folder) -> None:
+    """Let the coordinator watch, if a request asks for that."""
+    for name in ("bank", "clinic"):
+        folder.write_conf(name, show_progress=True)
+
+
 @asynccontextmanager
 async def held(coordinator: Coordinator, contract: SignedContract) -> AsyncIterator[dict[str, Channel]]:
-    """A session in which every party has handed in, and waits for an assembler that says nothing."""
+    """A session in which every party has handed in, and waits for an assembler that says nothing: one to watch."""
     async with coordinator.together(contract) as channels:
         for party in contract.parties:
             while (await coordinator.progress(party, contract)).stage.name != "handing in":
@@ -88,12 +94,11 @@ def test_a_whole_release(folder: Folder) -> None:
 
 
 def test_steps_are_shown_where_all_grant_it(folder: Folder) -> None:
-    for name in ("bank", "clinic"):
-        folder.write_conf(name, show_steps=True)
+    let_watch(folder)
 
     async def part() -> None:
         async with world(folder) as here:
-            contract = await here.coordinator.signed(wish(show_steps=True))
+            contract = await here.coordinator.signed(wish(show_progress=True))
             release = await here.coordinator.release(contract)
             seen = []
             for party in contract.parties:
@@ -125,9 +130,11 @@ def test_what_is_not_in_the_ledger_does_not_leave(folder: Folder) -> None:
 
 
 def test_the_line_is_there_before_the_release_is(folder: Folder) -> None:
+    let_watch(folder)
+
     async def part() -> None:
         async with world(folder) as here:
-            contract = await here.coordinator.signed()
+            contract = await here.coordinator.signed(wish(show_progress=True))
             async with held(here.coordinator, contract):
                 for party in contract.parties:
                     (record,) = Ledger.load(folder.state(party) / "ledger.jsonl").records
@@ -310,9 +317,11 @@ def test_everybodys_address_is_needed(folder: Folder) -> None:
 
 
 def test_a_cancelled_session_tells_its_peers(folder: Folder) -> None:
+    let_watch(folder)
+
     async def part() -> None:
         async with world(folder) as here:
-            contract = await here.coordinator.signed()
+            contract = await here.coordinator.signed(wish(show_progress=True))
             async with held(here.coordinator, contract):
                 before = await here.coordinator.progress("bank", contract)
                 assert (before.state, before.kind) == ("running", None)
@@ -328,12 +337,14 @@ def test_a_cancelled_session_tells_its_peers(folder: Folder) -> None:
 
 
 def test_a_node_that_ends_tells_its_peers(folder: Folder) -> None:
+    let_watch(folder)
+
     async def part() -> None:
         async with world(folder, "clinic") as clinic:
             async with world(folder, "bank") as bank:
                 https = {**bank.coordinator.https, **clinic.coordinator.https}
                 both = Coordinator(https, network=folder.network)
-                contract = await both.signed()
+                contract = await both.signed(wish(show_progress=True))
                 holding = held(both, contract)
                 await holding.__aenter__()
             end = await clinic.coordinator.ended("clinic", contract)

@@ -240,8 +240,8 @@ def test_a_party_accepts_what_it_agreed_to_and_nothing_else() -> None:
     assert 'recipient "eve"' in told(
         replace(deal, recipients=("ana", "eve")), access="private", users=["ana"]
     )
-    assert "shows the coordinator the specializations" in told(replace(deal, show_steps=True))
-    assert told(replace(deal, show_steps=True), show_steps=True) == ""
+    assert "shows the coordinator the progress" in told(replace(deal, show_progress=True))
+    assert told(replace(deal, show_progress=True), show_progress=True) == ""
     assert "share the class" in told(deal, share_class=False)
     columns = tuple(replace(each, role="attribute") for each in deal.terms.columns)
     assert "other columns" in told(_changed(deal, columns=columns))

@@ -43,13 +43,13 @@ def test_a_step_is_told_once_though_the_look_is_cancelled_while_it_is_written(
     watch = ProgressWatch(Told(), store, SYSTEM_CLOCK, session.id, "00", ("bank", "shop"))  # type: ignore[arg-type]
 
     async def cut_short_and_look_again() -> None:
-        looking = asyncio.create_task(watch.until_one_fails(show_steps=True))
+        looking = asyncio.create_task(watch.until_one_fails(show_progress=True))
         await gate.reached()
         looking.cancel()
         gate.open_soon()
         with pytest.raises(asyncio.CancelledError):
             await looking
-        await watch.until_settled(show_steps=True, at_most=60)
+        await watch.until_settled(show_progress=True, at_most=60)
 
     asyncio.run(cut_short_and_look_again())
     told = [event.data["round"] for event in store.events.after(session.id) if event.kind == "step"]

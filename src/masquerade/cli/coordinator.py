@@ -103,7 +103,9 @@ def token(
 
     with _accounts(conf) as (store, accounts):
         user = store.users.get(name)
-        made, described = accounts.create_token(user, "command line", timedelta(days=days), scope or USUAL_SCOPES)
+        made, described = accounts.create_token(
+            user, "command line", timedelta(days=days), scope or USUAL_SCOPES
+        )
     if json:
         print_json({"token": made, **described.content()})
     else:

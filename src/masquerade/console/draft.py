@@ -108,7 +108,7 @@ class Draft:
     settings: dict[str, dict[str, str]] = field(
         default_factory=dict
     )  # values chosen for each method's parameters
-    show_steps: bool = False
+    show_progress: bool = False
     m: str = "1"
     left_out: set[str] = field(
         default_factory=set
@@ -266,7 +266,7 @@ class Draft:
             "budget": _cents(self.budget),
             "recipients": self.recipients.replace(",", " ").split(),
             "algorithm": self._algorithm(),
-            **({} if self.is_horizontal else {"show_steps": self.show_steps}),
+            "show_progress": self.show_progress,
             "privacy": [self._wished(wish) for wish in self.wishes],
         }
         return {key: value for key, value in made.items() if not _is_empty(value)}

@@ -121,16 +121,10 @@ class _Form:
             choice("Class contributed by", options, self._draft.class_from, self._set("class_from"))
 
     def _draw_protocol(self) -> None:
-        draft = self._draft
         with tag("fieldset"):
             tag("legend", "Protocol")
             self._draw_method()
-            tick(
-                "Show the steps",
-                draft.show_steps,
-                self._show_steps,
-                note="You watch the taxonomies being cut, where every party's policy allows it",
-            )
+            self._draw_progress()
 
     def _draw_between_providers(self) -> None:
         draft = self._draft
@@ -145,6 +139,16 @@ class _Form:
                 inputmode="numeric",
             )
             self._draw_method()
+            self._draw_progress()
+
+    def _draw_progress(self) -> None:
+        cuts = "" if self._draft.is_horizontal else " and the taxonomies being cut"
+        tick(
+            "Show the progress",
+            self._draft.show_progress,
+            self._show_progress,
+            note=f"You watch the stages{cuts}, where every party's policy allows it; otherwise the rounds alone",
+        )
 
     def _draw_method(self) -> None:
         """Draw the method and its declared parameters."""
@@ -191,8 +195,8 @@ class _Form:
 
         return change
 
-    def _show_steps(self, wanted: bool) -> None:
-        self._draft.show_steps = wanted
+    def _show_progress(self, wanted: bool) -> None:
+        self._draft.show_progress = wanted
         self._changed()
 
     def _choose_kind(self, kind: str) -> None:

@@ -173,7 +173,7 @@ def draw_request(session: SessionRecord) -> None:
 
 def _asked_of_steps(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
-        ("Steps", "shown, where all parties allow it" if asked.get("show_steps") else "not shown"),
+        ("Progress", "shown, where all parties allow it" if asked.get("show_progress") else "not shown"),
     ]
 
 

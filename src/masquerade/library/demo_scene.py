@@ -33,7 +33,7 @@ users = ["{ANALYST}"]
 purposes = ["{PURPOSE}"]
 least_k = {LEAST_K}                             # no release has smaller groups
 sessions = 4                             # at once
-show_steps = true                        # the coordinator may watch the specializations
+show_progress = true                        # the coordinator may watch the specializations
 allow_rerelease = true                   # a playground: in earnest, a second release can break the first
 """
 
@@ -89,7 +89,7 @@ def request(people: int) -> dict[str, Any]:
         "algorithm": {"score": "info-gain"},
         "most_error": 0.4,
         "budget": 10_000 + 2 * people,
-        "show_steps": True,
+        "show_progress": True,
         "privacy": [{"model": "k-anonymity", "qid": _QID, "k": 5}, _L_DIVERSITY],
     }
 

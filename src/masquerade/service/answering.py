@@ -77,7 +77,7 @@ def answer(
         shares_class=holds_class and policy.share_class,
         records=card.records if policy.publish_records else None,
         needs_approval=policy.needs_approval,
-        show_steps=policy.show_steps,
+        show_progress=policy.show_progress,
         kind=request.kind,
         m=draft.m,
         axes=kind.axes(schema, names),
@@ -121,10 +121,8 @@ def accepts(
             reasons.append("the deal names another price than the one offered")
         if terms.class_from == card.party and not answered.shares_class:
             reasons.append("the deal has this party share the class, which the policy does not allow")
-        if deal.show_steps and not answered.show_steps:
-            reasons.append(
-                "the deal shows the coordinator the specializations, which the policy does not allow"
-            )
+        if deal.show_progress and not answered.show_progress:
+            reasons.append("the deal shows the coordinator the progress, which the policy does not allow")
     shares_class = terms.class_from is not None and request.kind == "horizontal"
     if (
         terms.method != _fitted(request, terms.m, asked)

@@ -122,7 +122,11 @@ State = Literal["ready", "running", "done", "failed", "cancelled"]
 
 
 class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far a party is in a session. `kind` names the error's class, `culprit` the party at fault."""
+    """How far a party is in a session. `kind` names the error's class, `culprit` the party at fault.
+
+    Unless the contract grants more (`show_progress`), a party tells its state and its round, and once its part is over
+    the totals, rounded: no stage, no step, and no figure before the end.
+    """
 
     state: State
     stage: Stage = Stage("")

@@ -225,7 +225,7 @@ def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequir
         most_error=request.most_error,
         deadline=request.deadline,
         attempts=request.attempts,
-        show_steps=request.show_steps and all(offer.show_steps for offer in offers),
+        show_progress=request.show_progress and all(offer.show_progress for offer in offers),
     )
 
 

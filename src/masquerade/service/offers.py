@@ -24,7 +24,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     shares_class: bool = False  # it lets the other parties know the class of the common records
     records: int | None = None
     needs_approval: bool = False
-    show_steps: bool = False
+    show_progress: bool = False
     kind: Kind = "vertical"  # of the request that it answers
     m: int = 0  # in a horizontal session: the least number of colluding providers to withstand
     axes: tuple[Axis, ...] = ()  # in a horizontal session: how each of the columns is generalised

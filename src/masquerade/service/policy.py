@@ -71,7 +71,7 @@ class Policy(Form):
         WEEK, description="a whole number of seconds, of at least 0"
     )
     share_class: bool = key(False, description="true or false")
-    show_steps: bool = key(False, description="true or false")
+    show_progress: bool = key(False, description="true or false")
     publish_records: bool = key(True, description="true or false")
 
     @classmethod

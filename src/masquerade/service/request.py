@@ -107,7 +107,7 @@ class Request(Form):
     attempts: Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)] = key(
         3, description=f"a whole number from 1 to {MOST_ATTEMPTS}"
     )
-    show_steps: bool = key(False, description="true or false", only="vertical")
+    show_progress: bool = key(False, description="true or false")
 
     @classmethod
     def convert(cls, content: dict[str, Any], problems: Problems) -> dict[str, Any]:

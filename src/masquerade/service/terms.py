@@ -119,7 +119,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     most_error: str | None = None
     deadline: int | None = None
     attempts: int = 3  # a session that a party broke is tried this many times at most
-    show_steps: bool = False  # whether the coordinator may see the specializations
+    show_progress: bool = False  # whether the coordinator may watch: stages, figures, specializations
 
     @property
     def most_cost(self) -> int:
@@ -155,18 +155,19 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "attempts": self.attempts,
                 "kind": terms.kind,
                 "algorithm": terms.method,
-                **(_vertical(terms, self.show_steps) if terms.kind == "vertical" else _horizontal(terms)),
+                "show_progress": self.show_progress,
+                **(_vertical(terms) if terms.kind == "vertical" else _horizontal(terms)),
             },
             "deal",
         )
 
 
-def _vertical(terms: Terms, show_steps: bool) -> dict[str, Any]:
+def _vertical(terms: Terms) -> dict[str, Any]:
     """Return who contributes what."""
     holders = {column.name: column.holder for column in terms.columns}
     if terms.class_name is not None and terms.class_from is not None:
         holders[terms.class_name] = terms.class_from
-    return {"providers": holders, "normalize": terms.normalize, "show_steps": show_steps}
+    return {"providers": holders, "normalize": terms.normalize}
 
 
 def _horizontal(terms: Terms) -> dict[str, Any]:

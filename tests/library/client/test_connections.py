@@ -18,10 +18,10 @@ RUN = (Status.NEGOTIATING, Status.AGREED, Status.QUEUED, Status.RUNNING)
 
 
 def test_signing_in_and_out(api: LiveApi) -> None:
-    before = {each.id for each in api.coordinator.accounts.tokens(api.user)}
+    before = {each.id for each in api.coordinator.store.users.tokens(api.user.name)}
 
     def made() -> list[ApiToken]:
-        return [each for each in api.coordinator.accounts.tokens(api.user) if each.id not in before]
+        return [each for each in api.coordinator.store.users.tokens(api.user.name) if each.id not in before]
 
     with mq.Client(api.url, user="ana", password=PASSWORD) as client:
         assert client.me().name == "ana"

@@ -38,7 +38,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "normalize": {"enum": ["none", "strip", "casefold"]},
     "deadline": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
     "attempts": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
-    "show_steps": {"type": "boolean"},
+    "show_progress": {"type": "boolean"},
 }
 _SAID = {
     "user": "who asks; the token says it, and what is written here is not believed",

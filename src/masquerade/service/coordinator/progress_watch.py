@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from masquerade.errors import MasqueradeError, PeerError, PeerUnreachable, restored
+from masquerade.net.progress import Stage
 from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
 from masquerade.service.coordinator.party_links import PartyLinks
@@ -35,30 +36,32 @@ class ProgressWatch:
         self._shown: dict[str, Any] = {}
         self._steps: dict[str, int] = {}
 
-    async def until_one_fails(self, show_steps: bool) -> None:
+    async def until_one_fails(self, show_progress: bool) -> None:
         """Look again and again until a party has failed or has gone."""
         while True:
-            await self.look(show_steps)
+            await self.look(show_progress)
             if any(_has_failed(each) for each in self.told.values()):
                 return
             await self._clock.sleep(LOOK_EVERY)
 
-    async def until_settled(self, show_steps: bool, at_most: float) -> None:
+    async def until_settled(self, show_progress: bool, at_most: float) -> None:
         """Look until every party is done, has failed or has gone, or `at_most` seconds have passed."""
         deadline = self._clock.monotonic() + at_most
         while True:
-            await self.look(show_steps, at_most)
+            await self.look(show_progress, at_most)
             if all(not isinstance(each, Progress) or each.state in _SETTLED for each in self.told.values()):
                 return
             if self._clock.monotonic() >= deadline:
                 return
             await self._clock.sleep(0.1)
 
-    async def look(self, show_steps: bool, within: float | None = None) -> Mapping[str, Progress | PeerError]:
+    async def look(
+        self, show_progress: bool, within: float | None = None
+    ) -> Mapping[str, Progress | PeerError]:
         """Ask every party once, and wait at most `within` seconds for its answer."""
         found = await asyncio.gather(*(self._asked(party, within) for party in self._parties))
         self.told = dict(zip(self._parties, found, strict=True))
-        telling = asyncio.create_task(self._tell(show_steps))
+        telling = asyncio.create_task(self._tell(show_progress))
         try:
             await asyncio.shield(telling)
         except asyncio.CancelledError:
@@ -72,12 +75,12 @@ class ProgressWatch:
         except PeerError as error:
             return error
 
-    async def _tell(self, show_steps: bool) -> None:
+    async def _tell(self, show_progress: bool) -> None:
         known = {party: each for party, each in self.told.items() if isinstance(each, Progress)}
         self.known |= known
         news: list[tuple[str, dict[str, Any]]] = []
         steps_told: dict[str, int] = {}
-        if show_steps:
+        if show_progress:
             steps = [
                 (step, party)
                 for party, each in known.items()
@@ -89,14 +92,15 @@ class ProgressWatch:
             steps_told = {party: len(each.steps) for party, each in known.items()}
         shown = {
             party: {
-                "stage": each.stage.name or each.state,
-                "doing": str(each.stage) or each.state,
+                "stage": stage.name,
+                "doing": str(stage),
                 "round": each.round,
                 "bytes_sent": each.bytes_sent,
                 "messages": each.messages,
                 "seconds": each.seconds,
             }
             for party, each in known.items()
+            for stage in [each.stage if each.stage.name else Stage(each.state, round=each.round)]
         }
         if _moving(shown) != _moving(self._shown):
             news.append(("progress", {"parties": shown}))

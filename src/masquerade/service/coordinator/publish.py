@@ -156,7 +156,7 @@ def columns_asked_for(request: Mapping[str, Any]) -> list[str]:
 def _as_asked(made: Assembled) -> Release:
     """The release in the order of the request; without steps, unless the contract shows them."""
     release = replace(made.release, table=made.release.table.select(columns_asked_for(made.session.request)))
-    return release if made.contract.deal.show_steps else replace(release, steps=())
+    return release if made.contract.deal.show_progress else replace(release, steps=())
 
 
 def _charges(session: SessionRecord, rows: int) -> dict[str, int]:
@@ -174,7 +174,7 @@ def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
     """The release's own figures; nothing in it depends on who asked."""
     deal = made.contract.deal
     summary = made.release.summary
-    if not deal.show_steps:
+    if not deal.show_progress:
         del summary["steps"]
     progress = made.progress
     told: dict[str, Any] = {

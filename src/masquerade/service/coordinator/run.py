@@ -194,7 +194,11 @@ class Attempt:
         self.session, self.contract = found, contract_of(found)
 
     async def _assembled(self, listener: Listener) -> Assembled:
-        name, parties, show = self.contract.hash.hex(), self.contract.parties, self.contract.deal.show_steps
+        name, parties, show = (
+            self.contract.hash.hex(),
+            self.contract.parties,
+            self.contract.deal.show_progress,
+        )
         addresses = await self._ready(name)
         port = listener.address.rpartition(":")[2]
         addresses[self.settings.name] = f"{self.settings.session_host}:{port}"

@@ -81,7 +81,7 @@ def preview(
         )
     price = deal.prices.get(party)
     parts, agreed = terms.parts, contract.contract
-    disclosure = method_of(agreed).disclosure(agreed, party, schema, show_steps=deal.show_steps)
+    disclosure = method_of(agreed).disclosure(agreed, party, schema, show_steps=deal.show_progress)
     return Preview(
         party=party,
         kind=terms.kind,

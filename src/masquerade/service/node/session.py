@@ -8,10 +8,13 @@ ready ──start──> running ──> done
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from masquerade.audit.log import AuditLog
 from masquerade.data.table import Table
@@ -35,6 +38,7 @@ from masquerade.net.script import Script
 from masquerade.net.session import run_script
 from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.method import ASSEMBLER, Seat
+from masquerade.service.card import rounded_up
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.control import Progress, SeenStep, State
 from masquerade.service.kinds import KINDS
@@ -125,22 +129,31 @@ class Session:
             await wait(self._clock, {self._task}, within)
 
     def progress(self) -> Progress:
-        """The session's progress, as the coordinator may know it."""
+        """The session's progress, as the coordinator may know it: what control.py says of `Progress`."""
         error = self._error
-        until = self.ended if self.ended is not None else self._clock.monotonic()
-        sent = self._figures() if self._channels else self._sent
-        return Progress(
+        told = Progress(
             state=self._state,
-            stage=self._stage,
             round=self._round,
-            bytes_sent=sent[0],
-            messages=sent[1],
-            seconds=round(until - self._begun, 3) if self._begun is not None else 0.0,
-            steps=tuple(self._steps),
             problems=self._told(error) if error is not None else (),
             kind=type(error).__name__ if error is not None else None,
             culprit=self._culprit(error),
         )
+        until = self.ended if self.ended is not None else self._clock.monotonic()
+        sent, messages = self._figures() if self._channels else self._sent
+        seconds = until - self._begun if self._begun is not None else 0.0
+        if self.contract.deal.show_progress:
+            return replace(
+                told,
+                stage=self._stage,
+                bytes_sent=sent,
+                messages=messages,
+                seconds=round(seconds, 3),
+                steps=tuple(self._steps),
+            )
+        if self.ended is None:
+            return told
+        # Bytes tell how long the lists are: no finer than the number of records on the card.
+        return replace(told, bytes_sent=rounded_up(sent), messages=messages, seconds=math.ceil(seconds))
 
     async def _live(self) -> None:
         end: State = "failed"
@@ -218,7 +231,7 @@ class Session:
 
     def _script(self, part: Part) -> Script[int]:
         """This party's part in what the contract asks for."""
-        contract, shows = part.contract.contract, part.contract.deal.show_steps
+        contract, shows = part.contract.contract, part.contract.deal.show_progress
 
         def may_hand_in() -> None:
             self._may_hand_in(part)
@@ -276,7 +289,8 @@ class Session:
     def _tell_log(self) -> None:
         progress = self.progress()
         told = {"session": self.name, "dataset": self.dataset, "state": progress.state}
-        figures = {"rounds": progress.round, "bytes_sent": progress.bytes_sent, "seconds": progress.seconds}
+        seconds = round(self.ended - self._begun, 3) if self.ended and self._begun is not None else 0.0
+        figures = {"rounds": progress.round, "bytes_sent": self._sent[0], "seconds": seconds}
         if self._error is None:
             log().info("session ended", **told, **figures)
         else:
