@@ -34,6 +34,7 @@ from typing import Any, ClassVar, Self
 Key = tuple[str | int, ...]  # ("privacy", 0, "k") is written privacy[1].k: entries count from 1, as rows do
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_LONGEST_GIVEN = 60  # characters
 
 
 @dataclass(frozen=True)
@@ -293,6 +294,14 @@ def one_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def given(value: object) -> str:
+    """What a caller gave, as an error shows it: plain values as they are, others, which may hold records, by type."""
+    each = value if isinstance(value, list | tuple) else (value,)
+    plain = all(one is None or isinstance(one, str | int | float) for one in each)
+    text = repr(value) if plain else f"an object of type {type(value).__name__}"
+    return one_line(text if len(text) <= _LONGEST_GIVEN else text[: _LONGEST_GIVEN - 1] + "…")
 
 
 def shown(text: str, longest: int = 80) -> str:

@@ -21,7 +21,7 @@ from masquerade.utility.metrics import measure
 from masquerade.utility.queries import QueryError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """A table that satisfies its requirement, and the evidence: verdicts, steps, cuts, metrics, timings."""
 
@@ -83,6 +83,25 @@ class Release:
             query_error=query_error,
             suppressed=comparison.suppressed,
         )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.table.num_rows} rows in {self.group_sizes.size} groups>"
+
+    def __str__(self) -> str:
+        """Return five lines for a person: rows, requirements, groups, columns, what they lost. No cell is in them."""
+        sizes = self.group_sizes
+        lost = sorted(self.attribute_losses.items(), key=lambda each: -each[1])
+        lines = {
+            "rows": f"{self.table.num_rows} released, {self.dropped_rows or 0} dropped, {self.suppressed} suppressed",
+            "requirements": "; ".join(
+                f"{verdict.requirement} {'holds' if verdict.holds else 'is violated'}"
+                for verdict in self.verdicts
+            ),
+            "groups": f"{sizes.size} of {sizes.min(initial=self.rows)} to {sizes.max(initial=0)} records",
+            "columns": ", ".join(self.table.column_names),
+            "loss": ", ".join(f"{name} {share:.0%}" for name, share in lost) or "none",
+        }
+        return "\n".join(f"{name + ':':14}{text}" for name, text in lines.items())
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from masquerade.data.column import Coded, Column
 from masquerade.data.encode import MISSING_VALUES, code, encode, is_text, missing_rows, standard_cells
 from masquerade.data.product import Product, coded_product
 from masquerade.data.schema import Attribute, Schema
+from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
 from masquerade.errors import BadInput, DataError, ParameterError, Problem, hint
 
 Missing = Literal["drop", "error"]
@@ -39,16 +40,31 @@ class Table:
     """Rows and columns with their schema. Immutable: every operation returns a new table.
 
     `frame` is anything with `__arrow_c_stream__` (pandas, polars, pyarrow, DuckDB, another Table). Without a
-    schema, number columns are continuous, date columns are dates, and all others are categorical.
+    schema, number columns are continuous, date columns are dates, and all others are categorical; `taxonomies` then
+    gives some of them theirs: a folder of files named after the columns, or a mapping from a column to its taxonomy,
+    file or "flat".
     """
 
-    def __init__(self, frame: Any, schema: Schema | None = None, *, origin: Origin | None = None) -> None:
+    def __init__(
+        self,
+        frame: Any,
+        schema: Schema | None = None,
+        *,
+        taxonomies: Taxonomies | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        if schema is not None and taxonomies is not None:
+            raise ParameterError(
+                "A schema has its own taxonomies: give Table a schema or taxonomies, not both."
+            )
         self.origin = origin or Origin()
         self.arrow = _arrow(frame)
         doubled = [name for name in self.arrow.column_names if self.arrow.column_names.count(name) > 1]
         if doubled:
             raise DataError.about(self.origin.name, f"column {doubled[0]} occurs more than once")
         self.schema = schema if schema is not None else infer_schema(self.arrow)
+        if taxonomies is not None:
+            self.schema = with_taxonomies(self.schema, taxonomies)
         self.rows_read: int = self.arrow.num_rows
         self._source_rows: NDArray[np.intp] | None = None  # of kept rows; None while all are kept
         self._dictionaries: dict[str, pa.ChunkedArray] = {}
@@ -196,8 +212,10 @@ def _arrow(frame: Any) -> pa.Table:
     try:
         arrow = frame if isinstance(frame, pa.Table) else pa.table(frame)
     except (pa.ArrowException, ValueError, TypeError) as error:  # a column of mixed objects, a series, …
-        reason = ", ".join(str(part) for part in error.args).partition("\n")[0]
-        raise DataError(f"the {type(frame).__name__} cannot become an Arrow table ({reason})") from None
+        # Arrow's text shows the cell that it cannot convert; of its parts just the one about the column is repeated.
+        columns = [str(part) for part in error.args if str(part).startswith("Conversion failed for column ")]
+        reason = f" ({columns[0]})" if columns else ""
+        raise DataError(f"the {type(frame).__name__} cannot become an Arrow table{reason}") from None
     # The unnamed index of a pandas frame is a row's position, not an attribute.
     index = [name for name in arrow.column_names if re.fullmatch(r"__index_level_[0-9]+__", name)]
     if index:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from masquerade.data.interval_taxonomy import interval_taxonomy
-from masquerade.data.schema import AttributeKind
+from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_csv import outline_of_rows
 from masquerade.data.taxonomy_outline import Outline
 from masquerade.data.taxonomy_yaml import outline_of_yaml
 from masquerade.errors import TaxonomyError
+
+Taxonomies = str | Path | Mapping[str, Taxonomy | str | Path]  # a folder of files, or each column's
 
 _FORMATS: dict[str, Callable[[str, str], Outline]] = {
     ".csv": outline_of_rows,
@@ -76,3 +79,28 @@ def _text(path: Path, source: str) -> str:
         raise TaxonomyError.about(
             source, "the text is not UTF-8; save the file as UTF-8", line=line
         ) from None
+
+
+def with_taxonomies(schema: Schema, taxonomies: Taxonomies) -> Schema:
+    """Return the schema with the taxonomies of a folder, each for the column of its name, or those of a mapping.
+
+    In a mapping, a taxonomy is a `Taxonomy`, a file or "flat".
+    """
+    if isinstance(taxonomies, Mapping):
+        for name in taxonomies:
+            schema[name]  # an unknown name is an error that lists the known ones
+        found: Mapping[str, Taxonomy | str | Path] = taxonomies
+    else:
+        found = find_taxonomies(Path(taxonomies))
+
+    def attribute(known: Attribute) -> Attribute:
+        given = found.get(known.name)
+        if given is None:
+            return known
+        if isinstance(given, Taxonomy):
+            return replace(known, taxonomy=given)
+        if given == "flat":
+            return replace(known, taxonomy="flat")
+        return replace(known, taxonomy=read_taxonomy(Path(given), known.kind))
+
+    return Schema((attribute(each) for each in schema), schema.identifiers)

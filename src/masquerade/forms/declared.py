@@ -12,13 +12,14 @@ form and the reference pages.
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from masquerade.errors import ParameterError, Problem, hint
+from masquerade.errors import ParameterError, Problem, given, hint
 from masquerade.forms.rules import Rule
 
 _PARAMETER = "parameter"
@@ -159,7 +160,7 @@ def parameter_error(owner: object, name: str, allowed: str, found: object) -> Pa
     whose = getattr(owner, "__name__", type(owner).__name__)
     plain = found.item() if isinstance(found, np.generic) else found
     endless = isinstance(plain, int) and abs(plain) > 1 << 256  # Python does not write numbers of any length
-    shown = "a number of very many digits" if endless else repr(plain)
+    shown = "a number of very many digits" if endless else given(plain)
     return ParameterError(Problem(parameter=name, owner=whose, allowed=allowed, found=shown))
 
 
@@ -172,12 +173,14 @@ def shown_value(value: object) -> str:
         text = "true" if value else "false"
     elif isinstance(value, Mapping):
         text = "a table"
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         plain = all(isinstance(each, str | int | float) for each in value)
         text = f"[{', '.join(map(shown_value, value))}]" if plain else "a list"
         text = (text if len(text) <= 60 else "a list") if value else "an empty list"
     elif isinstance(value, int) and abs(value) > 1 << 256:  # Python does not write numbers of any length
         text = "a number of very many digits"
-    else:
+    elif value is None or isinstance(value, int | float | np.number | datetime.date | datetime.time):
         text = str(value)
+    else:  # a frame, perhaps: its text would show records
+        text = f"an object of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "…"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from masquerade.data.table import Missing, Table
-from masquerade.errors import DataError, ParameterError
+from masquerade.errors import DataError, ParameterError, given
 from masquerade.library.python_api import checked_requirement
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.requirement import Requirement
@@ -85,7 +85,7 @@ def _check_numbers(**numbers: object) -> None:
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
             raise ParameterError(
                 f"The {name} parameter of evaluate must be a whole number of at least 0. "
-                f"Got {number!r} instead."
+                f"Got {given(number)} instead."
             )
 
 

@@ -23,8 +23,8 @@ from masquerade.data.schema import Attribute, Schema
 from masquerade.data.source import Source, read_source
 from masquerade.data.table import Missing, Table, infer_schema
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.data.taxonomy_files import find_taxonomies, read_taxonomy
-from masquerade.errors import ParameterError, RequirementViolated, hint
+from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
+from masquerade.errors import ParameterError, RequirementViolated, given, hint
 from masquerade.privacy import check
 from masquerade.privacy.check import Verdict
 from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
@@ -40,6 +40,15 @@ class Release(releases.Release):
         from masquerade.report.html import render_report
 
         write_whole(Path(path), render_report(self))
+
+    def _repr_html_(self) -> str:
+        """Return the report in a frame of its own, for notebooks."""
+        from html import escape
+
+        from masquerade.report.html import render_report
+
+        page = escape(render_report(self), quote=True)
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 36rem; border: 0" sandbox></iframe>'
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,7 @@ class Verification:
 
 def read(
     source: str | Path,
-    taxonomies: str | Path | None = None,
+    taxonomies: Taxonomies | None = None,
     *,
     schema: Schema | None = None,
     query: str | None = None,
@@ -92,6 +101,11 @@ def read(
     columns of numbers are continuous, of ISO dates dates, and the others categorical without a taxonomy. A
     release holds every column but the `identifiers`.
     """
+    if not isinstance(source, str | Path):
+        raise ParameterError(
+            "The source parameter of read must be a file's path or a database URL; a frame goes into Table(frame). "
+            f"Got {given(source)} instead."
+        )
     found = read_source(
         str(source),
         Path(),
@@ -109,7 +123,7 @@ def read(
     return Table(found.table, schema, origin=found.origin)
 
 
-def guess_schema(source: Source, taxonomies: str | Path | None, identifiers: tuple[str, ...] = ()) -> Schema:
+def guess_schema(source: Source, taxonomies: Taxonomies | None, identifiers: tuple[str, ...] = ()) -> Schema:
     """What the columns of a table probably mean."""
     for name in identifiers:
         if name not in source.all_columns:  # spelled wrongly, it would be released
@@ -118,16 +132,11 @@ def guess_schema(source: Source, taxonomies: str | Path | None, identifiers: tup
                 f'The identifiers parameter of read must name columns. Got "{name}" instead'
                 f"{hint(name, source.all_columns)}; the columns are: {known}."
             )
-    files = find_taxonomies(Path(taxonomies)) if taxonomies is not None else {}
-
-    def attribute(guess: Attribute) -> Attribute:
-        name = guess.name
-        return Attribute(name, guess.kind, read_taxonomy(files[name], guess.kind)) if name in files else guess
-
     guesses = (
         _guess(each, source.table, source.origin.missing_values) for each in infer_schema(source.table)
     )
-    return Schema((attribute(each) for each in guesses if each.name not in identifiers), identifiers)
+    schema = Schema((each for each in guesses if each.name not in identifiers), identifiers)
+    return schema if taxonomies is None else with_taxonomies(schema, taxonomies)
 
 
 def _guess(attribute: Attribute, table: pa.Table, missing_values: Sequence[str]) -> Attribute:
@@ -171,11 +180,11 @@ def anonymize(
     elif not callable(getattr(algorithm, "run", None)) or isinstance(algorithm, type):
         raise ParameterError(
             "The algorithm parameter of anonymize must be an algorithm such as TopDownSpecialization(). "
-            f"Got {algorithm!r} instead."
+            f"Got {given(algorithm)} instead."
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ParameterError(
-            f"The seed parameter of anonymize must be a whole number of at least 0. Got {seed!r} instead."
+            f"The seed parameter of anonymize must be a whole number of at least 0. Got {given(seed)} instead."
         )
     _check_word("missing", missing, get_args(Missing))
     _check_word("order", order, get_args(Order))
@@ -245,7 +254,7 @@ def checked_requirement(requirement: object) -> Requirement:
     if not isinstance(requirement, Requirement):
         raise ParameterError(
             'The requirement parameter must be a requirement such as KAnonymity(["age", "job"], k=50), '
-            f"or several joined with &. Got {requirement!r} instead."
+            f"or several joined with &. Got {given(requirement)} instead."
         )
     return requirement
 
@@ -254,7 +263,9 @@ def names_of(parameter: str, names: Iterable[str]) -> tuple[str, ...]:
     """Names of columns: several, or just one."""
     listed = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else (names,)
     if not all(isinstance(name, str) and name for name in listed):
-        raise ParameterError(f"The {parameter} parameter must list names of columns. Got {names!r} instead.")
+        raise ParameterError(
+            f"The {parameter} parameter must list names of columns. Got {given(names)} instead."
+        )
     return listed
 
 
@@ -262,5 +273,5 @@ def _check_word(parameter: str, word: object, allowed: tuple[str, ...]) -> None:
     if word not in allowed:
         choices = " or ".join(f'"{each}"' for each in allowed)
         raise ParameterError(
-            f"The {parameter} parameter of anonymize must be {choices}. Got {word!r} instead."
+            f"The {parameter} parameter of anonymize must be {choices}. Got {given(word)} instead."
         )
