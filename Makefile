@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo test quick explore check bench docs clean help
+.PHONY: demo test quick explore check messages bench docs clean help
 
 help: ## list the chores
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,6 +26,9 @@ check: $(VENV)/.dev ## format, lint, types, import arrows
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+messages: $(VENV)/.dev ## freeze what parties tell each other (tests/leakage/messages.toml), after a message changed
+	PYTHONPATH=src:tests $(BIN)/python -m leakage.freeze
 
 bench: $(VENV)/.bench $(VENV)-anjana/.ready ## rerun every experiment (slow); one alone: masquerade bench NAME
 	$(BIN)/masquerade bench --all

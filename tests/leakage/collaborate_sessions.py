@@ -1,0 +1,162 @@
+"""Collaborations, and what a simulator makes of them: digests of the schema, powers of two, verdicts, released rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+import masquerade as mq
+from leakage.arrow_streams import stream_of
+from leakage.coins import Recording, Tapes, recorded
+from leakage.views import Made, Session, Views, random_order
+from masquerade.crypto.bits import pack
+from masquerade.methods import method_of
+from masquerade.protocol.collaborate.messages import stacked
+from masquerade.protocol.collaborate.provider import groups_of_rows, losses_of_groups
+from masquerade.protocol.collaborate.third_party import public_settings, third_party
+from masquerade.protocol.collaborate.tree import partition
+from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
+from protocol.test_collaborate import ILLNESSES, JOBS, QID, SCHEMA, contract_of, requirement_of, table_of
+from protocol.test_collaborate_leakage import Granted
+
+HOUSES = ("abbey", "burgh", "clinic")
+NONCE = "0" * 32
+
+
+@dataclass(frozen=True)
+class Collaborate:
+    """One kind of collaboration."""
+
+    name: str
+    contract: Contract
+    copies: tuple[tuple[int, ...], ...]  # by private data and provider: how often each kind of record occurs
+
+    @property
+    def session(self) -> Session:
+        """It as a session to record."""
+        public = {"parties": len(self.contract.parties), "attributes": len(QID)}
+        return Session(self.name, public, self.play, self.simulate)
+
+    def tables(self, private: int) -> dict[str, mq.Table]:
+        """Each provider's records; all copies of a kind give the same answers, whatever their number."""
+        found = {}
+        random = np.random.default_rng(private)
+        for name, copies in zip(self.contract.parties, self.copies[private % len(self.copies)], strict=True):
+            records = [
+                (job, age, ill) for job in JOBS.leaves for age in (20, 45) for ill in ILLNESSES[:2] * copies
+            ]
+            found[name] = table_of([records[at] for at in random.permutation(len(records))])
+        return found
+
+    def play(self, private: int, tapes: Tapes) -> Recording:
+        """Run all providers and the third party."""
+        method = method_of(self.contract)
+        scripts: dict[str, Any] = {
+            name: method.party(Seat(name, self.contract, table, left_out=("diary",)))
+            for name, table in self.tables(private).items()
+        }
+        scripts[ASSEMBLER] = third_party(Assembly(self.contract, SCHEMA))
+        return recorded(scripts, tapes)
+
+    def simulate(self, private: int, recording: Recording) -> Views:
+        """From the answers that the page lists, and the release."""
+        tables = self.tables(private)
+        trusted = self.contract.method["third_party"] == "trusted"
+        made: dict[tuple[str, str], list[Made]] = {}
+        for name, table in tables.items():
+            made[ASSEMBLER, name] = [Made("received")]
+            if trusted:
+                made[name, ASSEMBLER] = [self._records(table)]
+        if trusted:
+            return made
+        joined = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
+        settings, judge = public_settings(self.contract, joined)
+        granted = Granted(self.contract, joined)
+        for _ in partition(settings, granted, Granted(self.contract, joined), None):
+            raise AssertionError("nobody to ask")
+        for number, name in enumerate(tables):
+            told = [self._axes()]
+            if self.contract.method["provider_aware"]:
+                told.append(Made("collaborate-size", bits=len(tables[name]).bit_length()))
+            for owners, empty, good in granted.alone:
+                mine = [at for at, owner in enumerate(owners) if owner == number]
+                bits = np.concatenate((empty[mine], good[mine])).astype(np.uint8)
+                told.append(Made("collaborate-alone", bits=pack(bits).tobytes()))
+            for peer in tables:
+                if peer != name:
+                    made[name, peer] = told
+        values = [Made("collaborate-values", values=[[[ill] for ill in ILLNESSES[:2]]])]
+        diverse = any(part.sensitive is not None for part in self.contract.parts)
+        for name in tables:
+            rows = self._rows(name, joined, settings, judge, recording)
+            made[name, ASSEMBLER] = [*(values if diverse else []), rows]
+            made[ASSEMBLER, name] = [*(values if diverse else []), *made[ASSEMBLER, name]]
+        return made
+
+    def _axes(self) -> Made:
+        digests = [digest_of(each, self.contract.hash) for each in write_schema(SCHEMA, QID)]
+        return Made("collaborate-axes", digests=digests)
+
+    def _records(self, table: mq.Table) -> Made:
+        cells = {name: table.arrow[name].to_pylist() for name in ("job", "age", "ill")}
+        return Made(
+            "collaborate-records",
+            table=stream_of(cells),
+            left_out=["diary"],
+            schema=write_schema(SCHEMA, QID),
+        )
+
+    def _rows(self, name: str, joined: mq.Table, settings: Any, judge: Any, recording: Recording) -> Made:
+        """A provider's rows of the release as a trusted third party makes it, in a random order."""
+        script = partition(settings, judge, judge, None)
+        try:
+            next(script)
+        except StopIteration as end:
+            groups = end.value
+        of_row = groups_of_rows(settings, groups)
+        own = np.flatnonzero([each == name for each in joined.arrow["provider"].to_pylist()])
+        order = random_order(recording.tapes.drew(name, 8 * own.size))
+        cells: dict[str, Any] = {}
+        for at, axis in enumerate(settings.released):
+            labels = [axis.label(group.cells[at]) for group in groups]
+            cells[axis.name] = [labels[of_row[row]] for row in own[order]]
+        ills = joined.arrow["ill"].to_pylist()
+        cells["ill"] = [ills[row] for row in own[order]]
+        alone = of_rows(settings, groups, own)
+        return Made(
+            "collaborate-rows",
+            table=stream_of(cells),
+            losses=losses_of_groups(*alone),
+            left_out=["diary"],
+            seconds={"prepare": 0.0, "protocol": 0.0},
+        )
+
+
+def of_rows(settings: Any, groups: Any, own: Any) -> tuple[Any, Any]:
+    """Settings and groups of these rows alone."""
+    number = {int(row): at for at, row in enumerate(own)}
+    mine = [
+        replace(group, rows=np.array([number[int(row)] for row in group.rows if int(row) in number], int))
+        for group in groups
+    ]
+    ranks = tuple(each[own] for each in settings.ranks)
+    return replace(settings, ranks=ranks), mine
+
+
+def contract(k: int, l: int, parties: tuple[str, ...] = HOUSES, **terms: Any) -> Contract:  # noqa: E741
+    """A contract that is the same in every run."""
+    return msgspec.structs.replace(contract_of(requirement_of(k, l), 1, parties, **terms), nonce=NONCE)
+
+
+COLLABORATIONS = [
+    Collaborate("collaborate, secure", contract(3, 1, provider_aware=False), ((2, 2, 2), (3, 2, 3))),
+    Collaborate("collaborate, secure, diverse", contract(3, 2, provider_aware=False), ((2, 2, 2), (3, 2, 3))),
+    Collaborate("collaborate, secure, aware", contract(2, 1), ((2, 2, 2), (2, 2, 2))),
+    Collaborate("collaborate, trusted", contract(3, 2, third_party="trusted"), ((1, 2, 1), (1, 2, 1))),
+]
+SESSIONS = [each.session for each in COLLABORATIONS]
