@@ -61,7 +61,7 @@ class _RolledUp:
 
     @property
     def ncp(self) -> float:
-        return ncp(self.losses, self.comparison.rows) or 0.0
+        return ncp(self.losses) or 0.0
 
 
 def roll_up(
