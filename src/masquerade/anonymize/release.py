@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from masquerade.anonymize.cautions import cautions
 from masquerade.anonymize.outcome import Step
 from masquerade.data.column import Coded, Generalised
 from masquerade.engine.counts import Counts
@@ -117,9 +118,16 @@ class Release:
             "requirements": [verdict.summary() for verdict in self.verdicts],
             "steps": [step.summary() for step in self.steps],
             "metrics": dict(self.metrics),
+            "warnings": list(cautions(self)),
             **({"query_error": self.query_error.summary()} if self.query_error is not None else {}),
             "seconds": dict(self.seconds),
         }
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """The released columns that are published as they were."""
+        generalised = {column.name for column in self.columns}
+        return tuple(name for name in self.table.column_names if name not in generalised)
 
     def _providers(self) -> dict[str, dict[str, int]]:
         """Count the groups fed by one provider, by two, …"""

@@ -47,16 +47,21 @@ def describe(written: Written) -> list[str]:
 
 
 def written_lines(release: Release, table: Path, report: Path | None) -> list[str]:
-    """What holds, what was left out, and where everything is."""
+    """What holds, what was left out, where everything is, and what to know before using it."""
+    from masquerade.anonymize.cautions import cautions
+
     lines = [
         f"holds: {verdict.requirement} (worst group: {_figure(verdict.value)})"
         for verdict in release.verdicts
     ]
+    if release.unchanged:
+        lines.append(f"published as they are: {', '.join(release.unchanged)}")
     if release.dropped:
         lines.append(f"columns left out: {', '.join(release.dropped)}")
     lines.append(f"release: {table}")
     if report is not None:
         lines.append(f"report:  {report}")
+    lines += [f"warning: {caution}" for caution in cautions(release)]
     return lines
 
 

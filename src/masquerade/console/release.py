@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from masquerade.console.elements import facts, link, table, tag
+from masquerade.console.elements import bullets, facts, link, table, tag
 from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
 from masquerade.console.wording import moment, money, number, share, short
@@ -26,6 +26,9 @@ async def release_page(view: View) -> None:
     requirements = summary.get("requirements") or []
     held = all(each.get("holds") for each in requirements)
     tag("p", _verdict(held), "told" if held else "problems")
+    if summary.get("warnings"):
+        tag("p", "Before using it:", "quiet")
+        bullets(summary["warnings"])
     cost = summary.get("cost") or {}
     facts(
         [

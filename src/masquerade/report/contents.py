@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from masquerade.anonymize.cautions import cautions
 from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.release import Release
 from masquerade.data.column import Generalised
@@ -50,7 +51,7 @@ def contents(release: Release) -> Section:
         "dropped": list(release.dropped),
         "groups": _groups(release),
         "attributes": [_attribute(column, release) for column in release.columns],
-        "unchanged": _unchanged(release),
+        "unchanged": list(release.unchanged),
         "trees": _trees(release),
         "fold_trees": len(release.columns) > TREES_OPEN,
         "steps": _steps(release),
@@ -94,6 +95,7 @@ def _headline(release: Release) -> Section:
         "source": _source(release.settings),
         "verdict": verdict,
         "state": state,
+        "cautions": list(cautions(release)),
         "failing": [str(verdict.requirement) for verdict in bad],
         "figures": figures,
     }
@@ -170,11 +172,6 @@ def _attribute(column: Generalised, release: Release) -> Section:
         "bar": share_bar(lost) if lost is not None else "",
         "values": count(values),
     }
-
-
-def _unchanged(release: Release) -> list[str]:
-    generalised = {column.name for column in release.columns}
-    return [name for name in release.table.column_names if name not in generalised]
 
 
 def _trees(release: Release) -> list[Section]:

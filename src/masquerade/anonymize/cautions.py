@@ -1,0 +1,50 @@
+"""What the reader of a release should know before using it: columns that lost nearly everything, weak requirements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from masquerade.data.column import Generalised
+from masquerade.data.continuum import NUMBER
+from masquerade.data.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from masquerade.anonymize.release import Release
+
+_NEARLY_ALL = 0.9  # the loss of a column that is hardly worth releasing
+_MANY_LEAVES = 20  # a flat taxonomy of more numbers than these was probably meant as a scale
+_NUMBER = re.compile(NUMBER)
+
+
+def cautions(release: Release) -> tuple[str, ...]:
+    """Return the cautions about a release, each one sentence with what would help."""
+    return tuple(_cautions(release))
+
+
+def _cautions(release: Release) -> Iterator[str]:
+    for name, loss in release.attribute_losses.items():
+        if loss > _NEARLY_ALL:
+            yield (
+                f"{name} lost {loss:.0%} of its detail; another method, some suppression, a smaller QID or a finer "
+                "taxonomy would keep more"
+            )
+    for verdict in release.verdicts:
+        if verdict.requirement.parameters().get("k") == 1:
+            yield f"{verdict.requirement}: a group of one record hides nobody; use a k of 2 or more"
+    if release.dropped_rows is not None and 2 * release.dropped_rows >= release.rows > 0:
+        yield (
+            f"{release.dropped_rows} of {release.rows} rows were dropped for missing cells; is the table read rightly? "
+            "missing_values says what counts as missing"
+        )
+    for column in release.columns:
+        if _is_scale(column):
+            yield f'{column.name} has a flat taxonomy of numbers; type = "continuous" would make intervals of them'
+
+
+def _is_scale(column: Generalised) -> bool:
+    domain = column.domain
+    if not isinstance(domain, Taxonomy) or domain.height > 1 or len(domain.leaves) <= _MANY_LEAVES:
+        return False
+    return all(_NUMBER.fullmatch(leaf) for leaf in domain.leaves)
