@@ -95,6 +95,7 @@ LIGHT = """
     [BOTH_PARTS, ROOM_FIRST, CLIENT, LIGHT],
     ids=["function first", "room first", "client", "light"],
 )
+@pytest.mark.system
 def test_imports_in_a_process_of_their_own(script: str) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(script)], check=True)
 

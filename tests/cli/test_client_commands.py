@@ -407,6 +407,7 @@ def test_help_with_an_example(name: str, capsys: Capture) -> None:
     assert "--json" in told
 
 
+@pytest.mark.system
 def test_an_interrupt_leaves_the_session_running(api: LiveApi, conf: Path) -> None:
     known = {each.id for each in api.coordinator.store.sessions.recent()}
     with subprocess.Popen(
@@ -431,6 +432,7 @@ def test_an_interrupt_leaves_the_session_running(api: LiveApi, conf: Path) -> No
     assert api.coordinator.store.sessions.get(session).status is Status.REQUESTED
 
 
+@pytest.mark.system
 def test_in_a_process_of_its_own(api: LiveApi, conf: Path) -> None:
     with Playing(api, "published") as played:
         answer = process("request", conf, "--json")

@@ -18,6 +18,8 @@ from cli.test_mashup import alive, launch, masquerade, rows
 from masquerade.data.people import generate_people, people_taxonomies
 from masquerade.net.transcript import read_transcript
 
+pytestmark = pytest.mark.system  # party processes are started
+
 HOUSES = ("north", "south", "west")
 JOB = """
 [parties.north]

@@ -276,6 +276,7 @@ def test_the_ledger(folder: Folder, capsys: Capture) -> None:
     assert "  by tds: adversary semi-honest, argmax secure, epsilon 0.01, score gain-ratio" in text
 
 
+@pytest.mark.system
 def test_serve_says_where_it_listens(folder: Folder) -> None:
     process = subprocess.Popen(
         [MASQUERADE, "party", "serve", str(folder.conf("bank"))],

@@ -52,8 +52,8 @@ def test_absolute_paths_need_no_base(tmp_path: Path) -> None:
 
 def test_one_clear_line() -> None:
     allowed = (
-        "allowed are .csv, .tsv, .txt, .data, .parquet, .pq, and the database URLs sqlite:///file.db and "
-        "postgresql://user:password@host/database"
+        "allowed are .csv, .tsv, .txt, .data, .parquet, .pq, and the database URLs sqlite:///file.db, "
+        "duckdb:///file.duckdb and postgresql://user:password@host/database"
     )
     assert problem("t.json") == f't.json: the ending ".json" is of no known kind; {allowed}'
     assert problem("t.xlsx") == (

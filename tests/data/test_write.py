@@ -197,6 +197,7 @@ def test_a_table_that_cannot_be_csv_leaves_nothing(tmp_path: Path) -> None:
         assert left_in(tmp_path) == []
 
 
+@pytest.mark.system
 def test_a_killed_process_leaves_no_partial_file(tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("old")
     program = (

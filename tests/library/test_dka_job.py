@@ -45,6 +45,7 @@ def job(tmp_path: Path) -> Path:
     return tmp_path / "job.toml"
 
 
+@pytest.mark.system
 def test_two_processes_give_the_release_of_plain_rounds(job: Path) -> None:
     stages: list[tuple[str, Stage]] = []
     done = mashup_job(job, on_party=lambda party, stage: stages.append((party, stage)))
@@ -67,6 +68,7 @@ def test_two_processes_give_the_release_of_plain_rounds(job: Path) -> None:
     assert sorted(path.name for path in job.parent.glob(".*")) == []  # the notes are gone
 
 
+@pytest.mark.system
 def test_a_killed_party_costs_one_round_at_most(job: Path) -> None:
     killed: list[int] = []
 
@@ -130,6 +132,7 @@ def test_what_it_cannot_do_is_told_before_anything_runs(job: Path, old: str, new
         mashup_job(job)
 
 
+@pytest.mark.system
 def test_fewer_common_records_than_k_is_an_answer(job: Path) -> None:
     job.write_text(job.read_text().replace(f"k = {K}", f"k = {N + 1}"))
     with pytest.raises(

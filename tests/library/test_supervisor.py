@@ -12,6 +12,8 @@ import pytest
 from masquerade.errors import PeerUnreachable
 from masquerade.library.supervisor import Supervisor
 
+pytestmark = pytest.mark.system  # what it supervises are processes
+
 ECHO = """
 import os, sys
 print(os.getpid(), flush=True)

@@ -35,6 +35,7 @@ def test_an_issued_certificate_is_valid_under_its_authority() -> None:
         PolicyBuilder().store(other).build_client_verifier().verify(leaf, [])
 
 
+@pytest.mark.system
 def test_openssl_agrees(tmp_path: Path) -> None:
     openssl = shutil.which("openssl")
     if openssl is None:

@@ -91,7 +91,7 @@ NOT_RECORDS: dict[str, tuple[dict[str, Any], str]] = {
     "too many decimals": ({"age": [0.123456789]}, "do not fit how they are generalised"),
     "too large": ({"age": [2**50]}, "do not fit how they are generalised"),
     "a missing cell": ({"job": [None]}, "column job of a kind"),
-    "a missing illness": ({"ill": ["?"]}, "column ill with missing cells"),
+    "a missing illness": ({"ill": pa.array([None], pa.string())}, "column ill with missing cells"),
     "a missing age": ({"age": pa.array([None], pa.int64())}, "column age with missing cells"),
     "no cell": ({"ill": [{"name": "cold"}]}, "column ill of a kind"),
     "bytes": ({"ill": [b"\xff"]}, "column ill of a kind"),

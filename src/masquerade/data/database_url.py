@@ -75,12 +75,15 @@ class PostgresUrl:
             yield unquote(secret)
 
 
-def sqlite_path(url: str, base: Path) -> Path:
+FILE_SCHEMES = ("sqlite", "duckdb")  # databases that are a file
+
+
+def database_path(url: str, base: Path) -> Path:
     """Return the file's path: `sqlite:///relative.db` is relative to `base`, `sqlite:////absolute.db` is not."""
-    rest = url.partition("://")[2]
+    scheme, _, rest = url.partition("://")
     if not rest.startswith("/") or len(rest) == 1:
         raise DataError.about(
             url,
-            "not of the form sqlite:///file.db (three slashes; four for an absolute path: sqlite:////data/file.db)",
+            f"not of the form {scheme}:///file.db (three slashes; four for an absolute path: {scheme}:////data/file.db)",
         )
     return base / rest[1:]

@@ -1,6 +1,6 @@
-"""Read the result of a query from SQLite or PostgreSQL, through ADBC (the extra `sql`).
+"""Read the result of a query from SQLite or PostgreSQL, through ADBC (the extra `sql`), or from DuckDB.
 
-A query can only read: SQLite files are opened read-only, and PostgreSQL runs it in a read-only transaction.
+A query can only read: SQLite and DuckDB files are opened read-only, and PostgreSQL runs it in a read-only transaction.
 No error shows a password.
 """
 
@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from masquerade.data.cell_types import plain_table
-from masquerade.data.database_url import PostgresUrl, sqlite_path
+from masquerade.data.database_url import FILE_SCHEMES, PostgresUrl, database_path
 from masquerade.data.source import Source, check_names, chosen, database_scheme, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
@@ -34,11 +34,15 @@ def read_sql(
     columns: Sequence[str] | None = None,
     coded: Container[str] = (),
 ) -> Source:
-    """Run `query` on the database at `url` (an SQLite path is relative to `base`)."""
+    """Run `query` on the database at `url` (the path of a file is relative to `base`)."""
     scheme = database_scheme(url)
     name = hide_password(url)
     _check_query(name, query)
-    table = _from_sqlite(url, query, base) if scheme == "sqlite" else _from_postgresql(url, query)
+    if scheme in FILE_SCHEMES:
+        path = _readable(url, base)
+        table = _from_sqlite(url, query, path) if scheme == "sqlite" else _from_duckdb(url, query, path)
+    else:
+        table = _from_postgresql(url, query)
     check_names(f"{name}: the query's result", table.column_names)
     wanted = chosen(f"{name}: the query's result", table.column_names, columns)
     if table.num_rows == 0:
@@ -51,7 +55,7 @@ def read_sql(
 
 def hide_password(url: str) -> str:
     """Return the URL for display, with `***` for every password."""
-    return url if database_scheme(url) == "sqlite" else PostgresUrl.parse(url).shown()
+    return url if database_scheme(url) in FILE_SCHEMES else PostgresUrl.parse(url).shown()
 
 
 def _check_query(name: str, query: str) -> None:
@@ -66,15 +70,32 @@ def _check_query(name: str, query: str) -> None:
         )
 
 
-def _from_sqlite(url: str, query: str, base: Path) -> pa.Table:
-    path = sqlite_path(url, base)
+def _readable(url: str, base: Path) -> Path:
+    """Return a database's file, which exists and can be read: SQLite would make a missing one, and explains little."""
+    path = database_path(url, base)
     try:
-        with path.open(
-            "rb"
-        ):  # SQLite would create a missing file, and explains little about an unreadable one
-            pass
+        with path.open("rb"):
+            return path
     except (OSError, ValueError) as error:
         raise why_unreadable(path, error) from None
+
+
+def _from_duckdb(url: str, query: str, path: Path) -> pa.Table:
+    try:
+        import duckdb
+    except ImportError:
+        raise DataError('reading from duckdb needs the library: pip install "masquerade[duckdb]"') from None
+    # Without access to other files and extensions: a query reads this database and nothing else of the machine.
+    config = {"enable_external_access": "false", "autoload_known_extensions": "false"}
+    try:
+        with duckdb.connect(str(path), read_only=True, config=config) as connection:
+            found: pa.Table = connection.sql(query).to_arrow_table()
+            return found
+    except duckdb.Error as error:
+        raise DataError.about(url, _first_line(error)) from None
+
+
+def _from_sqlite(url: str, query: str, path: Path) -> pa.Table:
     driver = _driver("sqlite")
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     try:

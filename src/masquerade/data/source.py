@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from masquerade.data.database_url import FILE_SCHEMES
 from masquerade.data.encode import MISSING_VALUES
 from masquerade.data.table import Origin
 from masquerade.errors import DataError, hint
@@ -76,6 +77,7 @@ def _reader(
     if suffix in EXCEL_SUFFIXES:
         raise DataError.about(source, EXCEL)
     advice = f'; for SQLite write "sqlite:///{source}"' if suffix in (".db", ".sqlite", ".sqlite3") else ""
+    advice = f'; for DuckDB write "duckdb:///{source}"' if suffix in (".duckdb", ".ddb") else advice
     ending = f'the ending "{path.suffix}"' if suffix else "a name without an ending"
     raise DataError.about(
         source,
@@ -84,7 +86,7 @@ def _reader(
     )
 
 
-_URLS = "sqlite:///file.db and postgresql://user:password@host/database"
+_URLS = "sqlite:///file.db, duckdb:///file.duckdb and postgresql://user:password@host/database"
 
 
 def database_scheme(source: str) -> str | None:
@@ -93,7 +95,7 @@ def database_scheme(source: str) -> str | None:
     if match is None:
         return None
     scheme = match[1].lower()
-    if scheme not in ("sqlite", "postgresql", "postgres"):
+    if scheme not in (*FILE_SCHEMES, "postgresql", "postgres"):
         # The rest of the URL may hold a password, so it is not repeated.
         raise DataError(f'a source cannot be a URL that begins with "{match[0]}"; allowed are {_URLS}')
     return scheme

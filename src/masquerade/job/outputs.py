@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from masquerade.data.database_url import sqlite_path
+from masquerade.data.database_url import database_path
 from masquerade.errors import DataError, Key
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job
@@ -49,7 +49,7 @@ def _read(job: Job, path: Path) -> Iterator[tuple[Path, str]]:
             continue
         if section.source.lower().startswith("sqlite://"):
             try:
-                yield sqlite_path(section.source, base), "the database"
+                yield database_path(section.source, base), "the database"
             except DataError:
                 continue  # reported when it is read
         elif section.source and "://" not in section.source:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from masquerade.audit.head import head_path
 from masquerade.audit.verify import verify
-from masquerade.data.database_url import PostgresUrl, sqlite_path
+from masquerade.data.database_url import PostgresUrl, database_path
 from masquerade.errors import MasqueradeError, one_line
 from masquerade.files import read_file
 from masquerade.library.doctor import Check, error, fine, problems, warning
@@ -163,7 +163,7 @@ def database_checks(url: str, base: Path) -> Iterator[Check]:
             )
             return
         else:
-            path = sqlite_path(url, base)
+            path = database_path(url, base)
             name = str(path)
             if not path.exists():
                 yield warning("database", f"{name}: is not there yet", "it is made at the first start")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from masquerade.data.database_url import sqlite_path
+from masquerade.data.database_url import FILE_SCHEMES, database_path
 from masquerade.data.source import database_scheme
 from masquerade.data.table import Table
 from masquerade.errors import BadInput, DataError, MasqueradeError, ParameterError
@@ -229,9 +229,10 @@ class Dataset:
         scheme = database_scheme(source)
         if scheme is None:
             return (base / source,)
-        if scheme == "sqlite":
-            path = sqlite_path(source, base)
-            return path, path.with_name(path.name + "-wal")  # where changes stand first
+        if scheme in FILE_SCHEMES:
+            path = database_path(source, base)
+            wal = "-wal" if scheme == "sqlite" else ".wal"  # where changes stand first
+            return path, path.with_name(path.name + wal)
         return ()
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from masquerade.data.database_url import sqlite_path
+from masquerade.data.database_url import FILE_SCHEMES, database_path
 from masquerade.data.encode import MISSING_VALUES
 from masquerade.data.source import database_scheme
 from masquerade.errors import DataError, Key, ParameterError, one_line
@@ -144,7 +144,7 @@ def _about_address(key: Key, address: str | None) -> Iterator[tuple[Key, str]]:
 
 def _about_source(source: str) -> Iterator[tuple[Key, str]]:
     try:
-        if database_scheme(source) == "sqlite":
-            sqlite_path(source, Path())
+        if database_scheme(source) in FILE_SCHEMES:
+            database_path(source, Path())
     except DataError as error:
         yield ("source",), str(error)

@@ -29,7 +29,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session as Transaction
 from sqlalchemy.orm import sessionmaker
 
-from masquerade.data.database_url import PostgresUrl, sqlite_path
+from masquerade.data.database_url import PostgresUrl, database_path
 from masquerade.errors import ParameterError, one_line
 from masquerade.files import FileLock
 from masquerade.service.clock import Now
@@ -104,7 +104,7 @@ def check_url(url: str) -> None:
     if url.startswith(_POSTGRESQL):
         PostgresUrl.parse(url)
     elif url.startswith("sqlite:"):
-        sqlite_path(url, Path())
+        database_path(url, Path())
     else:
         scheme, found, _ = url.partition("://")  # the rest may hold a password: it is not repeated
         told = f"{scheme}://…: not a database for the service" if found else "not the URL of a database"
@@ -122,7 +122,7 @@ def open_database(url: str, base: Path, clock: Now) -> Database:
         engine, name = _postgres(address), address.shown()
         lock: Lock = AdvisoryLock(engine, name)
     else:
-        path = sqlite_path(url, base)
+        path = database_path(url, base)
         engine, name = _sqlite(path), str(path)
         lock = FileLock(path.with_name(f"{path.name}.lock"), name)
     database = Database(engine, clock, lock, str if address is None else address.scrub)
