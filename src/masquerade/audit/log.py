@@ -68,14 +68,18 @@ class AuditLog:
             raise ParameterError(f"audit log: the event {event} is the log's own")
         return self._lines.append((event, fields))
 
-    def contract(self, canonical: bytes, session: str | None = None) -> Anchor:
-        """Record a contract that this party signs, in its canonical form; `session` names the session it is for."""
+    def contract(self, canonical: bytes, session: str | None = None, requester: str | None = None) -> Anchor:
+        """Record a contract that this party signs, in its canonical form; `session` names the session it is for.
+
+        `requester` is the fingerprint of the certificate by which its client's own signature was verified.
+        """
         try:
             text = canonical.decode()
         except UnicodeDecodeError:
             raise ParameterError("audit log: the contract is not JSON in UTF-8") from None
         digest = hashlib.sha256(canonical).hexdigest()
-        named = {"session": session} if session is not None else {}
+        given = {"session": session, "requester": requester}
+        named = {name: each for name, each in given.items() if each is not None}
         return self._lines.append((CONTRACT, {"contract": text, "contract_hash": digest, **named}))
 
     def refusal(self, asker: str, reasons: Sequence[str], session: str | None = None) -> Anchor:

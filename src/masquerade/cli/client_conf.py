@@ -36,7 +36,7 @@ def connected(settings: ClientSettings) -> Client:
     """A client as the settings say."""
     from masquerade.library.client import Client
 
-    return Client(settings.url, settings.token, ca=settings.ca)
+    return Client(settings.url, settings.token, ca=settings.ca, identity=settings.identity)
 
 
 def client_of(conf: Path | None) -> Client:

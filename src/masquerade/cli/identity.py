@@ -1,4 +1,4 @@
-"""`masquerade identity init`: a small certificate authority and party certificates, for trials."""
+"""`masquerade identity`: a key and certificate of one's own, or for trials those of all parties."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import typer
 
 from masquerade.cli.output import Json, print_json, say
 
-app = typer.Typer(help="Certificates of parties, for trials.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Keys and certificates.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
 def _group() -> None:
-    """Certificates of parties, for trials."""
+    """Keys and certificates."""
 
 
 @app.command("init", short_help="A small certificate authority and party certificates.")
@@ -48,3 +48,30 @@ def init(
         )
         return
     say(*(f"{folder / name}: {identity.fingerprint}" for name, identity in identities.items()))
+
+
+@app.command("new", short_help="A key and a certificate of your own.")
+def new(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write; made when missing.")],
+    name: Annotated[
+        str,
+        typer.Option("--name", metavar="NAME", help="Whose it is: a party or a user.", show_default=False),
+    ],
+    days: Annotated[int, typer.Option("--days", metavar="DAYS", help="How long it is valid.")] = 365,
+    json: Json = False,
+) -> None:
+    """Make a key and a certificate of your own, for a party's node or to sign requests with.
+
+    Writes FOLDER/key.pem, which stays with you, and FOLDER/identity.pem, which others save once they have compared the
+    fingerprint with you. Existing keys are never overwritten.
+
+    Example: masquerade identity new identity --name ana
+    """
+    from masquerade.net.identity import self_signed
+
+    made = self_signed(name, days)
+    made.save(folder)
+    if json:
+        print_json({"folder": str(folder), "name": made.name, "fingerprint": made.fingerprint, "days": days})
+    else:
+        say(f"{folder}: {made.fingerprint}")

@@ -51,7 +51,7 @@ app.command("anonymize", short_help="One table in, one verified release out.")(a
 app.command("mashup", short_help="Tables of several parties in, one verified release out.")(mashup.mashup)
 app.command("verify", short_help="Does a release satisfy its job's requirements?")(verify.verify)
 app.command("evaluate", short_help="What a release kept of its original.")(evaluate.evaluate)
-app.add_typer(identity.app, name="identity", short_help="Certificates for trials.")
+app.add_typer(identity.app, name="identity", short_help="Keys and certificates.")
 app.add_typer(audit.app, name="audit", short_help="Prove that an audit log is whole.")
 app.add_typer(party.app, name="party", short_help="A party's node.")
 app.add_typer(coordinator.app, name="coordinator", short_help="The coordinator.")

@@ -139,7 +139,14 @@ def preview(
     provision = signed.deal.terms.provision(settings.name)
     dataset = settings.datasets.get(provision.dataset) if provision is not None else None
     schema = dataset.schema if dataset is not None else None
-    made = previewed(signed, settings.name, schema, trust=settings.trust, own=settings.identity)
+    made = previewed(
+        signed,
+        settings.name,
+        schema,
+        trust=settings.trust,
+        own=settings.identity,
+        clients=settings.clients,
+    )
     if json:
         print_json(made.content())
     else:

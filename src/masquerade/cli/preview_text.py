@@ -15,6 +15,9 @@ def described(made: Preview) -> list[str]:
         f"signed by: {', '.join(made.signed_by) or 'nobody yet'}",
         *(f"the signature of {name} does not count: {why}" for name, why in made.not_signed_by.items()),
         f"asked by {made.user}, for {made.purpose}; the release goes to {', '.join(made.recipients)}",
+        f"  signed by {made.user} with the certificate {made.request_signed_by}"
+        if made.request_signed_by is not None
+        else "  on the coordinator's word: no signature of the user is known to be right",
         f"parties: {', '.join(made.parties)}; from {made.dataset}, snapshot {made.snapshot}",
         "",
         f"These columns leave {made.party}, for {_whose(made)}:",

@@ -226,6 +226,7 @@ def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequir
         deadline=request.deadline,
         attempts=request.attempts,
         show_progress=request.show_progress and all(offer.show_progress for offer in offers),
+        signed=request.signed,
     )
 
 

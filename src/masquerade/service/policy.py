@@ -66,6 +66,7 @@ class Policy(Form):
     price: Prices = key(Prices(), description="a table, written [price]")
     sessions: Annotated[int, Field(ge=1, le=1000)] = key(4, description="a whole number from 1 to 1000")
     needs_approval: bool = key(False, description="true or false")
+    signed_requests: bool = key(False, description="true or false")
     allow_rerelease: bool = key(False, description="true or false")
     least_snapshot_interval: Annotated[int, Field(ge=0, le=MOST_WHOLE)] = key(
         WEEK, description="a whole number of seconds, of at least 0"

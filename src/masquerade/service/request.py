@@ -4,7 +4,8 @@ A **vertical** request wants different columns about the same people; a **horizo
 different people, from providers of whom up to `m` may collude.
 
 The request is sent to every party, and each party's policy answers it. The coordinator sets the user once it is known
-(`asked_by`); a user written in the request itself is not trusted.
+(`asked_by`); a user written in the request itself is not trusted. A client with a key of its own signs the request
+(`signed`), and then parties need not trust the coordinator with it either.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
+import msgspec
 from pydantic import Field, PlainValidator
 
 from masquerade.errors import Key, ParameterError, Problem, hint
 from masquerade.forms.form import Form, key, kinds_of_keys, known_keys, read_form
 from masquerade.forms.problems import Problems
 from masquerade.methods import parameters_by_method, read_method, session_methods, written_method
+from masquerade.net.identity import Identity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.contract import PROVIDER, written_requirement
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.method import Proposal, SessionMethod
 from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text
+from masquerade.service.client_signature import ClientSignature, signed_by
 from masquerade.service.form_values import read_privacy
 from masquerade.service.plain_text import insist_on_plain
 
@@ -108,6 +112,7 @@ class Request(Form):
         3, description=f"a whole number from 1 to {MOST_ATTEMPTS}"
     )
     show_progress: bool = key(False, description="true or false")
+    signed: ClientSignature | None = key(None, description="a client's signature over the other keys")
 
     @classmethod
     def convert(cls, content: dict[str, Any], problems: Problems) -> dict[str, Any]:
@@ -118,6 +123,12 @@ class Request(Form):
         if isinstance(table, Mapping):
             arrangement: Kind = "horizontal" if content.get("kind") == "horizontal" else "vertical"
             content["algorithm"] = _method(table, arrangement, problems)
+        if isinstance(content.get("signed"), Mapping):
+            try:
+                content["signed"] = msgspec.convert(content["signed"], ClientSignature)
+            except msgspec.ValidationError as error:
+                problems.broken(("signed",), str(error))
+                del content["signed"]
         homes = {
             each.name: name
             for name, own in parameters_by_method(session_methods().values()).items()
@@ -210,6 +221,11 @@ class Request(Form):
         """Return the same request, made by this user."""
         return self.model_copy(update={"user": user})
 
+    def signed_by(self, identity: Identity, now: int) -> Request:
+        """Return the same request, signed by its client; it names its user."""
+        unsigned = self.model_copy(update={"signed": None})
+        return self.model_copy(update={"signed": signed_by(identity, unsigned.content(), now)})
+
     def wishing(self, parts: Iterable[GroupRequirement], m: int = 0) -> Request:
         """Return the same request with other wished requirements, against `m` colluding providers."""
         stricter: dict[str, Any] = {"privacy": tuple(parts)}
@@ -217,11 +233,12 @@ class Request(Form):
 
     def content(self) -> dict[str, Any]:
         """Return the request as canonical JSON can hold it; `read_request` reads it back."""
-        plain = self.model_dump(by_alias=True, exclude={"privacy", "algorithm"})
+        plain = self.model_dump(by_alias=True, exclude={"privacy", "algorithm", "signed"})
         written = {key: list(each) if isinstance(each, tuple) else each for key, each in plain.items()}
         return written | {
             "privacy": [written_requirement(part) for part in self.privacy],
             "algorithm": written_method(self.algorithm) if self.algorithm is not None else None,
+            **({"signed": msgspec.to_builtins(self.signed)} if self.signed is not None else {}),
         }
 
     def canonical(self) -> bytes:

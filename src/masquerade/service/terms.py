@@ -25,6 +25,7 @@ from masquerade.protocol.contract import (
     written_requirement,
 )
 from masquerade.service.canonical import canonical, digest
+from masquerade.service.client_signature import ClientSignature
 from masquerade.service.form_values import read_privacy
 from masquerade.service.request import Kind, Request, read_request
 
@@ -120,6 +121,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deadline: int | None = None
     attempts: int = 3  # a session that a party broke is tried this many times at most
     show_progress: bool = False  # whether the coordinator may watch: stages, figures, specializations
+    signed: ClientSignature | None = None  # what its client signed, if it did
 
     @property
     def most_cost(self) -> int:
@@ -156,6 +158,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "kind": terms.kind,
                 "algorithm": terms.method,
                 "show_progress": self.show_progress,
+                "signed": msgspec.to_builtins(self.signed),
                 **(_vertical(terms) if terms.kind == "vertical" else _horizontal(terms)),
             },
             "deal",

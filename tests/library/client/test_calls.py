@@ -12,6 +12,7 @@ import sqlalchemy.event
 
 import masquerade as mq
 from library.live_api import PASSWORD, REQUEST, LiveApi
+from masquerade.net.identity import self_signed
 from masquerade.service.request import read_request
 from masquerade.service.resources import Session
 from masquerade.service.session_states import Status
@@ -238,3 +239,19 @@ def test_what_a_session_waits_for_is_told(client: mq.Client, api: LiveApi) -> No
     assert held.missed is not None
     assert (held.missed.error, held.missed.most_error) == (0.4, 0.1)
     assert client.accept(session).missed is None
+
+
+def test_a_client_with_a_key_signs_what_it_asks(api: LiveApi, tmp_path: Path) -> None:
+    ana = self_signed("ana")
+    ana.save(tmp_path / "identity")
+    with mq.Client(api.url, api.token, identity=tmp_path / "identity") as client:
+        asked = read_request(client.request(REQUEST).request)
+        assert asked.signed is not None
+        assert asked.signed.problem(ana.certificate, asked.signed.time) is None
+        assert asked.signed.request["user"] == "ana"
+        held = client.request(REQUEST)
+        api.hold(held.id)
+        relaxed = read_request(client.relax(held.id, {"attempts": 5}).request)
+        assert relaxed.signed is not None
+        assert relaxed.signed.request["attempts"] == 5
+        assert relaxed.signed.nonce != asked.signed.nonce

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -47,6 +48,7 @@ class Calls:
     """Every call, as a coroutine over a transport that the client chooses."""
 
     _caller: Caller
+    _identity: Path | None  # of the key that signs requests
 
     @call
     async def me(self) -> Me:
@@ -69,7 +71,7 @@ class Calls:
     @call
     async def request(self, request: Wish) -> Session:
         """Request a table: a dictionary, a TOML file (its [request]) or a Request. The session starts at once."""
-        ask = Ask("POST", "/sessions", body=whole_request(request))
+        ask = Ask("POST", "/sessions", body=await self._signed(whole_request(request)))
         try:
             return read(await self._caller.ask(ask), Session)
         except ParameterError as error:
@@ -147,8 +149,14 @@ class Calls:
     @call
     async def relax(self, session: str, request: Wish) -> Session:
         """Ask again, for less; if the parties refuse, the release that missed the requested quality keeps waiting."""
+        changes = keys_of(request)
+        if self._identity is not None:
+            before = {
+                key: each for key, each in (await self._session(session)).request.items() if key != "signed"
+            }
+            changes |= {"signed": (await self._signed({**before, **changes}))["signed"]}
         try:
-            return await self._decide(session, {"decision": Decision.RELAX, "request": keys_of(request)})
+            return await self._decide(session, {"decision": Decision.RELAX, "request": changes})
         except ParameterError as error:
             raise ParameterError(*placed(error.problems, request)) from None
 
@@ -222,6 +230,17 @@ class Calls:
         await self._caller.ask(Ask("DELETE", f"/tokens/{id}"))
 
     # --- parts of calls ---
+
+    async def _signed(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Sign a request with the user's own key, if there is one."""
+        if self._identity is None:
+            return content
+        from masquerade.net.identity import Identity
+        from masquerade.service.request import read_request
+
+        me = read(await self._caller.ask(Ask("GET", "/me")), Account)
+        asked = read_request(content).asked_by(me.name)
+        return asked.signed_by(Identity.load(self._identity), int(time.time())).content()
 
     async def _session(self, session: str) -> Session:
         return read(await self._caller.ask(Ask("GET", _of(session))), Session)

@@ -32,6 +32,7 @@ class _Connected(Calls):
         user: str | None = None,
         password: str | None = None,
         ca: str | Path | None = None,
+        identity: str | Path | None = None,
     ) -> None:
         if token is None and user is None:
             token = os.environ.get(_TOKEN, "").strip() or None
@@ -41,6 +42,7 @@ class _Connected(Calls):
         except ModuleNotFoundError as error:
             raise ParameterError(f'the client needs {error.name}: pip install "masquerade[client]"') from None
         self._caller = Caller(transport, token, user, password)
+        self._identity = Path(identity) if identity is not None else None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address.base!r})"
@@ -54,7 +56,8 @@ class Client(_Connected, Synchronous):
 
     `url` is the coordinator's; `token` an API token, or else the one in MASQUERADE_TOKEN, or `user` and `password`
     sign in when first needed. `ca` pins the authority, or the very certificate, that the coordinator must show; without
-    it the system's trust decides. A token never travels over plain http to another machine.
+    it the system's trust decides. `identity` is the folder of a key and certificate of the user's own, which sign
+    requests for the parties. A token never travels over plain http to another machine.
     """
 
     def __enter__(self) -> Self:

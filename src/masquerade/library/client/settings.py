@@ -3,6 +3,7 @@
     coordinator = "https://coordinator.example:8080"
     token_file = "token"          # readable by its owner only; without it, MASQUERADE_TOKEN
     ca = "web.pem"                # optional: the authority or the very certificate to accept
+    identity = "identity"         # optional: the folder of a key and certificate of one's own, to sign requests with
     [request]
     purpose = "research"
     …
@@ -30,7 +31,7 @@ DEFAULT = Path("client.toml")
 URL, TOKEN = "MASQUERADE_URL", "MASQUERADE_TOKEN"
 _PREFIX = "mq_"  # prefix of every token (service/accounts.py)
 
-_TEXTS = ("coordinator", "token_file", "ca")
+_TEXTS = ("coordinator", "token_file", "ca", "identity")
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -43,6 +44,7 @@ class _File(Form):
     )
     token_file: Text | None = key(None, description="the name of a file that holds the token")
     ca: Text | None = key(None, description="the name of a PEM file")
+    identity: Text | None = key(None, description='a folder, such as "identity"')
     request: dict[str, Any] | None = key(None, description="a table, written [request]")
 
 
@@ -55,6 +57,7 @@ class ClientSettings:
     token: str = field(repr=False)
     token_file: Path | None = None
     ca: Path | None = None
+    identity: Path | None = None
     has_request: bool = False
 
 
@@ -95,10 +98,13 @@ def read_settings(
     ca = base / file.ca if file.ca is not None else None
     if ca is not None and not ca.is_file():
         problems.append(f"{source}: ca: there is no file {ca}")
+    identity = base / file.identity if file.identity is not None else None
+    if identity is not None:
+        problems += _about_identity(identity, source)
     problems += _about_request(path, content) if with_request else []
     if problems:
         raise ParameterError(*dict.fromkeys(problems))
-    return ClientSettings(path, url, token, token_file, ca, "request" in content)
+    return ClientSettings(path, url, token, token_file, ca, identity, "request" in content)
 
 
 def found_settings(conf: Path | None, *, with_token: bool = True) -> ClientSettings:
@@ -129,6 +135,16 @@ def _token(file: Path | None, written: str | None, source: str) -> str:
     if not token or len(token.split()) != 1:
         raise ParameterError(f"{source}: token_file: {file} must hold one token and nothing else")
     return token
+
+
+def _about_identity(folder: Path, source: str) -> list[str]:
+    from masquerade.net.identity import Identity
+
+    try:
+        Identity.load(folder).check_dates()
+    except ParameterError as error:
+        return [f"{source}: identity: {problem}" for problem in error.lines]
+    return []
 
 
 def _about_request(path: Path | None, content: Mapping[str, Any]) -> tuple[str, ...]:

@@ -39,10 +39,31 @@ _TYPES: dict[str, dict[str, Any]] = {
     "deadline": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
     "attempts": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
     "show_progress": {"type": "boolean"},
+    "signed": {
+        "type": "object",
+        "properties": {
+            "request": {"type": "object", "description": "the request as it was signed, with its user"},
+            "time": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": MOST_WHOLE,
+                "description": "since 1970, in seconds",
+            },
+            "nonce": {"type": "string", "pattern": "^[0-9a-f]{32}$", "description": "for one request alone"},
+            "signature": {
+                "type": "string",
+                "pattern": "^([0-9a-f]{2}){1,100}$",
+                "description": "ECDSA on P-256 with SHA-256, in DER, as hexadecimal digits",
+            },
+        },
+        "required": ["request", "time", "nonce", "signature"],
+        "additionalProperties": False,
+    },
 }
 _SAID = {
     "user": "who asks; the token says it, and what is written here is not believed",
     "kind": "vertical: different columns about the same people; horizontal: the same columns about different people",
+    "signed": "the request as its client signed it with a key of its own, for the parties to verify",
 }
 _ONLY_IN = kinds_of_keys(Request)
 EXAMPLE: dict[str, Any] = {

@@ -17,7 +17,7 @@ import structlog
 from masquerade.errors import Conflict, NotAllowed, ParameterError, Problem
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
-from masquerade.service.coordinator.intake import Intake
+from masquerade.service.coordinator.intake import Intake, wrongly_signed
 from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.quality import good_enough
 from masquerade.service.coordinator.wakeup import Wakeup
@@ -29,6 +29,7 @@ from masquerade.service.store import SessionRecord, Store
 
 log = structlog.get_logger("masquerade.coordinator")
 
+_ONLY_JUDGED = ("most_error", "signed")  # what may change without a party being asked
 _TRIES = 5  # a move is made on a session as it was read; somebody may be faster a few times, not for ever
 
 
@@ -82,8 +83,11 @@ class Decisions:
         _require_held(user, session)
         if not isinstance(content, Mapping):
             raise ParameterError("request: must be a table of keys and values")
-        request = read_request({**session.request, **content}).asked_by(session.client)
-        problems = self._intake.too_late(request)
+        unsigned = {
+            key: each for key, each in session.request.items() if key != "signed"
+        }  # it is another one now
+        request = read_request({**unsigned, **content}).asked_by(session.client)
+        problems = [*self._intake.too_late(request), *wrongly_signed(request)]
         if (request.purpose or "") != session.purpose:
             text = f'stays "{session.purpose}"; for another make a new request'
             problems.append(Problem(text, key=("purpose",)))
@@ -97,7 +101,7 @@ class Decisions:
             problems.append(Problem(text, key=("attributes",)))
         self._intake.refuse(user, found, *problems)
         wanted = request.content()
-        if all(each == session.request.get(key) for key, each in wanted.items() if key != "most_error"):
+        if all(each == session.request.get(key) for key, each in wanted.items() if key not in _ONLY_JUDGED):
             self._require_quality(session, request.most_error)
             return self._decided(self._publisher.accept(session, wanted))
         session = self._store.sessions.relax(

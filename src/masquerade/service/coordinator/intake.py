@@ -16,6 +16,7 @@ from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.kinds.kind import THE_REQUEST, Match
 from masquerade.service.request import Request, read_request
+from masquerade.service.requester import departures
 from masquerade.service.resources import RequestPreview, User
 from masquerade.service.store import SessionRecord, Store
 from masquerade.service.terms import strictest
@@ -40,7 +41,7 @@ class Intake:
         awaited = (
             Problem(f"{party or 'one party'} has not published yet") for party in self._awaited(user, found)
         )
-        problems = (*found.problems, *awaited, *self.too_late(request))
+        problems = (*found.problems, *awaited, *self.too_late(request), *wrongly_signed(request))
         return RequestPreview(
             contributors=dict(found.contributors), parties=found.parties, requirement=wish, errors=problems
         )
@@ -49,7 +50,7 @@ class Intake:
         """Make a session for a request; ParameterError with every problem when the request cannot be met."""
         request = read_request(content).asked_by(user.name)
         found = self._directory.find(request)
-        self.refuse(user, found, *self.too_late(request))
+        self.refuse(user, found, *self.too_late(request), *wrongly_signed(request))
         self._directory.admit(user.name, found.datasets)
         session = self._store.sessions.create(
             user.name,
@@ -100,3 +101,10 @@ class Intake:
         """The parties that may have a column which nobody offers: those that have not published yet."""
         missing = any(not held for held in found.contributors.values())
         return self._directory.silent(user.name) if missing else []
+
+
+def wrongly_signed(request: Request) -> list[Problem]:
+    """Where a request is not what its client signed; the signature itself is for the parties to verify."""
+    if request.signed is None:
+        return []
+    return [Problem(text, key=("signed",)) for text in departures(request, request.signed)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from masquerade.errors import BadInput, PeerRefused
+from masquerade.errors import BadInput, ParameterError, PeerRefused
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.protocol.method import ASSEMBLER
 from masquerade.service.answering import ANOTHER_SNAPSHOT, accepts, answer
@@ -23,6 +23,7 @@ from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
 from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.request import Request
+from masquerade.service.requester import against_requester
 from masquerade.service.signing import SignedContract
 
 
@@ -69,6 +70,10 @@ class Admission:
         given = answer(
             dataset.policy, request, reading.card, ledger, Load(0, self._now()), reading.table.schema
         )
+        against = self._against_requester(dataset, request)
+        if against:
+            more = given.reasons if isinstance(given, Refusal) else ()
+            return Refusal(self._settings.name, (*against, *more))
         if isinstance(given, Offer):
             self._readings.offered(dataset, reading, self._now())
         return given
@@ -116,9 +121,23 @@ class Admission:
         deal = deal_id(contract.deal)
         if dataset.policy.needs_approval and signed and not self._approvals.approved(deal):
             return ("a person has taken the approval back, or has not given it",)
-        return accepts(
-            dataset.policy, contract.deal, reading.card, ledger, Load(0, self._now()), reading.table.schema
-        )
+        load = Load(0, self._now())
+        reasons = accepts(dataset.policy, contract.deal, reading.card, ledger, load, reading.table.schema)
+        try:
+            request = contract.deal.as_request()
+        except ParameterError:  # among the reasons
+            return reasons
+        return (*self._against_requester(dataset, request, deal), *reasons)
+
+    def _against_requester(
+        self, dataset: Dataset, request: Request, deal: str | None = None
+    ) -> tuple[str, ...]:
+        """Why a request, or the deal that was made of it, is not taken to be its user's, or was carried out before."""
+        against = tuple(against_requester(dataset.policy, request, self._settings.clients, self._now()))
+        used = request.signed is not None and self._state.deals_of_request(request.signed.nonce)
+        if not against and used and (deal is None or {deal} != {*used}):
+            against = ("the signed request was used before; its client signs a new one",)
+        return against
 
     def _reading(self, dataset: Dataset, *, for_session: bool = False) -> Reading | None:
         before = dataset.snapshot

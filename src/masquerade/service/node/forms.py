@@ -40,6 +40,7 @@ class TopForm(Form):
     session_host: Host | None = key(None, description='a host without a port, such as "bank.example"')
     identity: Text = key("identity", description='a folder, such as "identity"')
     trust: Text = key("identity/trust", description='a folder, such as "identity/trust"')
+    clients: Text = key("clients", description='a folder, such as "clients"')
     state: Text = key("state", description='a folder, such as "state"')
     coordinator: dict[str, Any] = key({}, description="a table, written [coordinator]")
     timings: dict[str, Any] = key({}, description="a table, written [timings]")

@@ -55,6 +55,7 @@ from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
 from masquerade.service.offers import Offer, Refusal
 from masquerade.service.request import read_request
+from masquerade.service.requester import verified_signer
 from masquerade.service.session_tokens import Nonces, TokenVerifier
 from masquerade.service.signing import SignedContract, sign, verify_signatures
 
@@ -152,7 +153,8 @@ class PartyNode:
         self._keep(admitted, contract)
         with self._signing:
             if name not in self._signed:
-                self.audit.contract(contract.canonical(), name)
+                signer = verified_signer(contract.deal, self.settings.clients, self._now())
+                self.audit.contract(contract.canonical(), name, signer)
                 self._signed[name] = sign(self.settings.identity, contract.hash).hex()
                 log().info("contract signed", contract=name, deal=deal, session=ask.session)
             while len(self._signed) > _MOST_SIGNED:

@@ -16,9 +16,11 @@ from masquerade.methods import method_of
 from masquerade.net.identity import Identity
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.disclosure import DisclosedClass, DisclosedColumn
+from masquerade.service.client_certificates import ClientCertificates
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.node.approvals import deal_id
+from masquerade.service.requester import verified_signer
 from masquerade.service.signing import SignedContract, signers
 
 
@@ -39,6 +41,7 @@ class Preview:
     dataset: str
     snapshot: str
     user: str
+    request_signed_by: str | None  # the certificate of the user by which it was verified; None: nobody's
     purpose: str
     recipients: tuple[str, ...]
     parties: tuple[str, ...]
@@ -65,12 +68,13 @@ def preview(
     *,
     trust: TrustStore | None = None,
     own: Identity | None = None,
+    clients: ClientCertificates | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Preview:
     """Say what this party would disclose; ParameterError when it is none of the contract's parties.
 
     The dataset's `schema`, where it is known, shows what a generalised cell is made of. Signatures count as far as they
-    fit the certificates in our own trust store, and `own`.
+    fit the certificates in our own trust store, and `own`; the request's, as far as it fits those of `clients`.
     """
     signatures = signers(contract, trust or TrustStore({}), own)
     deal, terms = contract.deal, contract.deal.terms
@@ -96,6 +100,7 @@ def preview(
         dataset=provision.dataset,
         snapshot=provision.snapshot,
         user=deal.user,
+        request_signed_by=verified_signer(deal, clients or ClientCertificates(), seconds_since_1970(clock)),
         purpose=deal.purpose,
         recipients=deal.recipients,
         parties=terms.parties,

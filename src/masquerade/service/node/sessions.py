@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from masquerade.errors import Conflict, NotFound
 from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
+from masquerade.service.node.approvals import deal_id
 from masquerade.service.node.session import Session
 from masquerade.service.node.state import State
 
@@ -76,6 +77,11 @@ class Sessions:
         if signed.expiry <= now:
             raise Conflict("the contract has expired; ask for a new one")
         session.peers(addresses)
+        deal, request = signed.deal, signed.deal.signed
+        if request is not None and not self._state.request_runs_now(
+            request.nonce, deal_id(deal), request.until, deal.attempts
+        ):
+            raise Conflict("the signed request was used before; its client signs a new one")
         if not self._state.runs_now(contract, signed.expiry):
             raise Conflict("this contract has run before; a contract runs once")
         session.start(addresses)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from masquerade.net.channel import Node, Timings
 from masquerade.net.identity import Identity, check_name, out_of_date
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.method import ASSEMBLER
+from masquerade.service.client_certificates import ClientCertificates
 from masquerade.service.node.forms import CoordinatorForm, DatasetForm, TimingsForm, TopForm
 from masquerade.service.plain_text import not_plain, places_not_plain
 from masquerade.service.policy import Policy, read_policy
@@ -81,6 +82,7 @@ class Settings:
     announced_host: str  # where peers reach its sessions
     identity: Identity
     trust: TrustStore
+    clients: ClientCertificates
     state: Path
     coordinator: Node
     timings: Timings
@@ -123,6 +125,7 @@ class _Reader:
             return None
         identity = self._identity(top)
         trust = self._trust(top, coordinator)
+        clients = self._clients(top, [each for each in datasets if each is not None])
         if self.problems.found or coordinator is None or timings is None or identity is None or trust is None:
             return None
         assert top.name is not None
@@ -141,6 +144,7 @@ class _Reader:
             announced_host=top.session_host or (top.public_address or f"{host}:0").rpartition(":")[0],
             identity=identity,
             trust=trust,
+            clients=clients,
             state=self.base / top.state,
             coordinator=Node(coordinator.name, coordinator.address),
             timings=Timings(timings.connect, timings.silence, timings.patience),
@@ -239,6 +243,16 @@ class _Reader:
                 ("name",), f'"{ASSEMBLER}" is the name of the one who joins the columns; take another'
             )
         return identity
+
+    def _clients(self, top: TopForm, datasets: Sequence[DatasetSettings]) -> ClientCertificates:
+        clients = ClientCertificates()
+        with self.problems.collecting(("clients",)):
+            clients = ClientCertificates.load(self.base / top.clients)
+            for each in datasets:
+                if each.policy.signed_requests and not clients:
+                    here: Key = ("datasets", each.name, "policy", "signed_requests")
+                    self.problems.add(here, f"needs certificates of clients; {top.clients} has none")
+        return clients
 
     def _trust(self, top: TopForm, coordinator: CoordinatorForm | None) -> TrustStore | None:
         try:

@@ -6,6 +6,7 @@ secrets/NAME.key    each dataset's secret, from which its commitments are made
 pending/DEAL.json   contracts that wait for a person; DEAL is the deal's digest
 approved/DEAL       deals that a person has approved; refused/DEAL those that one has refused
 ran/CONTRACT        contracts whose session has begun: each runs once
+requests/NONCE-N    the deal of each session that has begun for a signed request, as often as the deal allows
 configuration       a digest of the configuration that the node runs by, for as long as it runs
 snapshots.json      what is published now, and which commitments it has replaced
 lock                held by the one node that uses the folder
@@ -24,7 +25,7 @@ from masquerade.service.canonical import canonical
 from masquerade.service.snapshot import KEY_BYTES, make_secret
 
 _MOST_REPLACED = 1000
-_FOLDERS = ("secrets", "pending", "approved", "refused", "ran")
+_FOLDERS = ("secrets", "pending", "approved", "refused", "ran", "requests")
 
 
 class Snapshots(msgspec.Struct, frozen=True):
@@ -126,12 +127,31 @@ class State:
         """Return whether a contract's session has begun."""
         return (self.folder / "ran" / contract).exists()
 
+    def request_runs_now(self, nonce: str, deal: str, until: int, most: int) -> bool:
+        """Record that a session of a signed request begins; return False when it has for another deal, or too often."""
+        for number in range(1, most + 1):
+            path = self.folder / "requests" / f"{nonce}-{number}"
+            try:
+                write_new(path, f"{until} {deal}".encode(), PRIVATE)
+            except FileExists:
+                if path.read_text().partition(" ")[2] != deal:
+                    return False
+            else:
+                return True
+        return False
+
+    def deals_of_request(self, nonce: str) -> tuple[str, ...]:
+        """Return the deal of each session that has begun for a signed request."""
+        found = (self.folder / "requests").glob(f"{nonce}-*")
+        return tuple(path.read_text().partition(" ")[2] for path in found)
+
     def tidy(self, now: int, keep: int) -> None:
-        """Forget contracts that expired more than `keep` seconds ago: nobody can run them any more."""
-        for path in (self.folder / "ran").iterdir():
-            text = path.read_text()
-            if text.isdecimal() and int(text) + keep < now:
-                path.unlink(missing_ok=True)
+        """Forget contracts and requests that expired more than `keep` seconds ago: nobody can run them any more."""
+        for folder in ("ran", "requests"):
+            for path in (self.folder / folder).iterdir():
+                until = path.read_text().partition(" ")[0]
+                if until.isdecimal() and int(until) + keep < now:
+                    path.unlink(missing_ok=True)
 
     @property
     def snapshots(self) -> Snapshots:
