@@ -169,7 +169,7 @@ SESSION_METHODS = {
     "tds": SessionExample(
         specialised_alone,
         between_parties=frozenset(
-            {"class-digest", "instruct", "finished", "offer"}
+            {"instruct", "finished", "offer"}
             | {"argmax-order", "argmax-delivery", "argmax-garbled", "argmax-bid", "argmax-verdict"}
             | {"sensitive-values", "settled", *ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
         ),

@@ -18,7 +18,6 @@ from leakage.views import Made, Session, Views, Watched
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.local_view import Candidate, LocalView
 from masquerade.anonymize.public_state import PublicState
-from masquerade.anonymize.tds import step_of
 from masquerade.errors import DataError
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.assemble import assemble
@@ -158,27 +157,13 @@ class Simulator:
             self.made.setdefault((sender, receiver), []).append(message)
 
     def _classes(self) -> None:
-        """Digests that are equal to one's own; the class where one party shares it."""
-        from masquerade.protocol.classes import _digest as digest_of
-
-        contract = self.contract
-        if contract.class_from is not None:
-            self._tell(contract.class_from, self._class_column(contract.class_from))
-            return
-        for name in self.parties:
-            own = self.own[name].coded("Class")
-            self._tell(name, Made("class-digest", digest=digest_of(own, contract.hash)))
-        if self.mashup.quarrel:
-            first, *others = self.parties
-            for name in others:
-                self._tell(name, self._class_column(name), (first,))
-            self._tell(first, Made("disagreement", records=1))
-
-    def _class_column(self, name: str) -> Made:
-        classes = self.own[name].arrow["Class"].to_pylist()
-        labels = sorted(set(classes))
-        codes = np.array([labels.index(each) for each in classes], "<u4")
-        return Made("class-column", labels=labels, codes=codes.tobytes())
+        """The class where one party shares it; where all hold it, equality is tested, and nothing is open."""
+        sharer = self.contract.class_from
+        if sharer is not None:
+            classes = self.own[sharer].arrow["Class"].to_pylist()
+            labels = sorted(set(classes))
+            codes = np.array([labels.index(each) for each in classes], "<u4")
+            self._tell(sharer, Made("class-column", labels=labels, codes=codes.tobytes()))
 
     def _sensitive_values(self) -> None:
         """How many different values the holder has."""
@@ -252,7 +237,7 @@ class Simulator:
                 continue
             for name in self.parties:
                 numbers = self.states[name].specialise(instruction)
-            step = step_of(candidate, self.local[winner].own[candidate.attribute].column)
+            step = self.local[winner].step(candidate)
             self.steps.append((number, winner, step))
             self.local[winner].specialise(candidate, numbers)
             strategy.credit(self.parties.index(winner), candidate.score)

@@ -75,7 +75,7 @@ def test_a_partys_view_follows_from_the_release_and_the_order_of_steps(party: st
         by_kind.setdefault(heard.kind, []).append(heard)
     # Nothing travels but what the page lists.
     alignment = {"blinded", "positions", "equality-share", "equality-proof"}
-    assert set(by_kind) <= {*alignment, "class-digest", "offer", "instruct", "finished"}
+    assert set(by_kind) <= {*alignment, "offer", "instruct", "finished"}
 
     simulated = [
         encode(each) for who, each in simulated_instructions(contract, handed_in(wire)) if who != party
@@ -86,11 +86,10 @@ def test_a_partys_view_follows_from_the_release_and_the_order_of_steps(party: st
         offer: Any = decode(heard.data, [Offer])
         assert offer.position in range(-1, 3)
         assert len(offer.score) <= 8
-    # Equal classes show nothing but that they are equal, and equal groups likewise.
+    # Equal groups show nothing but that they are equal; of classes, see tests/attacks/test_class_digests.py.
     own = [heard for heard in wire.heard if heard.sender == party]
-    for kind in ("class-digest", "finished"):
-        mine = {heard.data for heard in own if heard.kind == kind}
-        assert {heard.data for heard in by_kind[kind]} == mine
+    mine = {heard.data for heard in own if heard.kind == "finished"}
+    assert {heard.data for heard in by_kind["finished"]} == mine
 
 
 def test_the_assembler_gets_the_release_and_what_the_page_lists() -> None:

@@ -26,7 +26,7 @@ THREE = {"Sex": "loans", "Job": "bank", "Salary": "tax"}
 VIEWS = [(TWO, "bank"), (TWO, "loans"), (THREE, "bank"), (THREE, "loans"), (THREE, "tax")]
 N_RECORDS = 34
 
-OPEN = {"blinded", "positions", "equality-share", "equality-proof", "class-digest", "instruct", "finished"}
+OPEN = {"blinded", "positions", "equality-share", "equality-proof", "instruct", "finished"}
 # Points of a curve, which are no uniform bits; they are made before there is any bid.
 SETUP = {"session-nonce", "base-transfers"}
 BITS = {"shared-masked": 6, "shared-result": 3}  # of three parties; the others fill their bytes

@@ -202,7 +202,7 @@ def test_a_requirement_on_the_class_itself(class_from: str | None) -> None:
     assert bag(run_mashup(loan_table(), contract).table) == bag(alone.table)
 
 
-def test_classes_that_disagree_are_counted_not_named() -> None:
+def test_classes_that_disagree_are_neither_counted_nor_named() -> None:
     contract = contract_of(REQUIREMENT, LOANS)
     table = loan_table()
     scripts: dict[str, Any] = {}
@@ -214,9 +214,10 @@ def test_classes_that_disagree_are_counted_not_named() -> None:
         held = mq.Table(table.arrow.set_column(3, "Class", pa.array(labels)), table.schema)
         ids = [str(row).encode() for row in range(34)]
         scripts[name] = seated(name, contract, held, ids)
-    with pytest.raises(DataError, match="2 of 34 common records have different classes") as caught:
+    with pytest.raises(
+        DataError, match=r"class Class: (bank|loans) has other classes than (bank|loans) for some"
+    ):
         run_together(scripts)
-    assert "30" not in str(caught.value)
 
 
 def test_nobody_in_common() -> None:
