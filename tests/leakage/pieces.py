@@ -20,7 +20,7 @@ from leakage.distributions import Seen
 from leakage.frozen import Frozen
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.crypto.count_circuits import row_distinct
-from masquerade.crypto.okamoto_uchiyama import generate
+from masquerade.crypto.homomorphic import SecretKey
 from masquerade.net.script import Script
 from masquerade.protocol import secure_argmax
 from masquerade.protocol.argmax import Bid
@@ -30,7 +30,7 @@ from masquerade.protocol.joint_histogram.histogram import Bounds, joint_histogra
 from masquerade.protocol.joint_histogram.homomorphic import homomorphic_rows, looked_up_bits
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.joint_histogram.verdict import every_group_satisfies
-from masquerade.protocol.ssi import ssi_first, ssi_second
+from masquerade.protocol.ssi import Scheme, new_key, ssi_first, ssi_second
 
 NAMES = ("anna", "berta", "carla")
 N = 4  # records
@@ -67,7 +67,7 @@ class Piece:
                 if number == me:
                     results.append(np.ascontiguousarray(found).tobytes())
 
-        with patch("masquerade.protocol.joint_histogram.homomorphic.generate", lambda _: key()):
+        with patch("masquerade.protocol.joint_histogram.homomorphic.generate", lambda _: key("paillier")):
             recording = recorded({name: part(number) for number, name in enumerate(names)}, tapes)
         rows: list[dict[str, bytes]] = [{"the result": each} for each in results]
         fields = frozen.masked_by(self.name)
@@ -151,10 +151,10 @@ def encryption(setup: Any, number: int, me: int, world: int) -> Script[Any]:
 
 
 @cache
-def key() -> Any:
+def key(scheme: Scheme) -> SecretKey:
     """One key for all repetitions, as it takes long to make one."""
     with Tapes("key").dealt():
-        return generate(2048)
+        return new_key(scheme)
 
 
 def intersection(setup: Any, number: int, me: int, world: int) -> Script[Any]:
@@ -162,7 +162,7 @@ def intersection(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     common = np.array([[1, 0, 0, 0], [0, 1, 1, 0]][world], np.uint8)
     own = np.array([1, 1, 0, 1], np.uint8) if number == me else common
     if number == 0:
-        return np.uint8((yield from ssi_first(setup, own, 3, key())))
+        return np.uint8((yield from ssi_first(setup, own, 3, key("okamoto-uchiyama"))))
     return np.uint8((yield from ssi_second(setup, own, 3, 1)) or 0)
 
 

@@ -255,9 +255,9 @@ def test_either_way_refuses_the_same(back_end: Any) -> None:
 def test_encryption_in_several_pieces_a_record(encryptor: int) -> None:
     """With few records what counts is how many sums come back: so who has more labels encrypts, whoever it is."""
     rng = np.random.default_rng(5)
-    few, many = rng.integers(0, 6, 60).astype(np.uint64), rng.integers(0, 251, 60).astype(np.uint64)
-    few[:9], many[:9] = 1, 240
-    labels, sides = ((many, few), (250, 5)) if encryptor == 0 else ((few, many), (5, 250))
+    few, many = rng.integers(0, 6, 60).astype(np.uint64), rng.integers(0, 901, 60).astype(np.uint64)
+    few[:9], many[:9] = 1, 890
+    labels, sides = ((many, few), (900, 5)) if encryptor == 0 else ((few, many), (5, 900))
     bounds = Bounds(60, sides)
     packing = packing_for(bounds)
     assert packing.encryptor == encryptor
@@ -280,7 +280,7 @@ def test_encryption_in_several_pieces_a_record(encryptor: int) -> None:
         kind: sum(len(msgspec.msgpack.decode(each.data)["ciphertexts"]) for each in messages)
         for kind, messages in sent.items()
     }
-    assert bytes_sent == {"labels": 256 * 60 * 3, "groups": 256 * 5 * 3}
+    assert bytes_sent == {"labels": 512 * 60 * 3, "groups": 512 * 5 * 3}
 
 
 @settings(max_examples=examples(3), deadline=None)
@@ -316,10 +316,10 @@ def test_rows_are_judged_the_same_by_encryption(
 
 
 def test_rows_of_several_pieces() -> None:
-    """A hundred values in two ciphertexts a record; then one of five groups has a single value."""
+    """300 values in two ciphertexts a record; then one of five groups has a single value."""
     groups = np.arange(300, dtype=np.uint64) % 5
-    values = (np.arange(300, dtype=np.uint64) * 7) % 100
-    bounds = Bounds(300, (5, 100))
+    values = (np.arange(300, dtype=np.uint64) * 7) % 300
+    bounds = Bounds(300, (5, 300))
     assert Packing.of(bounds, 1).pieces == 2
     for change in (False, True):
         if change:
@@ -330,7 +330,7 @@ def test_rows_of_several_pieces() -> None:
             return lambda pair: rows_satisfy(
                 pair,
                 labels[me],
-                lambda width, packed: row_distinct(100, width, 2, packed),
+                lambda width, packed: row_distinct(300, width, 2, packed),
                 bounds,
                 grouped_by=0,
                 back_end="encryption",
@@ -372,10 +372,9 @@ MEASURED = [
     (40_000, (2, 2000), "transfers", 6.2),
     (20_000, (3, 1000), "transfers", 1.1),
     (30_162, (603, 603), "transfers", 9.5),
-    (4_000, (30, 1000), "encryption", 10.7),
-    (4_000, (1000, 30), "encryption", 11.0),
-    (2_000, (400, 100), "encryption", 10.1),
-    (20_000, (30, 30), "encryption", 14.6),
+    (2_000, (30, 300), "encryption", 17.0),
+    (4_000, (30, 30), "encryption", 15.7),
+    (600, (400, 100), "encryption", 14.7),
 ]
 
 
@@ -394,13 +393,13 @@ def test_the_cheaper_way_is_chosen_from_public_figures() -> None:
     assert chosen(1_000_000, 30, 1000) == chosen(1_000_000, 1000, 30) == "transfers"
     assert chosen(1_000_000, 1000, 1000) == "transfers"
     assert chosen(40_000, 30, 3000) == "transfers"
-    assert chosen(1_000_000, 30, 30_000) == chosen(1_000_000, 30_000, 30) == "encryption"
-    assert chosen(1_000_000, 10, 50_000) == "encryption"
+    assert chosen(1_000_000, 100, 20_000) == chosen(1_000_000, 20_000, 100) == "encryption"
+    assert chosen(1_000_000, 30, 50_000) == "encryption"
     # With many records who has fewer labels encrypts.
     assert packing_for(Bounds(1_000_000, (30, 30_000))).encryptor == 0
     assert packing_for(Bounds(1_000_000, (30_000, 30))).encryptor == 1
-    # The groups of a million people in tens of thousands, and tens of diseases.
-    assert cheaper(expected_seconds_of_rows(Bounds(1_000_000, (30_000, 30)), 0)) == "encryption"
+    # The groups of a million people in tens of thousands, and a hundred diseases.
+    assert cheaper(expected_seconds_of_rows(Bounds(1_000_000, (20_000, 100)), 0)) == "encryption"
     assert cheaper(expected_seconds_of_rows(Bounds(30_162, (603, 30)), 0)) == "transfers"
 
 

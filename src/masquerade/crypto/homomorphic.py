@@ -166,7 +166,8 @@ def check_key_bits(bits: int) -> None:
 class Slots:
     """Packs several small numbers into one message: number i at bit i·bits. Sums must stay below 2^bits.
 
-    `mask` draws a number that hides the whole message statistically: 40 bits longer than all slots together.
+    40 bits above them stay free: a message to which a uniform one is added (`PaillierPublic.mask`) then reaches the
+    modulus with a chance of 2^-40 only, and the low digits of the difference are the slots.
     """
 
     def __init__(self, count: int, bits: int, plaintext_bits: int) -> None:
@@ -176,14 +177,13 @@ class Slots:
                 f"a message has room for 1 to {largest} slots of {bits} bits. Got {count} instead."
             )
         self.count, self.bits = count, bits
-        self.masked_bits = count * bits + STATISTICAL_BITS
 
     @staticmethod
     def most(bits: int, plaintext_bits: int) -> int:
-        """Return how many slots fit, with the mask above them and its carry."""
+        """Return how many slots fit."""
         if bits < 1:
             raise ParameterError(f"a slot must have at least one bit. Got {bits} instead.")
-        return (plaintext_bits - STATISTICAL_BITS - 1) // bits
+        return (plaintext_bits - STATISTICAL_BITS) // bits
 
     def pack(self, numbers: Sequence[int]) -> int:
         """Pack numbers into one message; slots not given hold 0."""
@@ -203,7 +203,3 @@ class Slots:
             raise ParameterError("a message has more digits than its slots: a slot or the mask overflowed")
         mask = (1 << self.bits) - 1
         return [message >> (at * self.bits) & mask for at in range(self.count)]
-
-    def mask(self) -> int:
-        """Draw a random number to add; the sum reveals the slots only with probability 2^-40."""
-        return secrets.randbits(self.masked_bits)

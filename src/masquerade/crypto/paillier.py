@@ -38,6 +38,15 @@ class PaillierPublic(PublicKey):
         """Return 1 + m·n = (1 + n)^m, a ciphertext without noise."""
         return 1 + message * self.modulus
 
+    def mask(self, ciphertext: int) -> tuple[int, int]:
+        """Add a message drawn uniformly from all, and fresh noise. Return the new ciphertext, and that message.
+
+        Messages add modulo n, which is public, so the owner of the key decrypts a uniform number, whatever it encrypted
+        before. (Okamoto and Uchiyama's modulus p is its owner's secret: no mask of theirs can be uniform.)
+        """
+        mask = secrets.randbelow(self.modulus)
+        return self.rerandomise(self.add(ciphertext, self.message_part(mask))), mask
+
     def _numbers(self) -> tuple[int, ...]:
         return self.modulus, self.base
 

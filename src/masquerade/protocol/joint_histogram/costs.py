@@ -13,7 +13,7 @@ from masquerade.crypto.homomorphic import Slots
 from masquerade.protocol.joint_histogram.histogram import Bounds
 
 KEY_BITS = 2048
-PLAINTEXT_BITS = KEY_BITS // 3 - 1
+PLAINTEXT_BITS = KEY_BITS - 1
 
 _BLOCK = 6.5e-9  # stretching and adding one block of 16 bytes
 _LEAF = 80e-9  # growing one leaf
@@ -21,8 +21,8 @@ _WORD = 30e-9  # one word of a masked row, made, sent and added
 _ENTRY, _ENTRY_BYTE = 14e-9, 4.5e-9  # one entry of a look-up table, and each byte of it
 _ENTRY_BIT = 11.5e-9  # one entry of a single bit
 _AND = 0.3e-6  # one AND, garbled and evaluated
-_ENCRYPT = 0.65e-3  # one ciphertext of a unit
-_RETURN = 5.4e-3  # one that is re-randomised, sent back and decrypted
+_ENCRYPT = 2.9e-3  # one ciphertext of a unit
+_RETURN = 38e-3  # one that is masked, re-randomised, sent back and decrypted
 _KEY = 1.3  # a key, and both parties' tables for it
 
 

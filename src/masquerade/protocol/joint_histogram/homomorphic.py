@@ -1,15 +1,17 @@
 """The joint histogram by homomorphic encryption: the other back end, whose work grows with n·P instead of n·P·Q.
 
     encryptor (its labels are slots)     one packed unit vector a record, encrypted
-    adder (its labels are groups)        multiplies the ciphertexts of each of its groups, adds one mask to the whole
-                                         packed number, 40 binary digits longer, re-randomises with a full-length
-                                         exponent, and sends them back: all groups up to the bound, empty or not
+    adder (its labels are groups)        multiplies the ciphertexts of each of its groups, adds one uniform message to
+                                         the whole, re-randomises with a full-length exponent, and sends them back: all
+                                         groups up to the bound, empty or not
     both                                 subtract the mask inside a garbled circuit, since sums carry from slot to slot,
                                          and compare: shares of "this cell has at least k records"; or judge whole rows
     both                                 look each record's bit up, by one-of-N transfers both ways
 
 From the DkA paper's SSI_t (§3), with each record's label encrypted once instead of one vector a record and test.
-Okamoto and Uchiyama's scheme, 2,048 bits. The party that makes it cheaper encrypts, usually that with fewer labels.
+Paillier's scheme, 2,048 bits, whose public modulus lets the mask be uniform over all messages: the encryptor decrypts
+a uniform number whatever it encrypted, so that nothing put above the slots tells it who was added to whom. The party
+that makes it cheaper encrypts, usually that with fewer labels.
 Cost: n·⌈P/slots⌉ encryptions and products, Q·⌈P/slots⌉ decryptions, about 2·w ANDs a cell, n·(P + Q) bits of table.
 """
 
@@ -24,7 +26,7 @@ from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import to_bits
 from masquerade.crypto.circuits_library import masked_threshold
 from masquerade.crypto.homomorphic import Slots
-from masquerade.crypto.okamoto_uchiyama import OkamotoUchiyamaPublic, generate
+from masquerade.crypto.paillier import PaillierPublic, generate
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.joint_histogram.costs import KEY_BITS, PLAINTEXT_BITS, Packing, packing_for
@@ -129,7 +131,7 @@ def _encryptor(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: in
 def _adder(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: int) -> Script[list[int]]:
     told = yield Receive(pair.peer, EncryptionKey)
     with blaming(pair.peer):
-        public = OkamotoUchiyamaPublic.from_bytes(told.key)
+        public = PaillierPublic.from_bytes(told.key)
     n_groups = bounds.labels[pair.me]
     sums = [1] * ((n_groups + 1) * pieces)  # the last group has the records that are counted nowhere
     for part in _batches(bounds.records, max(1, _BATCH // pieces)):
@@ -139,13 +141,11 @@ def _adder(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: int) -
         for at, ciphertext in enumerate(ciphertexts):
             group = int(own[part.start + at // pieces]) * pieces + at % pieces
             sums[group] = public.add(sums[group], ciphertext)
-    masks = [slots.mask() for _ in range(n_groups * pieces)]
-    for part in _batches(len(masks), _BATCH):
-        masked = [
-            public.rerandomise(public.add_plain(total, mask))
-            for total, mask in zip(sums[part], masks[part], strict=True)
-        ]
-        yield Send((pair.peer,), EncryptedGroups(public.encode(masked)))
+    masks: list[int] = []
+    for part in _batches(n_groups * pieces, _BATCH):
+        masked = [public.mask(total) for total in sums[part]]
+        masks += (mask for _, mask in masked)
+        yield Send((pair.peer,), EncryptedGroups(public.encode([ciphertext for ciphertext, _ in masked])))
     return masks
 
 

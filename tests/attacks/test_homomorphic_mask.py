@@ -1,0 +1,111 @@
+"""Attack: who encrypts in the joint histogram marks its people, and reads from the sums who was added to whom.
+
+Packed counts use the low digits of a message. A mask that covers these and forty more leaves all higher digits open: an
+encryptor that adds a mark of its own to each person's ciphertext, up there, decrypts the marks of each of the other
+party's groups. Now the mask is uniform over all messages, so that what is decrypted is, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from masquerade.crypto import paillier
+from masquerade.crypto.count_circuits import row_distinct
+from masquerade.crypto.paillier import PaillierPublic, PaillierSecret
+from masquerade.net.memory import run_together
+from masquerade.net.script import Script
+from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
+from masquerade.protocol.joint_histogram.histogram import Bounds
+from masquerade.protocol.joint_histogram.pair import prepare_pair
+
+NAMES = ("clinic", "bank")
+PEOPLE, GROUPS, VALUES = 12, 4, 3
+
+
+@pytest.fixture(scope="module")
+def key() -> PaillierSecret:
+    return paillier.generate(2048)
+
+
+class MarkingKey(PaillierSecret):
+    """The clinic's key: encrypts, with each label, a mark that tells the person, and keeps what it decrypts."""
+
+    def __init__(self, key: PaillierSecret, marks: Iterator[int]) -> None:
+        self.__dict__.update(key.__dict__)
+        self._marks = marks
+        self.decrypted: list[int] = []
+
+    def encrypt(self, message: int) -> int:
+        marked = self.public.message_part((message + next(self._marks)) % self.public.modulus)
+        return self.public.rerandomise(marked)
+
+    def decrypt(self, ciphertext: int) -> int:
+        self.decrypted.append(super().decrypt(ciphertext))
+        return self.decrypted[-1]
+
+
+def seen_by_clinic(
+    monkeypatch: pytest.MonkeyPatch, key: PaillierSecret, marks: list[int], groups: list[int]
+) -> list[int]:
+    """All that the clinic decrypts of the bank's groups, which the real bank adds up."""
+    marking = MarkingKey(key, iter(marks))
+    monkeypatch.setattr("masquerade.protocol.joint_histogram.homomorphic.generate", lambda _: marking)
+    labels = [np.arange(PEOPLE, dtype=np.uint64) % VALUES, np.array(groups, np.uint64)]
+
+    def part(me: int) -> Script[bool]:
+        pair = yield from prepare_pair(me, NAMES, b"test")
+        answer: Any = yield from rows_satisfy(
+            pair,
+            labels[me],
+            lambda width, packed: row_distinct(VALUES, width, 1, packed),
+            Bounds(PEOPLE, (VALUES, max(groups) + 1)),
+            grouped_by=1,
+            back_end="encryption",
+        )
+        return bool(answer)
+
+    run_together({name: part(me) for me, name in enumerate(NAMES)})
+    return marking.decrypted
+
+
+def test_marks_above_the_slots_do_not_come_back(key: PaillierSecret, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One digit for each person, far above slots and forty more; and as far up as messages go."""
+    modulus = key.public.modulus
+    groups = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    first = 1000
+    marks = [1 << (first + 4 * person) for person in range(PEOPLE)]
+    expected = [
+        sum(mark for mark, at in zip(marks, groups, strict=True) if at == group) for group in range(GROUPS)
+    ]
+    found = seen_by_clinic(monkeypatch, key, marks, groups)
+    for number, sum_of_marks in zip(found, expected, strict=True):
+        assert number >> first != sum_of_marks >> first
+        assert number.bit_length() > modulus.bit_length() - 40  # it is masked up to the top
+    assert len({number >> 1900 for number in found}) == GROUPS
+
+
+def test_where_in_the_range_a_sum_lies_tells_nothing(
+    key: PaillierSecret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mark of half the modulus: with any shorter mask, a marked group would lie in the other half."""
+    modulus = key.public.modulus
+    marks = [modulus // 2, 0] * (PEOPLE // 2)
+    lower: dict[bool, set[bool]] = {True: set(), False: set()}  # by marked
+    for _ in range(6):
+        found = seen_by_clinic(monkeypatch, key, marks, list(range(PEOPLE)))
+        for mark, number in zip(marks, found, strict=True):
+            lower[mark > 0].add(number < modulus // 2)
+    assert lower == {True: {True, False}, False: {True, False}}  # 36 fair coins each
+
+
+def test_what_is_decrypted_is_uniform_whatever_was_encrypted(key: PaillierSecret) -> None:
+    """The exact reason: for every message there is one mask, equally likely, that gives each number."""
+    public = PaillierPublic.from_bytes(key.public.to_bytes())
+    for message in (0, 1, public.modulus // 2, public.modulus - 1):
+        ciphertext, mask = public.mask(public.message_part(message))
+        assert 0 <= mask < public.modulus
+        assert key.decrypt(ciphertext) == (message + mask) % public.modulus
