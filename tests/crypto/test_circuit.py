@@ -261,3 +261,22 @@ def test_circuits_put_together_wrongly_are_refused() -> None:
 @few
 def test_numbers_as_bits_and_back(numbers: list[int], width: int) -> None:
     assert from_bits(to_bits(numbers, width)) == [number % 2**width for number in numbers]
+
+
+@few
+@given(columns(2, (1, 20)))
+def test_an_included_circuit_computes_the_same(drawn: tuple[int, list[list[int]]]) -> None:
+    """On inverted inputs, and beside gates of its own."""
+    width, (left, right) = drawn
+    build = Builder()
+    x, y = build.input("x", width), build.input("y", width)
+    less = build.include(
+        circuits_library.comparison(width), {"left": words.inverted(x), "right": words.inverted(y)}
+    )["right is larger"]
+    build.output("less", less)
+    bits = {"x": to_bits(left, width), "y": to_bits(right, width)}
+    assert evaluate(build.build(), bits)["less"][0].tolist() == [
+        a > b for a, b in zip(left, right, strict=True)
+    ]
+    with pytest.raises(CircuitError, match='input "left" must have'):
+        Builder().include(circuits_library.comparison(2), {"left": [FALSE], "right": [TRUE]})

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -171,8 +172,9 @@ def test_every_check_looks_alike() -> None:
     assert sum(heard.kind == "instruct" for heard in wire.heard) == answers.count(True) == len(release.steps)
 
 
-def test_who_instructs_otherwise_than_it_asked_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The holder sees the instruction, and counts its own values in it."""
+@pytest.mark.parametrize("asks", [True, False], ids=["refused", "asked of no record"])
+def test_who_instructs_otherwise_than_it_may_is_named(asks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder knows what its check said; and it sees the instruction, and counts its own values in it."""
     requirement = mq.LDiversity(["Job", "Salary"], l=3, sensitive="Disease")
     contract = contract_of(
         requirement, {"Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}, argmax="plain"
@@ -183,10 +185,14 @@ def test_who_instructs_otherwise_than_it_asked_is_named(monkeypatch: pytest.Monk
         yield from honest(self, instruction, state)
         return True
 
+    if not asks:
+        nowhere = np.full(34, 34 // 3, np.uint64)
+        monkeypatch.setattr(RemoteChecks, "_groups", lambda *_: nowhere)
     monkeypatch.setattr(RemoteChecks, "ask", lying)
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
-    with pytest.raises(PeerBrokeProtocol, match="against the requirement") as caught:
+    words = "a candidate that our check refused" if asks else "against the requirement"
+    with pytest.raises(PeerBrokeProtocol, match=words) as caught:
         run_together(scripts)
     assert caught.value.peer == "bank"
 
@@ -250,6 +256,8 @@ def test_who_withdraws_for_ever_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(LocalView, "best", the_same_again)
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: seated(name, contract, sick_loans(), ids) for name in contract.parties}
-    with pytest.raises(PeerBrokeProtocol, match="withdrew 3 candidates, and its cut has 2 values") as caught:
+    with pytest.raises(
+        PeerBrokeProtocol, match="withdrew 3 candidates, and its cut has 2 values to split"
+    ) as caught:
         run_together(scripts)
     assert caught.value.peer == "bank"

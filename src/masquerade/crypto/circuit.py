@@ -161,6 +161,34 @@ class Builder:
         """Return the XOR of any number of literals."""
         return reduce(self.xor, literals, FALSE)
 
+    def include(self, circuit: Circuit, inputs: Mapping[str, Word]) -> dict[str, Word]:
+        """Add the gates of a finished circuit, on these input words. Return its output words."""
+        found = [FALSE] * circuit.n_wires
+        for name, wires in circuit.inputs.items():
+            if len(inputs[name]) != circuit.width(name):
+                raise CircuitError(f'input "{name}" must have {circuit.width(name)} bits')
+            found[wires] = inputs[name]
+
+        def combine(xors: Iterable[Gates]) -> None:
+            for gates in xors:
+                operands = zip(gates.left.tolist(), gates.right.tolist(), strict=True)
+                found[gates.outputs] = [self.xor(found[left], found[right]) for left, right in operands]
+
+        for layer in circuit.layers:
+            combine(layer.xors)
+            ands = layer.ands
+            left = zip(ands.left.tolist(), ands.left_inverted.tolist(), strict=True)
+            right = zip(ands.right.tolist(), ands.right_inverted.tolist(), strict=True)
+            found[ands.outputs] = [
+                self.both(found[a] ^ a_inverted, found[b] ^ b_inverted)
+                for (a, a_inverted), (b, b_inverted) in zip(left, right, strict=True)
+            ]
+        combine(circuit.last_xors)
+        return {
+            name: [found[each >> 1] ^ (each & 1) for each in word.tolist()]
+            for name, word in circuit.outputs.items()
+        }
+
     def _gate(self, is_and: bool, left: Literal, right: Literal) -> Literal:
         gate = (is_and, min(left, right), max(left, right))
         wire = self._known.get(gate)

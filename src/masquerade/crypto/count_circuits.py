@@ -7,6 +7,7 @@ fewer_in_common    "bits 0", "bits 1", "mask"    "masked"     about 2M; circuit-
 all_equal          "bits 0", "bits 1"            "holds"      n − 1
 both               "bit 0", "bit 1"              "both"       1
 row_…              "row 0", "row 1"              "good"       of the row's cells: see each
+sized              "row 0", "row 1"              "good"       those of the row's circuit, and about w a cell
 
 Shares are additive modulo 2^w. A row is the concatenation of its cells' words, lowest bits first. `together` is how
 many neighbouring cells are shared as one number, modulo 2^(w · together): its sums carry from cell to cell.
@@ -82,7 +83,7 @@ def row_distinct(columns: int, width: int, least: int, together: int = 1) -> Cir
     present = [words.is_zero(build, cell) ^ 1 for cell in cells]
     different = words.population(build, present)
     nobody = build.all_of([bit ^ 1 for bit in present])
-    build.output("good", [_either(build, nobody, _below(build, different, least) ^ 1)])
+    build.output("good", [build.either(nobody, _below(build, different, least) ^ 1)])
     return build.build()
 
 
@@ -103,16 +104,28 @@ def row_bounded(
     if not 0 <= numerator <= denominator or not denominator:
         raise ParameterError(f"a bound must be a fraction between 0 and 1. Got {numerator}/{denominator}.")
     build, narrow = _row(columns, width, together)
-    total = narrow[0]
-    for cell in narrow[1:]:
-        total = words.add(build, total, cell)
+    total = _total(build, narrow)
     room = [FALSE] * denominator.bit_length()  # for the products
     cells, total = [[*cell, *room] for cell in narrow], [*total, *room]
     bound = _times(build, total, numerator)
     which = range(columns) if bounded is None else bounded
     tests = [words.less_than(build, bound, _times(build, cells[at], denominator)) ^ 1 for at in which]
     tests.append(_below(build, total, k) ^ 1)
-    build.output("good", [_either(build, words.is_zero(build, total), build.all_of(tests))])
+    build.output("good", [build.either(words.is_zero(build, total), build.all_of(tests))])
+    return build.build()
+
+
+def sized(judge: Circuit, columns: int, width: int, least: int, together: int = 1) -> Circuit:
+    """Judge a row as one of the above, and refuse one whose total is neither 0 nor at least `least`.
+
+    So a group that is too small gives the same answer whatever is in it. Gates that both parts need are built once.
+    """
+    build = Builder()
+    rows = {name: build.input(name, columns * width) for name in ("row 0", "row 1")}
+    total = _total(build, _cells(build, [*rows.values()], width, together))
+    (good,) = build.include(judge, rows)["good"]
+    allowed = build.either(words.is_zero(build, total), _below(build, total, least) ^ 1)
+    build.output("good", [build.both(good, allowed)])
     return build.build()
 
 
@@ -120,11 +133,23 @@ def _row(columns: int, width: int, together: int) -> tuple[Builder, list[Word]]:
     """Return a builder, and the cells of a row whose two shares are its inputs."""
     build = Builder()
     shares = [build.input(f"row {party}", columns * width) for party in range(2)]
+    return build, _cells(build, shares, width, together)
+
+
+def _cells(build: Builder, shares: Sequence[Word], width: int, together: int) -> list[Word]:
     cells: list[Word] = []
-    for at in range(0, columns * width, together * width):
+    for at in range(0, len(shares[0]), together * width):
         number = words.add(build, *(share[at : at + together * width] for share in shares))
         cells += [number[start : start + width] for start in range(0, len(number), width)]
-    return build, cells
+    return cells
+
+
+def _total(build: Builder, cells: Sequence[Word]) -> Word:
+    level = list(cells)
+    while len(level) > 1:  # a tree: as many ANDs as one after the other, on a shorter path
+        paired = [words.add(build, *level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
+        level = paired + level[len(level) & ~1 :]
+    return level[0]
 
 
 def _below(build: Builder, number: Sequence[Literal], bound: int) -> Literal:
@@ -145,7 +170,3 @@ def _times(build: Builder, number: Word, factor: int) -> Word:
             shifted = ([FALSE] * shift + list(number))[:width]
             total = shifted if total is None else words.add(build, total, shifted)
     return total if total is not None else [FALSE] * width
-
-
-def _either(build: Builder, a: Literal, b: Literal) -> Literal:
-    return build.both(a ^ 1, b ^ 1) ^ 1

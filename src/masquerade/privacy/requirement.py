@@ -182,7 +182,10 @@ class GroupRequirement(Requirement, Declared):
         return self.thresholds is not None and self.sensitive is None
 
     def circuit(self, row: SharedRow) -> Circuit:
-        """The circuit that judges one group from shared counts. Its size need not be judged: everybody sees that."""
+        """The circuit that judges one group from shared counts.
+
+        It accepts an empty group, and need not judge a size: what evaluates it refuses groups that are too small.
+        """
         raise NotImplementedError(f"{self.model} has no circuit")
 
     @classmethod

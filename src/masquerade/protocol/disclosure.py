@@ -10,7 +10,7 @@ from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.remote_sensitive import remote_qid
+from masquerade.protocol.remote_sensitive import least_size, remote_qid
 
 OTHERS, COORDINATOR, RECIPIENTS = "other parties", "coordinator", "recipients"
 
@@ -138,9 +138,7 @@ def _class(contract: Contract, party: str) -> DisclosedClass | None:
     if contract.class_from == party:
         shown[OTHERS] = "the raw class of each common record"
     else:
-        shown[OTHERS] = "a digest of the classes of the common records, keyed with the session"
-        if party != contract.parties[0]:
-            shown[contract.parties[0]] = "the raw classes of the common records, if the digests differ"
+        shown[OTHERS] = "whether they have the same classes of the common records, and no more"
     leaves = contract.class_holder == party
     if leaves:
         shown[COORDINATOR] = "the raw cells, in the order that the parties' secrets made"
@@ -170,7 +168,8 @@ def _checks(contract: Contract, party: str) -> Iterator[str]:
         asking = sorted({holder[name] for name in part.qid} - {where})
         if party == where:
             yield f"{', '.join(asking)}: how many different values of {part.sensitive} the common records have"
-            yield f"{', '.join(asking)}: whether {part} allows their best candidate, one bit each time"
+            bit = f"one bit each time, never about fewer than {least_size(part, contract.parts)} records"
+            yield f"{', '.join(asking)}: whether {part} allows their best candidate, {bit}"
         elif party in asking:
             yield f"{where}: whether {part} allows {party}'s best candidate, one bit each time it has the best of all"
 

@@ -21,7 +21,6 @@ came out wrong, by its doing or, with more than two parties, by another's.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -95,7 +94,6 @@ def mashup(
     strategy = participation if participation is not None else AlwaysTakePart()
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     rounds: list[Round] = []
-    withdrawn = Counter[int]()
     while True:
         found = view.best(state) if strategy.takes_part(me) else None
         bid = Bid(found[0].score, found[0].position) if found is not None else None
@@ -117,12 +115,8 @@ def mashup(
             score = candidate.score
         else:
             name = parties[winner.party]
-            if checks is not None:
-                yield from checks.answer(winner.party)
-                if not (yield Receive(name, Settled)).instructs:
-                    withdrawn[winner.party] += 1
-                    _refuse_endless(name, withdrawn[winner.party], winner.party, schema, state)
-                    continue
+            if checks is not None and not (yield from checks.instructs(winner.party, state)):
+                continue
             instruction = understood((yield Receive(name, Instruct)), name, winner, schema, state)
             score = checked_score(name, winner, instruction, view, state, classes)
             if bid is not None and bid.beats(Bid(score, schema.attributes.index(instruction.attribute))):
@@ -143,14 +137,6 @@ def mashup(
         if finished.digest != digest:
             raise PeerBrokeProtocol(name, "arrived at other groups than we did")
     return tuple(rounds)
-
-
-def _refuse_endless(name: str, withdrawn: int, party: int, schema: JointSchema, state: PublicState) -> None:
-    """Refuse more withdrawals than the party's cut has values: a withdrawn candidate stays in the cut for good."""
-    held = [each for each, holder in zip(schema.attributes, schema.holders, strict=True) if holder == party]
-    most = sum(len(state.carriers[attribute]) for attribute in held)
-    if withdrawn > most:
-        raise PeerBrokeProtocol(name, f"withdrew {withdrawn} candidates, and its cut has {most} values")
 
 
 def understood(

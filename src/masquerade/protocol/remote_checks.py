@@ -4,6 +4,12 @@ Before the winner of a round instructs, it and the holder of each such attribute
 the groups that the split would make and the sensitive values, and a circuit says whether every group satisfies
 (protocol/joint_histogram*). When one does not, the winner withdraws its candidate and never offers it again.
 
+A winner may lie about its groups, so the circuit itself adds up each one, and refuses what is neither empty nor as
+large as the contract's requirements make every group (`least_size`): what is asked about fewer people is answered no,
+whatever they have. The holder garbles, and so decides what is asked; it and all others count the withdrawals. A
+withdrawn value stays in the cut for good, and splits into groups of that size: an honest party withdraws at most
+once for each value of its cut that twice as many records carry, and who withdraws more often is named.
+
     who                    learns
     winner and holder      whether the winner's candidate satisfies the requirement: one bit
     everyone               that the winner withdraws, or else its instruction; of plain scores, those of who withdraws
@@ -14,14 +20,16 @@ The winner asks whenever it holds any attribute of the requirement's QID, also w
 then no record counts. Rows are padded to ⌊n / s⌋, with s the size that every group has anyway. So the holder cannot
 tell from what travels which attribute, how many children or how many carriers a refused candidate has.
 
-Cost of a check, for n records, P = ⌊n / s⌋ and Q sensitive values: n·P·Q words of AES on each side (or n·Q / 30
-encryptions, where that is cheaper: `joint_histogram/`), and a circuit of some 3·w·P·Q ANDs.
+Cost of a check, for n records, P = ⌊n / s⌋ and Q sensitive values: n·P·Q words of AES on each side (or n·Q / 100
+encryptions, where that is cheaper: `joint_histogram/`), and a circuit of some 4·w·P·Q ANDs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +37,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.public_state import PublicState
 from masquerade.crypto.circuit import Circuit
+from masquerade.crypto.count_circuits import sized
 from masquerade.data.column import Coded
 from masquerade.engine.numbering import renumber
 from masquerade.errors import Bug, PeerBrokeProtocol
@@ -63,13 +72,23 @@ class Check:
     part: GroupRequirement
     holder: int
     asking: frozenset[int]
-    n_groups: int  # rows of the histogram
+    least: int  # records of a group that is not empty
     n_values: int
     n_bounded: int
 
+    def bounds(self, n_records: int) -> Bounds:
+        """Return the size of the histogram: the holder's values, and the groups of the one who asks."""
+        return Bounds(n_records, (self.n_values, max(1, n_records // self.least)))
+
     def circuit(self, n_records: int, width: int, together: int = 1) -> Circuit:
-        """Build the test of one group, whose counts have `width` binary digits; `together` counts share one number."""
-        return self.part.circuit(SharedRow(self.n_values, self.n_bounded, n_records, width, together))
+        """Return the test of one group, whose counts have `width` binary digits; `together` counts share one number."""
+        row = SharedRow(self.n_values, self.n_bounded, n_records, width, together)
+        return _circuit(self.part, row, self.least)
+
+
+@lru_cache(maxsize=64)
+def _circuit(part: GroupRequirement, row: SharedRow, least: int) -> Circuit:
+    return sized(part.circuit(row), row.n_values, row.width, least, row.together)
 
 
 def prepare_checks(
@@ -97,15 +116,19 @@ def prepare_checks(
             told = yield Receive(parties[at], SensitiveValues)
             if not 1 <= told.labels <= n_records or not 0 <= told.bounded <= told.labels:
                 raise PeerBrokeProtocol(parties[at], f"told of {told.labels} values for {n_records} records")
-        n_groups = n_records // least_size(part, contract.parts)
-        checks.append(Check(part, at, asking, max(1, n_groups), told.labels, told.bounded))
+        checks.append(Check(part, at, asking, least_size(part, contract.parts), told.labels, told.bounded))
         own.append(labels)
-    pairs: dict[int, Pair] = {}
-    peers = set[int]().union(*(each.asking if each.holder == me else {each.holder} for each in checks))
-    for peer in sorted(peers):
-        names = parties[min(me, peer)], parties[max(me, peer)]
-        pairs[peer] = yield from prepare_pair(int(me > peer), names, contract.hash)
-    return RemoteChecks(me, tuple(checks), tuple(own), pairs, n_records)
+    pairs: dict[tuple[int, int], Pair] = {}
+    wanted = {(each.holder, asker) for each in checks for asker in each.asking if me in (each.holder, asker)}
+    for at, asker in sorted(wanted):
+        pairs[at, asker] = yield from prepare_pair(
+            int(me == asker), (parties[at], parties[asker]), contract.hash
+        )
+    least = {
+        name: max(least_size(part, contract.parts) for part in remote if name in part.qid)
+        for name in {name for part in remote for name in part.qid}
+    }
+    return RemoteChecks(me, contract, tuple(checks), tuple(own), pairs, n_records, least)
 
 
 @dataclass
@@ -113,10 +136,13 @@ class RemoteChecks:
     """One party's side of all checks; `prepare_checks` makes it."""
 
     me: int
+    contract: Contract
     checks: tuple[Check, ...]
     own: tuple[Labels | None, ...]  # this party's sensitive values, where it is the holder
-    pairs: dict[int, Pair]
+    pairs: dict[tuple[int, int], Pair]  # by holder, which garbles, and asker
     n_records: int
+    least: Mapping[str, int]  # records of a group, by the attributes whose splits may be refused
+    withdrawn: Counter[str] = field(default_factory=Counter)  # candidates, by party
 
     @property
     def histograms_by(self) -> tuple[BackEnd, ...]:
@@ -129,19 +155,42 @@ class RemoteChecks:
         for check in self.checks:
             if self.me in check.asking:
                 labels = self._groups(check, instruction, state)
-                answer = yield from self._judged(check, self.me, check.holder, labels)
+                answer = yield from self._judged(check, self.me, labels)
                 valid = valid and answer
         return valid
 
-    def answer(self, winner: int) -> Script[None]:
-        """Answer the winner's checks of attributes that we hold."""
+    def instructs(self, winner: int, state: PublicState) -> Script[bool]:
+        """Answer the winner's checks of attributes that we hold. Return whether it instructs, and may."""
+        name, allowed = self.contract.parties[winner], True
         for check, labels in zip(self.checks, self.own, strict=True):
             if labels is not None and winner in check.asking:
-                yield from self._judged(check, winner, winner, labels)
+                answer = yield from self._judged(check, winner, labels)
+                allowed = allowed and answer
+        settled = yield Receive(name, Settled)
+        if settled.instructs and not allowed:
+            raise PeerBrokeProtocol(name, "goes on with a candidate that our check refused")
+        if not settled.instructs:
+            self._count_withdrawal(name, state)
+        return settled.instructs
+
+    def _count_withdrawal(self, name: str, state: PublicState) -> None:
+        """Refuse more withdrawals than an honest party can come to."""
+        self.withdrawn[name] += 1
+        held = {column.name for column in self.contract.columns_of(name)}
+        most = sum(
+            (self.n_records if rows is None else rows.size) >= 2 * least
+            for attribute, least in self.least.items()
+            if attribute in held
+            for rows in state.carriers[attribute].values()
+        )
+        if self.withdrawn[name] > most:
+            raise PeerBrokeProtocol(
+                name, f"withdrew {self.withdrawn[name]} candidates, and its cut has {most} values to split"
+            )
 
     def _groups(self, check: Check, instruction: Instruction, state: PublicState) -> Labels:
         """Return each record's group after the instruction; records that it does not touch count nowhere."""
-        nowhere = check.n_groups
+        nowhere = check.bounds(self.n_records).labels[1]
         labels: Labels = np.full(self.n_records, nowhere, np.uint64)
         if instruction.attribute in check.part.qid:
             partition = next(each for each in state.partitions if {*each.qid} == {*check.part.qid})
@@ -152,17 +201,14 @@ class RemoteChecks:
             labels[slice(None) if carriers is None else carriers] = groups
         return labels
 
-    def _judged(self, check: Check, winner: int, peer: int, labels: Labels) -> Script[bool]:
-        first = winner < check.holder  # of the pair
-        sides = (check.n_groups, check.n_values) if first else (check.n_values, check.n_groups)
-        bounds = Bounds(self.n_records, sides)
+    def _judged(self, check: Check, winner: int, labels: Labels) -> Script[bool]:
         return (
             yield from rows_satisfy(
-                self.pairs[peer],
+                self.pairs[check.holder, winner],
                 labels,
                 partial(check.circuit, self.n_records),
-                bounds,
-                grouped_by=0 if first else 1,
+                check.bounds(self.n_records),
+                grouped_by=1,
             )
         )
 

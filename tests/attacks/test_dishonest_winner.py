@@ -1,0 +1,140 @@
+"""Attack: the winner of a round asks about one person, in the check of sensitive values that another party holds.
+
+Nothing ties the groups of a check to a split. So the bank puts Ms Smith alone into a group, or into one with people
+whose disease it knows, reads the answer, withdraws, and asks again. Now the circuit refuses what is neither empty nor
+as large as the contract allows, whatever is in it; withdrawals are counted, and who lies about an answer is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import masquerade as mq
+from masquerade.anonymize.local_view import LocalView
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.memory import run_together
+from masquerade.protocol.remote_checks import RemoteChecks
+from protocol.seats import seated
+from protocol.test_mashup import SCHEMA, contract_of
+
+K, PEOPLE = 4, 24
+SMITH, FLU, HIV = 0, 1, 2  # people; of the latter two the bank knows the disease
+OTHERS = list(range(3, PEOPLE))
+Groups = Sequence[Sequence[int]]
+
+sizes = mq.KAnonymity(["Job", "Salary"], k=K)
+MODELS: dict[str, mq.Requirement] = {
+    "l-diversity": sizes & mq.LDiversity(["Job", "Salary"], l=2, sensitive="Disease"),
+    "confidence-bounding": sizes
+    & mq.ConfidenceBounding(["Job", "Salary"], confidence=0.5, sensitive="Disease", values=["HIV"]),
+    "alpha-k-anonymity": mq.AlphaKAnonymity(["Job", "Salary"], alpha=0.5, k=K, sensitive="Disease"),
+}
+
+
+def table(disease: str) -> mq.Table:
+    """Ms Smith has this disease; a person's salary is its number."""
+    diseases = [disease, "flu", "HIV", *["flu", "gout", "HIV"] * 7]
+    jobs = ["Janitor", "Mover", "Lawyer", "Accountant"] * 6
+    columns = {"Job": jobs, "Salary": range(PEOPLE), "Class": ["Y", "N", "N"] * 8, "Disease": diseases}
+    return mq.Table(pa.table({name: pa.array(cells) for name, cells in columns.items()}), SCHEMA)
+
+
+class DishonestBank:
+    """Asks about groups of its choosing, one question a round, and always withdraws."""
+
+    def __init__(self, questions: Sequence[Groups]) -> None:
+        self.questions = list(questions)
+        self.told: list[bool] = []
+
+    def play(self, monkeypatch: pytest.MonkeyPatch, requirement: mq.Requirement, disease: str) -> None:
+        """Against the real clinic, until it is stopped or out of questions."""
+        groups, ask, best = RemoteChecks._groups, RemoteChecks.ask, LocalView.best
+        place: dict[int, int] = {}  # of its people in the common order
+
+        def knowing(view: LocalView, state: Any) -> Any:
+            found = best(view, state)
+            if found is not None:  # only the bank has candidates, and never too few
+                ranks = view.own["Salary"].column.ranks
+                place.update({int(rank): row for row, rank in enumerate(ranks)})
+                view.candidates.append(found[0])
+            return found
+
+        def forged(checks: RemoteChecks, check: Any, *honest: Any) -> Any:
+            labels = groups(checks, check, *honest)
+            labels[:] = check.bounds(PEOPLE).labels[1]  # counted nowhere
+            for number, people in enumerate(self.questions[len(self.told)]):
+                labels[[place[each] for each in people]] = number
+            return labels
+
+        def asking(checks: RemoteChecks, *candidate: Any) -> Any:
+            if len(self.told) == len(self.questions):
+                raise EndOfAttack
+            self.told.append((yield from ask(checks, *candidate)))
+            return False
+
+        contract = contract_of(
+            requirement, {"Job": "bank", "Salary": "bank"}, sensitive={"Disease": "clinic"}, argmax="plain"
+        )
+        ids = [str(row).encode() for row in range(PEOPLE)]
+        with monkeypatch.context() as patched:
+            patched.setattr(RemoteChecks, "_groups", forged)
+            patched.setattr(RemoteChecks, "ask", asking)
+            patched.setattr(LocalView, "best", knowing)
+            run_together({name: seated(name, contract, table(disease), ids) for name in contract.parties})
+
+
+class EndOfAttack(Exception):  # not an error: the bank has asked all it wanted
+    pass
+
+
+def answers(
+    monkeypatch: pytest.MonkeyPatch, requirement: mq.Requirement, disease: str, *questions: Groups
+) -> list[bool]:
+    bank = DishonestBank(questions)
+    with pytest.raises(EndOfAttack):
+        bank.play(monkeypatch, requirement, disease)
+    return bank.told
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_answer_does_not_depend_on_one_persons_disease(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone, beside people whose disease is known, or beside a group that is large enough: always no."""
+    for disease in ("flu", "HIV", "gout"):
+        assert answers(monkeypatch, MODELS[model], disease, [[SMITH]], [[SMITH, FLU]]) == [False, False]
+        assert answers(monkeypatch, MODELS[model], disease, [[SMITH, HIV, FLU]], [OTHERS, [SMITH, HIV]]) == [
+            False,
+            False,
+        ]
+
+
+def test_by_encryption_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("masquerade.protocol.joint_histogram.back_ends.cheaper", lambda _: "encryption")
+    for disease in ("flu", "HIV"):
+        told = answers(monkeypatch, MODELS["confidence-bounding"], disease, [[SMITH]], [[SMITH, FLU], OTHERS])
+        assert told == [False, False]
+
+
+def test_groups_as_large_as_the_contract_allows_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left: one bit about K people or more. Who knows the disease of K − 1 of them learns that of the last."""
+    flu = [FLU, 3, 6]
+    question = [[SMITH, *flu]]
+    model = MODELS["l-diversity"]
+    assert answers(monkeypatch, model, "flu", question, [OTHERS]) == [False, True]
+    assert answers(monkeypatch, model, "HIV", question, []) == [True, True]
+
+
+def test_questions_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A withdrawn value stays in the cut, and the cut of its two attributes has two values."""
+    bank = DishonestBank([[[SMITH, each, *OTHERS[:3]]] for each in (FLU, HIV, 20, 21, 22)])
+    with pytest.raises(
+        PeerBrokeProtocol, match="withdrew 3 candidates, and its cut has 2 values to split"
+    ) as caught:
+        bank.play(monkeypatch, MODELS["l-diversity"], "flu")
+    assert caught.value.peer == "bank"
+    assert len(bank.told) == 3
