@@ -1,5 +1,6 @@
 # One entry point a chore. `make demo` and `make test` do all the set-up on a fresh Debian machine with Python 3.11.
 PYTHON ?= python3
+FUZZ_SECONDS ?= 20
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
@@ -18,8 +19,9 @@ test: $(VENV)/.dev .postgres .chromium ## run all tests
 quick: $(VENV)/.dev ## run the tests that need no process, database or browser, on few examples
 	MASQUERADE_TESTS=quick $(BIN)/pytest -n 2 --dist worksteal -q -m "not system"
 
-explore: $(VENV)/.dev .postgres ## run the properties on examples that nobody has tried yet
+explore: $(VENV)/.fuzz .postgres ## run the properties on new examples, and fuzz every decoder (FUZZ_SECONDS=20 for each)
 	HYPOTHESIS_PROFILE=exploring $(BIN)/pytest -n 2 --dist worksteal -m hypothesis
+	$(BIN)/python tests/fuzz/explore.py --seconds $(FUZZ_SECONDS)
 
 check: $(VENV)/.dev ## format, lint, types, import arrows
 	$(BIN)/ruff format --check .
@@ -38,7 +40,7 @@ docs: $(VENV)/.docs ## write the generated reference pages, and build the docume
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove everything that the other chores made
-	rm -rf $(VENV) $(VENV)-anjana site masquerade-demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-anjana site masquerade-demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz .import_linter_cache
 
 # --- set-up ---
 
@@ -52,6 +54,10 @@ $(VENV)/.core: pyproject.toml | $(BIN)/pip
 
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) install --group test --group check
+	@touch $@
+
+$(VENV)/.fuzz: $(VENV)/.dev
+	$(PIP) install --group fuzz
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

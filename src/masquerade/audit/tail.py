@@ -44,6 +44,6 @@ def last_records(path: Path, limit: int = 100) -> list[dict[str, Any]]:
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None

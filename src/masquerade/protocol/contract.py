@@ -15,6 +15,7 @@ import msgspec
 
 from masquerade.errors import ParameterError
 from masquerade.forms.declared import read_declared
+from masquerade.forms.json import read_json
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
@@ -60,10 +61,8 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def read(cls, data: bytes) -> Contract:
         """Read a contract from its JSON."""
-        try:
-            return msgspec.json.decode(data, type=cls)
-        except msgspec.MsgspecError as error:
-            raise ParameterError(f"contract: {error}") from None
+        contract: Contract = read_json(data, cls, "contract")
+        return contract
 
     @property
     def requirement(self) -> Requirement:

@@ -20,7 +20,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from masquerade.errors import ParameterError, Problem
+from masquerade.errors import Problem
+from masquerade.forms.json import read_json
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.net.progress import Stage
 from masquerade.service.card import SchemaCard
@@ -142,9 +143,6 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_said(data: bytes, kind: Any, source: str) -> Any:
     """Decode a message of one of the kinds above and check its text; raise ParameterError that names the source."""
-    try:
-        said = msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise ParameterError(f"{source}: {error}") from None
-    insist_on_plain(msgspec.json.decode(data), source)
+    said = read_json(data, kind, source)
+    insist_on_plain(read_json(data, Any, source), source)
     return said

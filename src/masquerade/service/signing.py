@@ -17,6 +17,7 @@ import msgspec
 
 from masquerade.errors import ParameterError, PeerRefused
 from masquerade.files import read_file
+from masquerade.forms.json import read_json
 from masquerade.net.identity import Identity, fingerprint, is_signed, out_of_date, signing_key
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.contract import Contract
@@ -64,10 +65,8 @@ class SignedContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def read(cls, data: bytes) -> SignedContract:
         """Decode a contract from its JSON."""
-        try:
-            return msgspec.json.decode(data, type=cls)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise ParameterError(f"contract: {error}") from None
+        signed: SignedContract = read_json(data, cls, "contract")
+        return signed
 
 
 def read_contract(path: Path) -> SignedContract:

@@ -76,7 +76,7 @@ def read_key(path: Path) -> SnapshotKey:
     try:
         found = msgspec.json.decode(data, type=SnapshotKey)
         bytes.fromhex(found.key)
-    except (msgspec.MsgspecError, RecursionError, ValueError):
+    except (ValueError, RecursionError):
         raise ParameterError(f"{path}: not a key as `masquerade party snapshot-key` writes it") from None
     return found
 

@@ -13,6 +13,7 @@ import msgspec
 
 from masquerade.data.schema import AttributeKind
 from masquerade.errors import ParameterError
+from masquerade.forms.json import read_json
 from masquerade.forms.problems import Problems
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.m_privacy.requirement import covers_against_insiders
@@ -135,10 +136,8 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def read(cls, data: bytes) -> Deal:
         """Decode a deal from its JSON."""
-        try:
-            return msgspec.json.decode(data, type=cls)
-        except msgspec.MsgspecError as error:
-            raise ParameterError(f"deal: {error}") from None
+        deal: Deal = read_json(data, cls, "deal")
+        return deal
 
     def as_request(self) -> Request:
         """Return the request for exactly this deal, so that a party can answer it once more before it signs."""

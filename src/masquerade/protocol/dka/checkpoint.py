@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from masquerade.crypto.bits import pack, unpack
 from masquerade.data.table import Table
 from masquerade.engine.counts import Rows
-from masquerade.errors import PeerBrokeProtocol
+from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.files import PRIVATE, write_whole
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.columns import write_columns
@@ -95,14 +95,14 @@ class Notebook:
             return
         try:
             note = msgspec.msgpack.decode(self._path.read_bytes(), type=_Note)
-        except (msgspec.MsgspecError, OSError):
-            return  # an unreadable file counts as none
-        if note.purpose == self._purpose:
-            self.run = note.run
-            self.rows = np.frombuffer(note.rows, "<i8").astype(np.intp)
-            self.rounds = [
+            rows = np.frombuffer(note.rows, "<i8").astype(np.intp)
+            rounds = [
                 unpack(np.frombuffer(each.passes, np.uint8), each.size).astype(bool) for each in note.rounds
             ]
+        except (ValueError, RecursionError, OSError, ParameterError):
+            return  # an unreadable file counts as none
+        if note.purpose == self._purpose:
+            self.run, self.rows, self.rounds = note.run, rows, rounds
 
 
 def notes_purpose(contract: Contract, table: Table, identifiers: Sequence[bytes]) -> bytes:

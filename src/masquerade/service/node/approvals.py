@@ -63,7 +63,7 @@ class Approvals:
             return msgspec.json.decode(path.read_bytes(), type=Word).reason
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, ValueError, RecursionError):
             raise ParameterError(f"{path}: cannot be read") from None
 
     def decided(self, deal: str) -> Decision | None:

@@ -160,7 +160,7 @@ class State:
             return msgspec.json.decode(self._snapshots.read_bytes(), type=Snapshots)
         except (FileNotFoundError, NotADirectoryError):
             return Snapshots()
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, ValueError, RecursionError):
             raise FileError.at(
                 self._snapshots,
                 "cannot be read, and nothing is published; restore it, or remove it to begin anew: "

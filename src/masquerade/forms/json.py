@@ -1,0 +1,17 @@
+"""Read JSON that others wrote into typed structures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from masquerade.errors import ParameterError, one_line
+
+
+def read_json(data: bytes, kind: Any, source: str) -> Any:
+    """Decode JSON as one of msgspec's types; ParameterError, which names the source, when it is no such thing."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (ValueError, RecursionError) as error:  # msgspec's errors, and text that is not UTF-8
+        raise ParameterError(f"{source}: {one_line(str(error))}") from None

@@ -1,0 +1,24 @@
+"""Any bytes as the configuration of a node, a coordinator or a client: settings, or a ParameterError."""
+
+from __future__ import annotations
+
+from fuzz.oracle import allowing, scratch
+from masquerade.errors import ParameterError
+from masquerade.library.client import settings as client
+from masquerade.service.coordinator.settings import Settings
+from masquerade.service.node.settings import read_settings
+from service.party_nodes import Folder
+
+FOLDER = Folder(scratch()).path / "clinic"
+(FOLDER / "coordinator").symlink_to(FOLDER / "identity")
+
+
+def fuzz(data: bytes) -> None:
+    path = FOLDER / "fuzzed.toml"
+    path.write_bytes(data)
+    with allowing(ParameterError):
+        read_settings(path)
+    with allowing(ParameterError):
+        Settings.load(path)
+    with allowing(ParameterError):
+        client.read_settings(path, with_request=True)

@@ -1,0 +1,40 @@
+"""Any bytes as a contract, signed or not: all that a node reads in it, a ParameterError, or who has not signed."""
+
+from __future__ import annotations
+
+from fuzz.oracle import allowing
+from masquerade.errors import ParameterError
+from masquerade.methods import method_of
+from masquerade.net.trust import TrustStore
+from masquerade.protocol.contract import Contract
+from masquerade.service.signing import SignedContract, refusals, signers
+from masquerade.service.terms import Deal, strictest
+from service.party_nodes import trust_of
+
+TRUST: TrustStore = trust_of("coordinator")
+
+
+def fuzz(data: bytes) -> None:
+    with allowing(ParameterError):
+        played(Contract.read(data))
+    with allowing(ParameterError):
+        agreed(Deal.read(data))
+    with allowing(ParameterError):
+        signed = SignedContract.read(data)
+        signed.canonical(), [*refusals(signed, TRUST, now=1)], signers(signed, TRUST)
+        agreed(signed.deal)
+        played(signed.contract)
+
+
+def agreed(deal: Deal) -> None:
+    assert deal.canonical()
+    assert deal.terms.hash
+    assert deal.most_cost is not None
+    strictest(deal.terms.parts, deal.terms.kind)
+    deal.as_request()
+
+
+def played(contract: Contract) -> None:
+    assert contract.hash
+    assert {*contract.parts} <= {*contract.requirement.parts}
+    method_of(contract)

@@ -1,0 +1,46 @@
+"""Any bytes as each control message to a node and to the coordinator: an answer that is not their own failure."""
+
+from __future__ import annotations
+
+from fuzz.oracle import PEER, scratch
+from fuzz.served import RUNNER, ask
+from masquerade.audit.log import AuditLog
+from masquerade.service.clock import SYSTEM_CLOCK
+from masquerade.service.coordinator.party_server import party_app
+from masquerade.service.coordinator.wakeup import Wakeup
+from masquerade.service.mutual_tls import _CALLER
+from masquerade.service.node.control_server import control_app
+from masquerade.service.node.datasets import open_datasets
+from masquerade.service.node.node import PartyNode
+from masquerade.service.node.settings import read_settings
+from masquerade.service.node.state import State
+from service.api_server import make_coordinator
+from service.party_nodes import Folder
+
+
+async def _node() -> PartyNode:
+    settings = read_settings(Folder(scratch()).conf("clinic"))
+    state = State(settings.state)
+    state.make()
+    node = PartyNode(
+        settings,
+        state,
+        AuditLog(state.audit, settings.identity),
+        open_datasets(settings, state, SYSTEM_CLOCK),
+    )
+    node.notes = None  # the audit log would only grow
+    return node
+
+
+NODE = control_app(RUNNER.run(_node()))
+_COORDINATOR = make_coordinator(scratch())
+PARTIES = party_app(_COORDINATOR.settings, _COORDINATOR.directory, Wakeup(SYSTEM_CLOCK), SYSTEM_CLOCK)
+CONTRACT = "0f" * 32
+
+
+def fuzz(data: bytes) -> None:
+    for path in ("offers", "contracts", "sessions", f"sessions/{CONTRACT}/start"):
+        said = ask(NODE, "POST", f"/v1/{path}", b"", (), data, **{_CALLER: "coordinator"})
+        assert said[0] < 500, f"the node answers {path} with {said}"
+    said = ask(PARTIES, "POST", "/v1/datasets", b"", (), data, **{_CALLER: PEER})
+    assert said[0] < 500, f"the coordinator answers with {said}"

@@ -1,0 +1,35 @@
+"""Any bytes as a peer's greeting and as its frames, which are cut at each length byte: what they say, or FrameError."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from fuzz.oracle import PEER, allowing
+from masquerade.errors import PeerError
+from masquerade.net import handshake
+from masquerade.net.channel import Agreement, Node
+from masquerade.net.framing import Arrived, FrameError, Inbound
+from masquerade.net.leave_message import LeaveMessage, blame
+
+NODE = Node(PEER, "127.0.0.1:7001")
+AGREEMENT = Agreement(b"\0" * 32, 1)
+MOST_BYTES = 4096
+
+
+def fuzz(data: bytes) -> None:
+    with allowing(PeerError):
+        greeting = handshake.decode(data, NODE)
+        if isinstance(greeting, handshake.Hello):
+            handshake.misfit(greeting, AGREEMENT)
+        else:
+            raise handshake.refused(NODE, greeting.reason, AGREEMENT, greeting.version, by_peer=True)
+    inbound = Inbound(MOST_BYTES)
+    with suppress(FrameError):
+        while data:
+            length, data = data[0], data[1:]
+            said = inbound.take(data[:length])
+            data = data[length:]
+            if isinstance(said, Arrived):
+                assert len(said.data) <= MOST_BYTES
+            elif isinstance(said, LeaveMessage):
+                assert blame(PEER, said, [PEER, "clinic"]).lines

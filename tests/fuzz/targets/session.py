@@ -1,0 +1,83 @@
+"""One field of one message of a session is another: the parties blame somebody, say no, or make a sound release.
+
+The first bytes choose the method, the sender, the message, the field and the place in it; the rest is written there.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from contract.people import SCHEMA, STEPWISE, people
+from contract.test_session_methods import MODELS, SESSIONS, refusals
+from masquerade.errors import AnswerIsNo, PeerError
+from masquerade.methods import session_methods
+from masquerade.net.memory import Deadlock, run_together
+from masquerade.net.script import Message
+from masquerade.protocol.method import ASSEMBLER, Assembly
+from protocol.seats import seated
+from protocol.tampering import tampering
+
+FRAME = pa.Table.from_pylist(people(16, seed=16))
+REQUIREMENT = MODELS[0]
+METHODS = [
+    (method, chosen)
+    for name, method in session_methods().items()
+    for chosen in (
+        {"tds": [{}, {"argmax": "plain"}], "mondrian": [{}, {"third_party": "trusted"}]}.get(name, [{}])
+    )
+]
+_HEAD = 6
+
+
+def fuzz(data: bytes) -> None:
+    if len(data) < _HEAD:
+        return
+    which, who, at, field, place, last = data[:_HEAD]
+    method, chosen = METHODS[which % len(METHODS)]
+    session = next(iter(SESSIONS[method.arrangement].values()))
+    schema = next(
+        each for each in (SCHEMA, STEPWISE) if not refusals(method, chosen, REQUIREMENT, session, each)
+    )
+    made = method(**chosen).fitted(REQUIREMENT.parts, session.m, "class")
+    contract = session.contract(made, REQUIREMENT)
+    scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract, schema))}
+    for name in session.parties:
+        scripts[name] = seated(name, contract, *session.table_of(name, contract, FRAME, schema))
+    liar, sent = session.parties[who % len(session.parties)], count()
+
+    def tamper(message: Message) -> Message:
+        return message if next(sent) != at else changed(message, field, place * 256 + last, data[_HEAD:])
+
+    scripts[liar] = tampering(scripts[liar], tamper)
+    # A deadlock: over a network, silence ends the session.
+    with suppress(PeerError, AnswerIsNo, Deadlock):
+        release = run_together(scripts)[ASSEMBLER]
+        assert all(verdict.holds for verdict in release.verdicts)
+        assert release.table.num_rows <= FRAME.num_rows
+
+
+def changed(message: Message, field: int, place: int, new: bytes) -> Message:
+    """The message with some bytes, or a number, of one of its fields replaced."""
+    fields = message.__struct_fields__
+    if not fields:
+        return message
+    name = fields[field % len(fields)]
+    old = getattr(message, name)
+    if isinstance(old, bytes):
+        cut = place % (len(old) + 1)
+        value: object = old[:cut] + new + old[cut + len(new) :] if new else old[:cut]
+    elif isinstance(old, int) and not isinstance(old, bool):
+        value = int.from_bytes(new[:7], "big", signed=True)
+    elif isinstance(old, tuple) and old and all(isinstance(each, bytes) for each in old):
+        one = place % len(old)
+        value = (*old[:one], new, *old[one + 1 :])
+    elif isinstance(old, tuple):
+        value = old[: place % (len(old) + 1)]
+    else:
+        return message
+    return msgspec.structs.replace(message, **{name: value})

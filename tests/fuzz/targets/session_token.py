@@ -1,0 +1,19 @@
+"""Any bytes as a session token, its claims signed by the coordinator or not: accepted, or NotAllowed."""
+
+from __future__ import annotations
+
+from fuzz.oracle import allowing
+from masquerade.errors import NotAllowed
+from masquerade.service.session_tokens import Nonces, TokenVerifier, _encoded, _signed
+from service.party_nodes import PEOPLE
+
+COORDINATOR = PEOPLE["coordinator"]
+
+
+def fuzz(data: bytes) -> None:
+    claims = _encoded(data)
+    signed = f"mqs1.{claims}.{_encoded(_signed(COORDINATOR, claims))}"
+    for token in (data.decode("utf-8", "surrogateescape"), signed):
+        with allowing(NotAllowed):
+            verifier = TokenVerifier(COORDINATOR.certificate, Nonces())
+            verifier.verify(token, audience="bank", contract_hash="0f" * 32)

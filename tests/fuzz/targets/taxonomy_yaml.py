@@ -1,0 +1,16 @@
+"""Any bytes as a taxonomy in YAML: a taxonomy for each kind of attribute, or a TaxonomyError."""
+
+from __future__ import annotations
+
+from fuzz.oracle import allowing, scratch
+from masquerade.data.taxonomy_files import read_taxonomy
+from masquerade.errors import TaxonomyError
+
+PATH = scratch() / "taxonomy.yaml"
+
+
+def fuzz(data: bytes) -> None:
+    PATH.write_bytes(data)
+    for kind in ("categorical", "continuous", "date"):
+        with allowing(TaxonomyError):
+            read_taxonomy(PATH, kind)
