@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from masquerade import files
 from masquerade.errors import ParameterError
 from masquerade.files import (
     PRIVATE,
@@ -73,6 +74,25 @@ def test_several_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
         assert (table.read_text(), report.exists()) == ("old", False)
     assert (table.read_text(), report.read_text()) == ("new", "new")
     assert left_in(tmp_path) == ["report.html", "table.csv"]
+
+
+def test_what_is_opened_first_appears_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, report = tmp_path / "table.csv", tmp_path / "report.html"
+
+    def die(_folder: Path) -> None:
+        raise KeyboardInterrupt  # between the two
+
+    monkeypatch.setattr(files, "sync_folder", die)
+
+    def write() -> None:
+        with replacing_together() as opened:
+            for path in (table, report):
+                with opened(path) as file:
+                    file.write(b"new")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert left_in(tmp_path) == ["report.html"]
 
 
 def test_a_new_file_never_takes_the_place_of_another(tmp_path: Path) -> None:

@@ -245,8 +245,13 @@ class Bug(MasqueradeError):
     exit_code = 4
 
 
+def kind_of(error: MasqueradeError) -> str:
+    """The name of an error's class, or of the nearest above it, by which another process knows it."""
+    return next(each.__name__ for each in type(error).__mro__ if each.__module__ == __name__)
+
+
 def restored(kind: str | None, problems: Iterable[Problem], peer: str | None = None) -> MasqueradeError:
-    """The error that another process told of, by the name of its class; of a PeerError, `peer` is at fault."""
+    """The error that another process told of, by its `kind_of`; of a PeerError, `peer` is at fault."""
     named = globals().get(kind or "")
     known = named if isinstance(named, type) and issubclass(named, MasqueradeError) else MasqueradeError
     if issubclass(known, PeerError):

@@ -41,7 +41,8 @@ class FileExists(FileError):
 def replacing_together() -> Iterator[Opener]:
     """Yield a function that opens a replacement for the file at a path; all are renamed when the block succeeds.
 
-    The umask is subtracted from a mode. A path that is a symbolic link stays one.
+    The first is renamed last: who finds it finds what was opened after it, whenever this process was killed. It can be
+    read while it is open. The umask is subtracted from a mode. A path that is a symbolic link stays one.
     """
     hidden_of: dict[Path, Path] = {}
 
@@ -53,7 +54,7 @@ def replacing_together() -> Iterator[Opener]:
 
     try:
         yield opened
-        for path, hidden in hidden_of.items():
+        for path, hidden in reversed(hidden_of.items()):
             with _naming(path):
                 hidden.replace(path.resolve())
                 sync_folder(hidden.parent)
@@ -182,8 +183,8 @@ def _hidden(target: Path) -> Path:
 @contextmanager
 def _created(path: Path, mode: int) -> Iterator[BinaryIO]:
     """Open a new file and flush it to disk when the block succeeds."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as file:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "w+b") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())

@@ -46,6 +46,7 @@ def test_list_names_every_experiment() -> None:
             "circuits",
             "collaborate",
             "dka",
+            "faults",
             "figures_10_11",
             "five_million",
             "games",
@@ -57,6 +58,12 @@ def test_list_names_every_experiment() -> None:
     }
     assert all(len(description) > 20 for description in listed.values())
     assert listed["peers"] == bench.describe(EXPERIMENTS["peers"])
+
+
+@pytest.mark.parametrize("change", ["runs", "runs=", "runs=-1", "runs=many", "walks=3", "_patience=3"])
+def test_only_an_experiments_own_numbers_can_be_set(change: str) -> None:
+    with pytest.raises(ParameterError, match=rf"--set {change}: faults lets you set .*runs=N.*seed=N"):
+        bench.run("faults", EXPERIMENTS["faults"], None, [change])
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json as json_text
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -23,6 +24,10 @@ def bench(
     all_: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,
     save: Annotated[
         Path | None, typer.Option(help="Also write NAME.json and charts into this folder.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=N", help="Change a number of the experiment, such as runs=100."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -43,7 +48,7 @@ def bench(
         wanted = f'no experiment "{name}"{hint(name, experiments)}' if name else "name an experiment"
         raise ParameterError(f"bench: {wanted}; there are {', '.join(experiments)}; --all runs them all")
     figures = {
-        each: run(each, experiments[each], save)
+        each: run(each, experiments[each], save, set_ or [])
         for each in (experiments if all_ else [name])
         if each is not None
     }
@@ -68,9 +73,11 @@ def describe(path: Path) -> str:
     return path.read_text(encoding="utf-8").lstrip('"').partition("\n")[0].rstrip('"')
 
 
-def run(name: str, path: Path, save: Path | None) -> dict[str, Any]:
+def run(name: str, path: Path, save: Path | None, changes: Sequence[str] = ()) -> dict[str, Any]:
     """Run one experiment: its `run(say, save)` prints figures as it goes and returns them."""
     experiment = _load(name, path)
+    for change in changes:
+        _set(experiment, name, change)
     if save is not None:
         save.mkdir(parents=True, exist_ok=True)
 
@@ -83,6 +90,16 @@ def run(name: str, path: Path, save: Path | None) -> dict[str, Any]:
         text = json_text.dumps(figures, indent=2, ensure_ascii=False)
         (save / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     return figures
+
+
+def _set(experiment: ModuleType, name: str, change: str) -> None:
+    """Change one of the experiment's own whole numbers, which are constants of its file."""
+    numbers = [key.lower() for key, value in vars(experiment).items() if key.isupper() and type(value) is int]
+    key, _, value = change.partition("=")
+    if key not in numbers or not value.isdecimal():
+        allowed = ", ".join(f"{each}=N" for each in numbers) or "nothing"
+        raise ParameterError(f"bench: --set {change}: {name} lets you set {allowed}")
+    setattr(experiment, key.upper(), int(value))
 
 
 def _load(name: str, path: Path) -> ModuleType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -114,11 +113,8 @@ def _written(run: MashupRun, release: Release, outputs: Outputs, transcripts: Pa
     }
     told = [entry.kind for entry in sent[contract.parties[0]]]
     rounds = method_of(contract).rounds(contract, told, len(release.steps))
-    deliver(release, outputs, run.on_stage)
-    transcripts.mkdir(exist_ok=True)
-    for name in contract.parties:
-        for path in Records(folder, name).files:
-            shutil.copy(path, transcripts)  # keep the mode: only its owner may read an audit log
+    records = [path for name in contract.parties for path in Records(folder, name).files]
+    deliver(release, outputs, run.on_stage, records=records, into=transcripts)
     return Mashup(
         release,
         outputs.table,

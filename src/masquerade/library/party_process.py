@@ -23,7 +23,17 @@ import msgspec
 
 from masquerade.audit.log import AuditLog
 from masquerade.data.table import Table
-from masquerade.errors import Bug, DataError, MasqueradeError, ParameterError, PeerError, Problem, restored
+from masquerade.errors import (
+    Bug,
+    DataError,
+    MasqueradeError,
+    ParameterError,
+    PeerError,
+    Problem,
+    kind_of,
+    restored,
+)
+from masquerade.files import write_whole
 from masquerade.job.attributes import schema_of
 from masquerade.job.plan import Plan
 from masquerade.job.requirements import tell_values
@@ -110,7 +120,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     def of(cls, error: MasqueradeError) -> Failed:
         """Convert an error for sending."""
         peer = error.peer if isinstance(error, PeerError) else None
-        return cls(type(error).__name__, error.problems, peer)
+        return cls(kind_of(error), error.problems, peer)
 
     @property
     def error(self) -> MasqueradeError:
@@ -137,6 +147,10 @@ def main() -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return STOPPED
+    except OSError as error:  # a full disk, for one
+        refused = ParameterError(f"the system refuses: {error.strerror or type(error).__name__}")
+        _tell(Failed.of(refused))
+        return refused.exit_code
     except Exception as error:  # its text may hold personal data, so only its type is reported
         _tell(Failed.of(Bug(f"a bug of ours ({type(error).__name__})")))
         return Bug.exit_code
@@ -178,7 +192,7 @@ async def _run(setup: Setup) -> int:
     identity = Identity(setup.certificate.encode(), setup.key.encode())
     trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
     records = Records(Path(setup.folder), setup.name)
-    records.certificate.write_bytes(identity.certificate)
+    write_whole(records.certificate, identity.certificate)
     async with listen(identity, trust) as listener:
         _tell(Listening(listener.address, table.dropped_rows))
         line = await asyncio.to_thread(sys.stdin.readline)

@@ -23,9 +23,9 @@ def write_report(release: Release, path: Path) -> None:
     write_whole(path, render_report(release))
 
 
-def render_report(release: Release) -> str:
-    """Return the report's HTML, which is deterministic for a release."""
-    return _template().render(style=_style(), **contents(release))
+def render_report(release: Release, table_sha256: str = "") -> str:
+    """Return the report's HTML, which is deterministic for a release; it may name the file that holds the table."""
+    return _template().render(style=_style(), table_sha256=table_sha256, **contents(release))
 
 
 @cache
