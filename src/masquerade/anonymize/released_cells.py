@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -56,10 +56,6 @@ class ReleasedCells(ABC):
         """Each row's leaf, as a cell of `attribute`."""
         return pa.array(self.leaves)
 
-    def measurable(self, column: Generalised) -> Generalised:
-        """Return the merged leaves so that metrics see no loss in a leaf that was not merged."""
-        return column
-
     def merged(self, column: Generalised) -> Generalised:
         """Write the leaves that an anonymizer merged as cells; different runs may have one cover."""
         found: dict[str, Range] = {}
@@ -74,8 +70,11 @@ class ReleasedCells(ABC):
         return Generalised(self.name, codes, tuple(found), starts, ends, self.domain)
 
 
-def released_cells(table: Table, name: str) -> ReleasedCells:
-    """Read a column of a release; DataError names a cell that is missing, or no value of the column's taxonomy."""
+def released_cells(table: Table, name: str, root: str = "*") -> ReleasedCells:
+    """Read a column of a release; DataError names a cell that is missing, or no value of the column's taxonomy.
+
+    `root` is above categories whose taxonomy the table's schema does not have.
+    """
     column = table.cells(name)
     if (empty := missing_rows(column)) is not None:
         raise DataError(table.problem("the cell is missing", int(np.argmax(empty)), name))
@@ -91,7 +90,7 @@ def released_cells(table: Table, name: str) -> ReleasedCells:
                 attribute.kind != "categorical" or any(lo < hi for lo, hi in found)
             ):
                 return _intervals(name, labels, codes, found, kind)
-        taxonomy = flat_above(labels)
+        taxonomy = _flat(labels, root)
     ranges = [released_range(taxonomy, label) for label in labels]
     unknown = np.array([each is None for each in ranges], bool)
     if unknown.any():
@@ -101,7 +100,7 @@ def released_cells(table: Table, name: str) -> ReleasedCells:
     return _categories(name, labels, codes, [each for each in ranges if each is not None], taxonomy)
 
 
-def flat_above(labels: Iterable[str], root: str = "*") -> Taxonomy:
+def _flat(labels: Iterable[str], root: str) -> Taxonomy:
     """Put one root, which may be among the cells, above cells of which no more is known."""
     values = sorted(set(labels) - {root})
     if len(values) == 1:  # a root with a single child would be that child
@@ -177,18 +176,13 @@ class _Intervals(ReleasedCells):
 
     @property
     def attribute(self) -> Attribute:
-        return Attribute(self.name, "continuous", lower=0, upper=max(len(self.labels), 1))
+        return Attribute(self.name, "continuous")
 
     @property
     def domain(self) -> Continuum:
         finite = sorted({lo for lo, _ in self.ends if np.isfinite(lo)})
         lower = min(lo for lo, _ in self.ends)
         return Continuum(np.array(finite), self.kind, lower, max(hi for _, hi in self.ends))
-
-    def measurable(self, column: Generalised) -> Generalised:
-        """Return each run up to its last leaf: a leaf of its own has no width."""
-        runs = zip(column.lo.tolist(), column.hi.tolist(), strict=True)
-        return replace(column, labels=tuple(write_interval(lo, hi - 1) for lo, hi in runs))
 
     def cover(self, lo: int, hi: int) -> tuple[str, Range]:
         """Return the smallest interval that covers the leaves and ends where one of the column's does."""

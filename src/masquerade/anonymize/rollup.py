@@ -9,7 +9,7 @@ but the earlier release goes in. So whoever has both knows what whoever has the 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -70,17 +70,20 @@ def roll_up(
     *,
     columns: Sequence[str] | None = None,
     target: str | None = None,
+    roots: Mapping[str, str] | None = None,
     provenance: Provenance | None = None,
 ) -> Release:
     """Make a release of a release. RequirementUnreachable where not even all its records together satisfy.
 
-    The schema of `earlier` has taxonomies where they are known. `columns` are those to keep, in their order; None for
-    all. Metrics compare with the earlier release, so 0 lost means that nothing was merged.
+    The schema of `earlier` has taxonomies where they are known, and `roots` names the roots of others. `columns` are
+    those to keep, in their order; None for all. Metrics compare with the earlier release, so 0 lost means that nothing
+    was merged.
     """
     started = time.perf_counter()
     known = provenance or Provenance()
     kept = _kept(earlier, requirement, columns, target)
-    cells = {name: released_cells(earlier, name) for name in kept if name in requirement.qid_attributes}
+    qid = [name for name in kept if name in requirement.qid_attributes]
+    cells = {name: released_cells(earlier, name, (roots or {}).get(name, "*")) for name in qid}
     leaves = _leaves(earlier, cells, requirement, target)
     held = all(verdict.holds for verdict in verify(earlier, requirement))
     ways = [
@@ -174,11 +177,10 @@ def _merged(
     published |= {name: earlier.cells(name) for name in requirement.special_columns}
     verdicts = verify(Table(pa.table(published), origin=earlier.origin), requirement, bind=False)
     compared = made.comparison
-    runs = tuple(cells[column.name].measurable(column) for column in compared.released)
     return _RolledUp(
         method,
         columns,
         verdicts,
-        losses_of(replace(compared, released=runs)),
+        losses_of(compared),
         replace(compared, released=columns),
     )

@@ -92,6 +92,8 @@ class Teller:
         elif event.kind in ("offer", "counter"):
             who = data.get("party", "the coordinator")
             shown.stage(f"negotiating: round {data.get('round')}, {event.kind} of {who}")
+        elif event.kind == "roll_up":
+            shown.stage("negotiating: an earlier release of the same tables can be rolled up")
         elif event.kind == "approval":
             shown.stage(f"negotiating: a person at {data.get('party')} has to approve it")
         elif event.kind == "problem":
@@ -147,6 +149,9 @@ def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
     return [(what, again(f"decide SESSION {word}", session.id, conf)) for what, word in choices]
 
 
+ROLLED_UP = "rolled up from an earlier release of the same tables"
+
+
 def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True) -> list[str]:
     """A few lines about a session, for a person: how it stands, and what it waits for; `decides` as in `insist`."""
     lines = [f"session {session.id}: {session.status}"]
@@ -163,6 +168,8 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
         lines.append(f"  to be published together, at least {guarded(wished)}")
     if session.agreed:
         lines.append(f"  agreed: {'; '.join(session.agreed)}")
+    if session.rolled_up_from is not None:
+        lines.append(f"  {ROLLED_UP} ({session.rolled_up_from[:12]}…)")
     if session.attempts:
         lines.append(f"  attempt {session.attempts} of {session.attempt_limit}")
     if session.rows is not None:

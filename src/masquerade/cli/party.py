@@ -225,7 +225,9 @@ def ledger(
             f"with {', '.join(terms.parties)}",
             *(f"  {part}" for part in terms.parts),
             *(f"  {line}" for line in against(terms.m)),
-            f"  {'published together ' if terms.kind == 'horizontal' else ''}by {described(terms.method)}",
+            f"  {'published together ' if terms.kind == 'horizontal' else ''}by {described(terms.method)}"
+            if terms.source is None
+            else f"  rolled up from the release {terms.source[:12]}; nothing left this machine",
         )
     if not records:
         say("nothing was released yet")

@@ -19,6 +19,7 @@ def described(made: Preview) -> list[str]:
         if made.request_signed_by is not None
         else "  on the coordinator's word: no signature of the user is known to be right",
         f"parties: {', '.join(made.parties)}; from {made.dataset}, snapshot {made.snapshot}",
+        *_roll_up(made),
         "",
         f"These columns leave {made.party}, for {_whose(made)}:",
     ]
@@ -44,6 +45,15 @@ def described(made: Preview) -> list[str]:
         f"all parties together at most {price['most_of_all_parties']} of a budget of {price['budget']}"
     )
     return lines
+
+
+def _roll_up(made: Preview) -> list[str]:
+    if made.rolled_up_from is None:
+        return []
+    return [
+        f"rolled up from the release {made.rolled_up_from}: the coordinator merges its groups, no protocol runs, and "
+        "nothing leaves this machine anew; what follows is what the earlier release has shown"
+    ]
 
 
 def _whose(made: Preview) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from masquerade.cli.client_conf import again, connected, guarded, insist, wait_for
+from masquerade.cli.client_conf import ROLLED_UP, again, connected, guarded, insist, wait_for
 from masquerade.cli.output import Json, print_json, progress, say
 from masquerade.errors import ParameterError
 
@@ -85,7 +85,8 @@ def take(client: Client, session: str, output: Path | None, report: Path | None)
     """Write what was asked for; where it went, and what is known of it."""
     release = client.download(session, output) if output is not None else client.release(session)
     written: dict[str, Any] = {"rows": release.rows, "sha256": release.sha256}
-    written |= {key: release.summary[key] for key in ("kind", "m", "third_party") if key in release.summary}
+    told = ("kind", "m", "third_party", "rolled_up_from")
+    written |= {key: release.summary[key] for key in told if key in release.summary}
     if output is not None:
         written["table"] = str(output)
     if report is not None:
@@ -98,4 +99,6 @@ def written_lines(session: str, written: dict[str, Any]) -> list[str]:
     lines = [f"session {session}: published, {written['rows']:,} rows"]
     if written.get("kind") == "horizontal":
         lines.append(f"published together: {guarded(written)}")
+    if written.get("rolled_up_from") is not None:
+        lines.append(ROLLED_UP)
     return lines + [f"{name}: {written[name]}" for name in ("table", "report") if name in written]

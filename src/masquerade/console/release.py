@@ -58,7 +58,7 @@ async def release_page(view: View) -> None:
             title="Report of the release",
             **{"^sandbox": ""},
         )
-    _draw_more(release, here)
+    _draw_more(release, here, summary)
 
 
 def _verdict(held: bool) -> str:
@@ -160,7 +160,14 @@ def _draw_cost(cost: Mapping[str, Any]) -> None:
             table("Cost by party", ["Party", "Charged"], rows, numbers=(1,))
 
 
-def _draw_more(release: StoredRelease, here: str) -> None:
+def _origin(source: object) -> list[tuple[str, str]]:
+    """Return what a release was made from, if not by the parties."""
+    if source is None:
+        return []
+    return [("Made from", f"an earlier release of the same tables, rolled up ({short(str(source))})")]
+
+
+def _draw_more(release: StoredRelease, here: str, summary: Mapping[str, Any]) -> None:
     with tag("section"):
         tag("h2", "This release")
         facts(
@@ -169,5 +176,6 @@ def _draw_more(release: StoredRelease, here: str) -> None:
                 ("Kept until", moment(release.expires)),
                 ("SHA-256 of the CSV file", lambda: tag("code", release.sha256)),
                 ("Session", lambda: link(short(release.session), here)),
+                *_origin(summary.get("rolled_up_from")),
             ]
         )

@@ -74,16 +74,15 @@ def draw_progress(course: SessionProgress, counted: str) -> None:
 def kind_facts(session: SessionRecord) -> list[tuple[str, object]]:
     """Return the kind of session and, if it is horizontal, how many providers may collude."""
     asked = session.request
-    kind = ("Kind", KINDS[kind_of(asked)][0])
+    kind: list[tuple[str, object]] = [("Kind", KINDS[kind_of(asked)][0])]
+    if (source := _agreed(session.contract).get("source")) is not None:
+        kind.append(("Made from", f"an earlier release of the same tables, rolled up ({short(source)})"))
     if not is_horizontal(asked):
-        return [kind]
+        return kind
     wished = wished_m(asked)
     agreed = _agreed(session.contract).get("m", wished)
     more = "" if agreed == wished else f"; asked for {wished}"
-    return [
-        kind,
-        ("Providers that may collude", f"{agreed}{more}"),
-    ]
+    return [*kind, ("Providers that may collude", f"{agreed}{more}")]
 
 
 def draw_who_sees(session: SessionRecord) -> None:

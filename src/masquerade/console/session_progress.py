@@ -86,6 +86,10 @@ class SessionProgress:
             case "counter":
                 self.counters[int(data.get("round") or 0)] = data
                 return f"counter-offer after round {data.get('round')}"
+            case "roll_up":
+                return (
+                    "an earlier release of the same tables can be rolled up; the parties are asked for that"
+                )
             case "approval":
                 if data.get("party") not in self.approvals:
                     self.approvals.append(str(data.get("party")))

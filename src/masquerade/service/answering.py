@@ -18,7 +18,13 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contribution, written_requirement
 from masquerade.protocol.method import proposal_of
 from masquerade.service.card import SchemaCard
-from masquerade.service.further_releases import against_second, agreed_before, differences, rolls_up
+from masquerade.service.further_releases import (
+    against_roll_up,
+    against_second,
+    agreed_before,
+    differences,
+    rolls_up,
+)
 from masquerade.service.kinds import KINDS
 from masquerade.service.ledger import Ledger
 from masquerade.service.offers import Load, Offer, Refusal
@@ -37,10 +43,12 @@ def answer(
     ledger: Ledger,
     load: Load,
     schema: Schema | None = None,
+    source: str | None = None,
 ) -> Offer | Refusal:
     """Return the policy's answer. The table must have been read: the card names its snapshot.
 
     `schema` says how the dataset's attributes are generalised; without it, the checks that depend on it are skipped.
+    With `source` the release of those terms is to be rolled up.
     """
     kind = KINDS[request.kind]
     mine = _contributed(request, card)
@@ -55,7 +63,11 @@ def answer(
     if busy:
         reasons.append(f"{load.running} sessions are running; at most {policy.sessions} at once are allowed")
     earlier = None
-    if before := _earlier(policy, card, ledger):
+    if source is not None:
+        known = _released(card, ledger).get(source)
+        draft = draft if known is None else _as_agreed(known, request, card, mine, draft)
+        reasons += against_roll_up(known, draft)
+    elif before := _earlier(policy, card, ledger):
         drafts = [(each, _as_agreed(each, request, card, mine, draft)) for each in before]
         nearest, draft = min(drafts, key=lambda pair: len(differences(*pair)))
         if second := against_second(nearest, draft):
@@ -102,7 +114,7 @@ def accepts(
     except ParameterError as error:
         return error.lines
     terms = deal.terms
-    answered = answer(policy, request, card, ledger, load, schema)
+    answered = answer(policy, request, card, ledger, load, schema, terms.source)
     reasons = list(answered.reasons) if isinstance(answered, Refusal) else []
     if isinstance(answered, Offer):
         if terms.provision(card.party) != answered.provision:
@@ -132,8 +144,12 @@ def accepts(
         reasons.append("the deal is carried out in another way than its request asks for")
     proposal = proposal_of(terms.contract(""))
     reasons += [problem.sentence for problem in request.method.refusals(proposal)]
-    against = [against_second(each, terms) for each in _earlier(policy, card, ledger)]
-    reasons += min(against, key=len, default=[])
+    if terms.source is not None:
+        reasons += against_roll_up(_released(card, ledger).get(terms.source), terms)
+    else:
+        against = [against_second(each, terms) for each in _earlier(policy, card, ledger)]
+        fewest: list[str] = min(against, key=len, default=[])
+        reasons += fewest
     return tuple(dict.fromkeys(reasons))
 
 
@@ -152,9 +168,15 @@ def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]
 
 def _earlier(policy: Policy, card: SchemaCard, ledger: Ledger) -> tuple[Terms, ...]:
     """Return the terms of the releases that a further one must repeat or be made of."""
-    if policy.allow_rerelease or card.snapshot is None:
-        return ()
-    return tuple(each.terms for each in ledger.of_snapshot(card.dataset, card.snapshot))
+    return () if policy.allow_rerelease else tuple(_released(card, ledger).values())
+
+
+def _released(card: SchemaCard, ledger: Ledger) -> dict[str, Terms]:
+    """Return the terms of this snapshot's releases by their hash; roll-ups of them add nothing to intersect."""
+    if card.snapshot is None:
+        return {}
+    terms = (each.terms for each in ledger.of_snapshot(card.dataset, card.snapshot))
+    return {each.hash.hex(): each for each in terms if each.source is None}
 
 
 def _draft(

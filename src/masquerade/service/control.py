@@ -64,11 +64,12 @@ class Parties(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AskOffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ask what the party would offer for a request."""
+    """Ask what the party would offer for a request, or for a roll-up of an earlier release that answers it."""
 
     session: str
     dataset: str
     request: dict[str, Any]  # Request.content()
+    source: str | None = None  # the hash of the earlier release's terms
 
 
 class AskSignature(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

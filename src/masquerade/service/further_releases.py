@@ -65,12 +65,22 @@ def rolls_up(earlier: Terms, asked: Terms) -> bool:
     )
 
 
+def against_roll_up(earlier: Terms | None, asked: Terms) -> list[str]:
+    """Say why a roll-up may not be made of an earlier release, which is None if this party has no part in it."""
+    if earlier is None:
+        return ["the release that is to be rolled up was not made from this table"]
+    if not rolls_up(earlier, asked):
+        return ["what is asked for does not follow from the earlier release alone"]
+    return []
+
+
 def _is_draft(terms: Terms) -> bool:
     return len(terms.provisions) == 1
 
 
 def _released(terms: Terms) -> set[str]:
-    return {*(column.name for column in terms.columns), *({terms.class_name} - {None})}
+    names = {column.name for column in terms.columns}
+    return names if terms.class_name is None else {*names, terms.class_name}
 
 
 def _aspects(terms: Terms, earlier: Terms) -> dict[str, str]:

@@ -25,7 +25,7 @@ _RELEASE = "release"
 
 
 class Released(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One release that a party has taken part in, or has begun to."""
+    """One release that a party has taken part in, or has begun to, or the roll-up of one (`terms.source`)."""
 
     dataset: str
     snapshot: str
@@ -45,8 +45,12 @@ class Ledger:
         return tuple(each for each in self.records if (each.dataset, each.snapshot) == (dataset, snapshot))
 
     def last_of_others(self, dataset: str, snapshot: str) -> Released | None:
-        """Return the latest release from another snapshot of the dataset."""
-        others = [each for each in self.records if each.dataset == dataset and each.snapshot != snapshot]
+        """Return the latest release from another snapshot of the dataset; a roll-up shows nothing of it anew."""
+        others = [
+            each
+            for each in self.records
+            if each.dataset == dataset and each.snapshot != snapshot and each.terms.source is None
+        ]
         return max(others, key=lambda each: each.time, default=None)
 
     def releases(self, dataset: str) -> int:

@@ -46,10 +46,14 @@ class CounterOffer:
 
 @dataclass(frozen=True)
 class Refused:
-    """Every reason of every party; those of `THE_REQUEST` concern the whole. `busy`: may succeed later."""
+    """Every reason of every party; those of `THE_REQUEST` concern the whole. `busy`: may succeed later.
+
+    `earlier`: the hash of the terms whose release can be rolled up instead, if that is all that is against it.
+    """
 
     reasons: Reasons
     busy: bool = False
+    earlier: str | None = None
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -58,9 +62,15 @@ class Refused:
 
 
 def negotiate(
-    request: Request, answers: Iterable[Offer | Refusal], earlier: Sequence[CounterOffer] = ()
+    request: Request,
+    answers: Iterable[Offer | Refusal],
+    earlier: Sequence[CounterOffer] = (),
+    source: str | None = None,
 ) -> Agreed | CounterOffer | Refused:
-    """Run one round. `answers` are to the last of the `earlier` counter-offers, or to the request if there are none."""
+    """Run one round. `answers` are to the last of the `earlier` counter-offers, or to the request if there are none.
+
+    With `source` the parties were asked for a roll-up of the release of those terms.
+    """
     by_party = [_readable(each) for each in _by_party(answers)]
     offers = [each for each in by_party if isinstance(each, Offer)]
     asked = earlier[-1].request.privacy if earlier else request.privacy
@@ -73,14 +83,16 @@ def negotiate(
         reasons.setdefault(who, []).append(reason)
     if reasons:
         whole = {who: tuple(dict.fromkeys(reasons[who])) for who in sorted(reasons)}
-        return Refused(whole, set(whole) == {each.party for each in refusals if each.busy})
+        known = {each.earlier for each in refusals if each.party in whole}
+        only = known.pop() if len(known) == 1 and {*whole} == {each.party for each in refusals} else None
+        return Refused(whole, set(whole) == {each.party for each in refusals if each.busy}, only)
     covers = covering(request.kind)
     insisted = {
         offer.party: tuple(part for part in offer.parts if not any(covers(each, part) for each in asked))
         for offer in offers
     }
     if all(offer.parts == joint and offer.m == m for offer in offers):
-        return Agreed(_deal(request, offers, joint, m))
+        return Agreed(_deal(request, offers, joint, m, source))
     if len(earlier) >= MOST_ROUNDS:
         return Refused(
             {
@@ -197,7 +209,13 @@ def _about_method(
             yield THE_REQUEST, problem.sentence
 
 
-def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], m: int) -> Deal:
+def _deal(
+    request: Request,
+    offers: Sequence[Offer],
+    joint: Sequence[GroupRequirement],
+    m: int,
+    source: str | None,
+) -> Deal:
     held = {column.name: column for offer in offers for column in offer.columns}
     wanted = [held[name] for name in request.attributes]
     columns: list[Contribution] = sorted(wanted, key=lambda column: column.role == "sensitive")  # stable
@@ -213,6 +231,7 @@ def _deal(request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequir
         kind=request.kind,
         m=m,
         axes=tuple(axis for column in columns if (axis := offers[0].axis(column.name)) is not None),
+        source=source,
     )
     return Deal(
         terms=terms,

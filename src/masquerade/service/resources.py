@@ -260,6 +260,11 @@ class Session(SessionFacts):
     cached: bool = Field(
         default=False, description="whether its release was made for the same terms before, and served again"
     )
+    rolled_up_from: str | None = Field(
+        default=None,
+        description="the digest of the terms of the earlier release that this one is made from, by merging its groups,"
+        " without a run of the parties; null: the parties compute it",
+    )
     failed_by: str | None = Field(
         default=None,
         description="the party through which it failed: it could not be reached, was not who it should be, or broke"
@@ -307,7 +312,7 @@ class Event(Resource):
     number: int = Field(description="counts from 1 without gaps")
     time: datetime = Field(description="when")
     kind: str = Field(
-        description="status, offer, counter, approval, contract, progress, step, quality or problem",
+        description="status, offer, counter, roll_up, approval, contract, progress, step, quality or problem",
         examples=["status"],
     )
     data: dict[str, Any] = Field(

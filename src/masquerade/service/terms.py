@@ -70,6 +70,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Kind = "vertical"  # whether the parties hold different columns or different people
     m: int = 0  # in a horizontal session: the number of providers that may collude
     axes: tuple[Axis, ...] = ()  # in a horizontal session, in the order of the columns
+    source: str | None = None  # the hash of earlier terms: their release is rolled up, and no protocol runs
     version: int = PROTOCOL_VERSION
 
     @property

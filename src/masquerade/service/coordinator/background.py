@@ -19,6 +19,7 @@ from masquerade.service.clock import Clock, wait
 from masquerade.service.control_audit import ControlNotes
 from masquerade.service.coordinator import housekeeping
 from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.earlier_releases import EarlierReleases
 from masquerade.service.coordinator.negotiate import Negotiator
 from masquerade.service.coordinator.outage import Outage
 from masquerade.service.coordinator.party_backoff import PartyBackoff
@@ -77,8 +78,10 @@ class Background:
         """The scheduler of sessions, with all that it works with."""
         own, store, clock = self.settings, self.store, self.clock
         signer = Signer(own, store, links, audit, clock)
-        negotiator = Negotiator(own, store, self.directory, links, signer, self.publisher, self.wakeup, clock)
-        runner = Runner(own, store, links, signer, audit, self.publisher, backoff, clock, self.network)
+        earlier = EarlierReleases(store, self.files, self.directory)
+        made = self.publisher, earlier
+        negotiator = Negotiator(own, store, self.directory, links, signer, *made, self.wakeup, clock)
+        runner = Runner(own, store, links, signer, audit, *made, backoff, clock, self.network)
         return Scheduler(
             own,
             store,

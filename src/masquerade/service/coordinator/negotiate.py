@@ -8,7 +8,9 @@ Offers, counter-offers and refusals are stored and told as they come:
                      ├─► failed                         when a party does not answer
                      └─► awaiting_client                when the request was relaxed, and nothing better is to be had
 
-A session that was being negotiated when the coordinator stopped is negotiated anew; its rounds count on.
+Where the parties refuse because of an earlier release of the same tables that can be rolled up to what is asked for,
+they are asked for that roll-up. A session that was being negotiated when the coordinator stopped is negotiated anew;
+its rounds count on.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from masquerade.service.clock import Clock
 from masquerade.service.control import AskOffer
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.earlier_releases import EarlierReleases
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.session_moves import cause_of, end, move, tell, tell_problem
@@ -57,6 +60,7 @@ class Negotiator:
     links: PartyLinks
     signer: Signer
     publisher: ReleasePublisher
+    earlier: EarlierReleases
     wakeup: Wakeup
     clock: Clock
 
@@ -88,6 +92,8 @@ class Negotiator:
             await self._end(session, Status.REFUSED, reasons)
             return None
         outcome = await self._agreement(session, request, found.datasets)
+        if isinstance(outcome, Refused) and outcome.earlier is not None:
+            outcome = await self._rolled_up(session, request, found.datasets, outcome, outcome.earlier)
         if isinstance(outcome, Refused):
             await self._end(session, Status.REFUSED, list(outcome.lines))
             return None
@@ -103,8 +109,27 @@ class Negotiator:
 
     # --- offers ---
 
+    async def _rolled_up(
+        self,
+        session: SessionRecord,
+        request: Request,
+        datasets: Mapping[str, str],
+        refused: Refused,
+        source: str,
+    ) -> Agreed | Refused:
+        """Ask for a roll-up of the earlier release, which is all that the parties may still publish of their tables."""
+        lacking = await asyncio.to_thread(self.earlier.lacking, source)
+        if lacking is not None:
+            return Refused({**refused.reasons, THE_REQUEST: (lacking,)})
+        await tell(self.store, session, "roll_up", {"terms_hash": source})
+        return await self._agreement(session, request, datasets, source)
+
     async def _agreement(
-        self, session: SessionRecord, request: Request, datasets: Mapping[str, str]
+        self,
+        session: SessionRecord,
+        request: Request,
+        datasets: Mapping[str, str],
+        source: str | None = None,
     ) -> Agreed | Refused:
         """Carry offers and counter-offers, round by round, until all insist on the same or somebody refuses."""
         before = await asyncio.to_thread(self.store.offers.of, session.id)
@@ -113,7 +138,8 @@ class Negotiator:
         while True:
             number += 1
             asked = earlier[-1].request if earlier else request
-            outcome = negotiate(request, await self._round(session, number, asked, datasets), earlier)
+            answers = await self._round(session, number, asked, datasets, source)
+            outcome = negotiate(request, answers, earlier, source)
             if not isinstance(outcome, CounterOffer):
                 return outcome
             earlier.append(outcome)
@@ -123,11 +149,16 @@ class Negotiator:
             await tell(self.store, session, "counter", told)
 
     async def _round(
-        self, session: SessionRecord, number: int, asked: Request, datasets: Mapping[str, str]
+        self,
+        session: SessionRecord,
+        number: int,
+        asked: Request,
+        datasets: Mapping[str, str],
+        source: str | None,
     ) -> list[Offer | Refusal]:
         """Everybody's answer. Who is away counts as refusing where somebody refuses; else PeerUnreachable."""
         asking = (
-            self._answer(party, AskOffer(session.id, datasets[party], asked.content()))
+            self._answer(party, AskOffer(session.id, datasets[party], asked.content(), source))
             for party in session.providers
         )
         found = await asyncio.gather(*asking)

@@ -187,6 +187,7 @@ def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
         "rounds": max((each.round for each in progress.values()), default=0),
         "parties": list(deal.terms.parties),
         "terms_hash": deal.terms.hash.hex(),
+        **({"rolled_up_from": deal.terms.source} if deal.terms.source is not None else {}),
         "columns": made.release.table.column_names,
     }
     if deal.terms.class_name is not None:

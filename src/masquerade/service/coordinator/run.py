@@ -1,6 +1,7 @@
 """A session whose turn it is: attempted, and then published, held for its client, tried again, or ended.
 
 An attempt:   renew the contract ─► all prepare ─► all start ─► the protocol runs ─► assemble, verify ─► publish.py
+A roll-up:    take the earlier release ─► merge its groups, verify ─► publish.py          (earlier_releases.py)
 What went wrong decides what follows:
 
     Busy, a party has no place now     ─► queued again; the attempt does not count
@@ -35,6 +36,7 @@ from masquerade.protocol.method import Assembly
 from masquerade.service.clock import Clock, wait
 from masquerade.service.control import Prepare, Ready, Start
 from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.earlier_releases import EarlierReleases, RollUp
 from masquerade.service.coordinator.party_backoff import PartyBackoff
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.progress_watch import ProgressWatch, endings
@@ -73,6 +75,7 @@ class Runner:
     signer: Signer
     audit: AuditLog
     publisher: ReleasePublisher
+    earlier: EarlierReleases
     backoff: PartyBackoff
     clock: Clock
     network: Network
@@ -100,8 +103,7 @@ class Runner:
 
     async def _attempted(self, session: SessionRecord) -> str:
         """One attempt, and what follows from how it ended; the outcome's name for the metrics."""
-        given = self.settings, self.store, self.links, self.signer, self.audit
-        attempt = Attempt(*given, self.clock, self.network, session)
+        attempt = self._attempt(session)
         try:
             await self.publisher.publish(await attempt.run())
         except Busy as busy:
@@ -126,6 +128,12 @@ class Runner:
             await self._end(attempt.session, Status.FAILED, [told])
             return "failed"
         return "published"
+
+    def _attempt(self, session: SessionRecord) -> Attempt | RollUp:
+        if contract_of(session).deal.terms.source is not None:
+            return RollUp(self.store, self.earlier, session)
+        given = self.settings, self.store, self.links, self.signer, self.audit
+        return Attempt(*given, self.clock, self.network, session)
 
     async def _put_back(self, session: SessionRecord, busy: Busy) -> None:
         """Wait for a place: the attempt does not count, and the contract, which was shown, is not used again."""

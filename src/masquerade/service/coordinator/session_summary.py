@@ -39,6 +39,7 @@ def summaries(store: Store, user: str, sessions: Iterable[SessionRecord]) -> lis
             rows=rows.get(each.id),
             agreed=_agreed(each),
             cached=_cached(each, moves.get(each.id)),
+            rolled_up_from=_terms(each).get("source"),
         )
         for each in sessions
     ]
@@ -74,12 +75,16 @@ def _missed(session: SessionRecord, move: Event | None) -> MissedQuality | None:
 
 
 def _agreed(session: SessionRecord) -> tuple[str, ...]:
-    terms = ((session.contract or {}).get("deal") or {}).get("terms") or {}
+    terms = _terms(session)
     try:
         parts = read_parts(terms.get("requirements") or (), "contract", terms.get("kind", "vertical"))
     except ParameterError:  # another version wrote it
         return ()
     return (*map(str, parts), *against(terms.get("m", 0)))
+
+
+def _terms(session: SessionRecord) -> Mapping[str, Any]:
+    return ((session.contract or {}).get("deal") or {}).get("terms") or {}
 
 
 def _cached(session: SessionRecord, move: Event | None) -> bool:

@@ -53,10 +53,11 @@ class Admission:
         self._datasets = datasets  # those of this moment
         self._tell_changed = tell_changed  # a table is found to be another one than was published
 
-    def request(self, request: Request, name: str) -> Offer | Refusal:
+    def request(self, request: Request, name: str, source: str | None = None) -> Offer | Refusal:
         """Answer a request by the policy of a dataset; the table that an offer names is kept for a while.
 
-        The load is not looked at: sessions queue at the coordinator.
+        With `source` the release of those terms is to be rolled up. The load is not looked at: sessions queue at the
+        coordinator.
         """
         dataset = self._datasets().get(name)
         if dataset is None:
@@ -67,9 +68,8 @@ class Admission:
         ledger = self._ledger()
         if ledger is None:
             return self._refusal(_unknown_past(name))
-        given = answer(
-            dataset.policy, request, reading.card, ledger, Load(0, self._now()), reading.table.schema
-        )
+        load, schema = Load(0, self._now()), reading.table.schema
+        given = answer(dataset.policy, request, reading.card, ledger, load, schema, source)
         against = self._against_requester(dataset, request)
         if against:
             more = given.reasons if isinstance(given, Refusal) else ()
@@ -83,6 +83,8 @@ class Admission:
     ) -> tuple[tuple[str, ...], Admitted | None]:
         """Every reason against a contract, or the table that it is about."""
         wrong = tuple(_faults(contract, self._settings, self._now()))
+        if for_session and contract.deal.terms.source is not None:
+            wrong += ("the contract is for a roll-up of an earlier release; no protocol runs by it",)
         provision = contract.deal.terms.provision(self._settings.name)
         if provision is None:
             return wrong, None

@@ -124,7 +124,7 @@ class PartyNode:
     def offer(self, ask: AskOffer) -> Offer | Refusal:
         """Answer a request by the policy."""
         request = read_request(ask.request)
-        given = self._admission.request(request, ask.dataset)
+        given = self._admission.request(request, ask.dataset, ask.source)
         if isinstance(given, Offer):
             return given
         refusal = self._refuse(request.user, given.reasons, ask.session)
@@ -153,6 +153,8 @@ class PartyNode:
         self._keep(admitted, contract)
         with self._signing:
             if name not in self._signed:
+                if contract.deal.terms.source is not None:  # it is released without a word to us
+                    append(self.state.ledger, record_of(contract.deal, self.settings.name, self._now()))
                 signer = verified_signer(contract.deal, self.settings.clients, self._now())
                 self.audit.contract(contract.canonical(), name, signer)
                 self._signed[name] = sign(self.settings.identity, contract.hash).hex()

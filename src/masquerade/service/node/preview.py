@@ -53,6 +53,7 @@ class Preview:
     stays: tuple[str, ...]
     protocol: dict[str, str]
     price: dict[str, int | None]  # cents
+    rolled_up_from: str | None = None  # the hash of an earlier release's terms: nothing leaves this machine
 
     def content(self) -> dict[str, Any]:
         """The preview as JSON."""
@@ -118,4 +119,5 @@ def preview(
             "most_records": deal.records,
             "budget": deal.budget,
         },
+        rolled_up_from=terms.source,
     )

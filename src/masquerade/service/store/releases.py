@@ -162,6 +162,13 @@ class Releases:
         """
         return self._database.read_first(StoredRelease, _cached(terms_hash, user, self._database.clock()))
 
+    def of_terms(self, terms_hash: str) -> StoredRelease | None:
+        """Return the newest published release of these terms that is kept, for the coordinator itself."""
+        query = select(ReleaseRow).where(
+            ReleaseRow.terms_hash == checks.findable(terms_hash), *_served(self._database.clock())
+        )
+        return self._database.read_first(StoredRelease, query.order_by(ReleaseRow.id.desc()))
+
     def terms_among(self, terms: Iterable[str]) -> set[str]:
         """Return those of these terms that have a published release that is kept, in one query."""
         query = select(ReleaseRow.terms_hash).where(

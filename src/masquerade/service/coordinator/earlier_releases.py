@@ -1,0 +1,153 @@
+"""A further release made from an earlier one: the parties sign it, and no protocol runs.
+
+The parties' ledgers allow nothing else of a table that was released, because groups of two releases can be intersected.
+What is published here follows from the earlier release alone (anonymize/rollup.py), so it shows nothing new to whoever
+has that. The coordinator has it until it expires; then it can be made again from the same terms, and rolled up after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from masquerade.anonymize.release import Provenance, Release
+from masquerade.anonymize.rollup import roll_up
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.table import Origin, Table
+from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.errors import MasqueradeError, NotAllowed, Problem, RequirementUnreachable
+from masquerade.service.card import ColumnCard
+from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.publish import Assembled
+from masquerade.service.coordinator.release_files import ReleaseFiles
+from masquerade.service.coordinator.session_moves import move
+from masquerade.service.coordinator.sign import contract_of
+from masquerade.service.kinds.kind import THE_REQUEST
+from masquerade.service.session_states import Status
+from masquerade.service.signing import SignedContract
+from masquerade.service.store import SessionRecord, Store, StoredRelease
+from masquerade.service.terms import Terms, covering
+
+
+@dataclass(frozen=True)
+class EarlierReleases:
+    """The releases that are kept, and what can be made from them."""
+
+    store: Store
+    files: ReleaseFiles
+    directory: Directory
+
+    def lacking(self, source: str) -> str | None:
+        """Say why the release of these terms cannot be rolled up; None when it is here and whole."""
+        release = self.store.releases.of_terms(source)
+        if release is not None:
+            try:
+                self.files.table(release.table_path, "parquet")
+            except (MasqueradeError, OSError):
+                release = None
+        if release is not None:
+            return None
+        return (
+            f"could be rolled up from the earlier release ({source[:12]}…), but that is not kept here any more, or was "
+            "never published; ask for its columns and its requirement once more, and then for this"
+        )
+
+    def rolled_up(self, contract: SignedContract) -> Release:
+        """Make the release of a contract whose terms name a source; NotAllowed when that is gone."""
+        terms = contract.deal.terms
+        source = terms.source or ""
+        release = self.store.releases.of_terms(source)
+        lacking = self.lacking(source)
+        if release is None or lacking is not None:
+            raise NotAllowed(Problem(lacking or "", source=THE_REQUEST))
+        earlier = contract_of(self.store.sessions.get(release.session)).deal.terms
+        _insist_on_coalitions(earlier, terms)
+        class_name = terms.class_name
+        names = [column.name for column in terms.columns]
+        summary = self.files.summary(release.table_path)
+        cards = self._cards(earlier)
+        return roll_up(
+            Table(self._table(release), _schema(cards, summary), origin=Origin("the earlier release")),
+            contract.contract.requirement,
+            columns=names if class_name is None else list(dict.fromkeys([*names, class_name])),
+            target=class_name,
+            roots={card.name: card.taxonomy.root for card in cards if card.taxonomy and card.taxonomy.root},
+            provenance=Provenance(
+                settings={
+                    "source": " and ".join(terms.parties),
+                    "parties": list(terms.parties),
+                    "contract": contract.hash.hex(),
+                    "rolled_up_from": source,
+                }
+            ),
+        )
+
+    def _table(self, release: StoredRelease) -> Any:
+        return pq.read_table(self.files.table(release.table_path, "parquet"))
+
+    def _cards(self, earlier: Terms) -> list[ColumnCard]:
+        """Return what the parties publish about the attributes of an earlier release."""
+        found: dict[str, ColumnCard] = {}
+        for provision in earlier.provisions:
+            published = self.directory.published(provision.party)
+            for each in published.datasets if published is not None else ():
+                if each.card.dataset == provision.dataset:
+                    found |= {card.name: card for card in each.card.columns if card.name not in found}
+        return [
+            found[each.name] for each in earlier.columns if each.role == "attribute" and each.name in found
+        ]
+
+
+@dataclass
+class RollUp:
+    """One attempt of a session that is answered from an earlier release; see `run.Attempt`."""
+
+    store: Store
+    earlier: EarlierReleases
+    session: SessionRecord
+
+    async def run(self) -> Assembled:
+        """The verified release."""
+        contract = contract_of(self.session)
+        release = await asyncio.to_thread(self.earlier.rolled_up, contract)
+        self.session = await move(self.store.sessions.advance, self.session, Status.ASSEMBLING)
+        return Assembled(self.session, contract, release, {})
+
+
+def _insist_on_coalitions(earlier: Terms, terms: Terms) -> None:
+    """Refuse what only the provider of each record could show: a stricter requirement against colluding providers."""
+    covers = covering(terms.kind)
+    new = [part for part in terms.parts if not any(covers(old, part) for old in earlier.parts)]
+    if terms.m and new:
+        against = "any provider" if terms.m == 1 else f"any {terms.m} colluding providers"
+        raise RequirementUnreachable(
+            *(
+                f"{part} against {against} cannot be shown by merging groups: the earlier release does not tell who "
+                "provided which record"
+                for part in new
+            ),
+            violated=tuple(map(str, new)),
+        )
+
+
+def _schema(cards: Iterable[ColumnCard], summary: Mapping[str, Any]) -> Schema:
+    """Return what is known of the attributes: their kinds, and the trees that the specializations tell."""
+    steps = summary.get("steps") or ()
+    trees = {card.name: _tree(steps, card.name) for card in cards if card.kind == "categorical"}
+    return Schema(Attribute(card.name, card.kind, trees.get(card.name)) for card in cards)
+
+
+def _tree(steps: Iterable[Mapping[str, Any]], name: str) -> Taxonomy | None:
+    """Return the part of a taxonomy above the released values, which are all below the value that was split first."""
+    children = {step["value"]: step["children"] for step in steps if step["attribute"] == name}
+    if not children:
+        return None
+
+    def grown(value: str) -> Branch:
+        return Branch(value, tuple(grown(child) for child in children.pop(value, ())))
+
+    return Taxonomy(grown(next(iter(children))), "the specializations")

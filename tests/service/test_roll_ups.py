@@ -1,0 +1,166 @@
+"""A further request about tables that were released before is answered from the earlier release, or refused."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.ledger import Ledger
+from masquerade.service.session_states import Status
+from masquerade.service.store import SessionRecord
+from service_hospitals import Hospitals
+from service_house import House
+
+STRICT = {"allow_rerelease": False}
+FIRST = {"attributes": ["age", "job", "salary", "town", "disease"], "show_progress": True}
+
+
+@pytest.fixture
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    policies = {
+        "bank": {**STRICT, "price": {"per_attribute": 100}},
+        "clinic": {**STRICT, "purposes": ["research", "teaching"]},
+    }
+    with House(tmp_path_factory.mktemp("house"), policies=policies) as house:
+        house.start_nodes()
+        yield house
+
+
+@pytest.fixture
+def coordinator(house: House) -> Iterator[Coordinator]:
+    with house.coordinator() as coordinator:
+        house.known(coordinator, house.user("ana"))
+        yield coordinator
+
+
+def asked(house: House, coordinator: Coordinator, user: str = "ana", **wish: Any) -> SessionRecord:
+    return house.finished(coordinator, coordinator.ask(house.user(user), house.request(**wish)).id)
+
+
+def k(number: int, *qid: str) -> list[dict[str, Any]]:
+    return [{"model": "k-anonymity", "qid": list(qid), "k": number}]
+
+
+def rows(
+    coordinator: Coordinator, house: House, session: SessionRecord, user: str = "ana"
+) -> list[dict[str, str]]:
+    return list(csv.DictReader(coordinator.table(house.user(user), session.id).read_text().splitlines()))
+
+
+def ledger(house: House, party: str) -> Ledger:
+    return Ledger.load(house.folder / f"{party}-state" / "ledger.jsonl")
+
+
+def test_a_larger_k_and_fewer_columns_are_rolled_up(house: House, coordinator: Coordinator) -> None:
+    first = asked(house, coordinator, **FIRST)
+    assert (first.status, first.cause) == (Status.PUBLISHED, None)
+    wish = {"attributes": ["disease", "job", "age"], "privacy": k(30, "age", "job")}
+    second = asked(house, coordinator, "ben", **wish)  # another analyst, who has not seen the first
+    assert (second.status, second.cause) == (Status.PUBLISHED, None)
+
+    ben = house.user("ben")
+    table = rows(coordinator, house, second, "ben")
+    assert list(table[0]) == ["disease", "job", "age", "income"]
+    assert len(table) == 160
+    assert min(Counter((row["age"], row["job"]) for row in table).values()) >= 30
+    earlier = rows(coordinator, house, first)
+    for name in ("disease", "income"):
+        assert Counter(row[name] for row in table) == Counter(row[name] for row in earlier)
+
+    (session,) = coordinator.summaries(ben, [second])
+    summary = coordinator.summary(ben, second.id)
+    assert session.rolled_up_from == summary["rolled_up_from"] == first.terms_hash
+    assert all(each["holds"] for each in summary["requirements"])
+    assert summary["messages"] == {}
+    assert summary["cost"]["parties"] == {"bank": 100, "clinic": 0}
+    assert "rolled" in coordinator.report(ben, second.id).read_text()
+
+    contract = coordinator.contract(ben, second.id)
+    assert contract is not None
+    assert contract["deal"]["terms"]["source"] == first.terms_hash
+    assert set(contract["signatures"]) == {"bank", "clinic"}
+    for party in house.parties:
+        lines = ledger(house, party).records
+        assert [each.terms.source for each in lines] == [None, first.terms_hash]
+        assert lines[1].recipients == ("ben",)
+
+    again = asked(house, coordinator, "ben", **wish)
+    assert coordinator.summaries(ben, [again])[0].cached
+
+
+def test_two_roll_ups_do_not_refuse_each_other(house: House, coordinator: Coordinator) -> None:
+    first = asked(house, coordinator, **FIRST)
+    for number, qid in ((10, ("age", "job")), (40, ("salary", "town")), (7, ("age", "job"))):
+        done = asked(house, coordinator, privacy=k(number, *qid))
+        assert (done.status, done.cause) == (Status.PUBLISHED, None)
+        assert coordinator.summary(house.user("ana"), done.id)["rolled_up_from"] == first.terms_hash
+
+
+def test_policies_are_asked_as_ever(house: House, coordinator: Coordinator) -> None:
+    assert asked(house, coordinator, **FIRST).status is Status.PUBLISHED
+    refused = asked(house, coordinator, purpose="marketing", privacy=k(30, "age", "job"))
+    assert refused.status is Status.REFUSED
+    assert 'purpose "marketing" is not allowed' in (refused.cause or "")
+    taught = asked(house, coordinator, purpose="teaching", privacy=k(30, "age", "job"))
+    assert taught.status is Status.PUBLISHED
+
+
+def test_what_does_not_follow_from_the_first_is_refused(house: House, coordinator: Coordinator) -> None:
+    assert asked(house, coordinator, attributes=["age", "job", "town"]).status is Status.PUBLISHED
+    refused = asked(house, coordinator, attributes=["age", "job", "salary", "town"])
+    assert refused.status is Status.REFUSED
+    assert "can break the first" in (refused.cause or "")
+    assert all(len(ledger(house, party).records) == 1 for party in house.parties)
+
+
+def test_a_release_that_is_gone_cannot_be_rolled_up(house: House, coordinator: Coordinator) -> None:
+    first = asked(house, coordinator, **FIRST)
+    coordinator.files.remove(coordinator.store.releases.of(first.id).table_path)
+    refused = asked(house, coordinator, privacy=k(30, "age", "job"), attributes=["age", "job"])
+    assert refused.status is Status.REFUSED
+    told = coordinator.summaries(house.user("ana"), [refused])[0].reasons
+    assert any(
+        "ask for its columns and its requirement once more, and then for this" in each for each in told
+    )
+    assert asked(house, coordinator, **FIRST).status is Status.PUBLISHED  # made anew, of the same terms
+    done = asked(house, coordinator, privacy=k(30, "age", "job"), attributes=["age", "job"])
+    assert done.status is Status.PUBLISHED
+
+
+def test_a_requirement_that_merging_does_not_reach_fails(house: House, coordinator: Coordinator) -> None:
+    assert asked(house, coordinator, **FIRST).status is Status.PUBLISHED
+    failed = asked(house, coordinator, privacy=k(170, "age", "job"))
+    assert failed.status is Status.FAILED
+    assert "even the group of all records has 160 records" in (failed.cause or "")
+
+
+def test_the_trees_that_the_specializations_told_are_used(house: House, coordinator: Coordinator) -> None:
+    """Values below one node become that node, where the contract let the coordinator see it."""
+    first = asked(house, coordinator, **FIRST)
+    second = asked(house, coordinator, privacy=k(100, "age", "job", "salary", "town"), show_progress=True)
+    assert (second.status, second.cause) == (Status.PUBLISHED, None)
+    old, new = (rows(coordinator, house, each) for each in (first, second))
+    assert {row["job"] for row in new} <= {row["job"] for row in old} | {"*"}
+
+
+def test_hospitals_roll_up_what_coalitions_cannot_undo(tmp_path: Any) -> None:
+    policies = dict.fromkeys(("north", "south", "west"), STRICT)
+    with Hospitals(tmp_path, policies=policies) as house:
+        house.start_nodes()
+        with house.coordinator() as coordinator:
+            house.known(coordinator, house.user("ana"))
+            first = asked(house, coordinator)
+            assert (first.status, first.cause) == (Status.PUBLISHED, None)
+            fewer = asked(house, coordinator, attributes=["age", "disease"], privacy=k(5, "age"))
+            assert (fewer.status, fewer.cause) == (Status.PUBLISHED, None)
+            old, new = (rows(coordinator, house, each) for each in (first, fewer))
+            assert Counter(row["age"] for row in new) == Counter(row["age"] for row in old)
+            assert coordinator.summary(house.user("ana"), fewer.id)["m"] == 1
+            larger = asked(house, coordinator, privacy=k(40, "age", "ward"))
+            assert larger.status is Status.FAILED
+            assert "does not tell who provided which record" in (larger.cause or "")
