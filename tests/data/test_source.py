@@ -62,8 +62,8 @@ def test_one_clear_line() -> None:
     assert problem("table") == f"table: a name without an ending is of no known kind; {allowed}"
     assert problem("t.db").endswith('; for SQLite write "sqlite:///t.db"')
     assert problem("mysql://ann:s3cret@host/db", query="SELECT 1") == (
-        'a source cannot be a URL that begins with "mysql://"; allowed are sqlite:///file.db and '
-        "postgresql://user:password@host/database"
+        'a source cannot be a URL that begins with "mysql://"; allowed are sqlite:///file.db, '
+        "duckdb:///file.duckdb and postgresql://user:password@host/database"
     )
     assert problem("t.csv", query="SELECT 1").startswith("t.csv: a query needs a database URL as its source;")
     assert problem("postgresql://ann:s3cret@host/db").startswith(
