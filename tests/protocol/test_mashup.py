@@ -191,6 +191,28 @@ def test_a_class_that_one_party_shares() -> None:
     assert bag(run_mashup(loan_table(), contract).table) == bag(alone.table)
 
 
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_a_party_that_brings_the_class_alone(adversary: str) -> None:
+    terms: dict[str, Any] = {"adversary": adversary, "epsilon": 0.01}
+    three = contract_of(REQUIREMENT, LOANS, class_from="tax", parties=("bank", "loans", "tax"), **terms)
+    two = contract_of(REQUIREMENT, LOANS, class_from="loans", **terms)
+    assert three.columns_needed("tax") == ("Class",)
+    assert bag(run_mashup(loan_table(), three).table) == bag(run_mashup(loan_table(), two).table)
+
+
+@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
+def test_a_party_that_brings_the_sensitive_column_alone(adversary: str) -> None:
+    table = loan_table()
+    ill = pa.array([("flu", "cold", "gout")[row % 3] for row in range(len(table))])
+    table = mq.Table(table.arrow.append_column("Disease", ill), table.schema)
+    requirement = REQUIREMENT & mq.LDiversity(["Sex", "Job"], l=2, sensitive="Disease")
+    terms: dict[str, Any] = {"adversary": adversary, "epsilon": 0.01, "class_from": "loans"}
+    apart = contract_of(requirement, LOANS, sensitive={"Disease": "clinic"}, **terms)
+    beside = contract_of(requirement, LOANS, sensitive={"Disease": "bank"}, **terms)
+    assert apart.columns_needed("clinic") == ("Disease",)
+    assert bag(run_mashup(table, apart).table) == bag(run_mashup(table, beside).table)
+
+
 @pytest.mark.parametrize("class_from", [None, "loans"], ids=["all hold it", "one shares it"])
 def test_a_requirement_on_the_class_itself(class_from: str | None) -> None:
     requirement = REQUIREMENT & mq.LDiversity(["Sex", "Job"], l=2, sensitive="Class")

@@ -48,8 +48,13 @@ def test_discovery_names_what_stands_against_a_request() -> None:
         in problems(offered, attributes=["age", "colour"], **{"class": "rich"})[0]
     )
     three = {**offered, "club": (dataset("club", "d", "hair"),)}
-    (told,) = problems(three, attributes=["age", "hair"], **{"class": "income"})
-    assert "held by shop, which contributes none" in told
+    with_class = {"purpose": "p", "attributes": ["age", "hair"], "class": "income"}
+    assert find(read_request(with_class), three).parties == ("bank", "club", "shop")  # for the class alone
+    assert find(read_request({**with_class, "attributes": ["age"]}), three).parties == ("bank", "shop")
+    four = {**three, "tax": (dataset("tax", "e", "income"),)}
+    assert "held by shop and tax; name one" in problems(four, **with_class)[0]
+    named = {**with_class, "providers": {"income": "tax"}}
+    assert find(read_request(named), four).parties == ("bank", "club", "tax")
 
 
 @given(

@@ -18,8 +18,6 @@ from masquerade.job.model import AttributeSection, Job
 
 def schema_of(job: Job, qid: Container[str], base: Path, problems: Problems) -> Schema:
     """Return the attributes in the job's order; invalid ones are added to `problems` and left out."""
-    if not job.attributes:
-        problems.add(("attributes",), "missing; give an [attributes.NAME] table for each column to release")
     attributes = []
     for name, section in job.attributes.items():
         with problems.collecting(("attributes", name)):

@@ -104,6 +104,9 @@ class Plan:
     def schema(self) -> Schema:
         """Return the attributes with their taxonomies."""
         qid = {name for entry in self.job.privacy for name in entry.qid or ()}
+        if not self.job.attributes:
+            text = "missing; give an [attributes.NAME] table for each column to release"
+            self.problems.add(("attributes",), text)
         return schema_of(self.job, qid, self.base, self.problems)
 
     def algorithm(self, schema: Schema) -> TableMethod:

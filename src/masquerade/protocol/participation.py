@@ -37,10 +37,15 @@ class AlwaysTakePart:
 
 @dataclass
 class TakePartWhenEven:
-    """Algorithm 2: μ_me ≤ μ_other + ϵ for every other party."""
+    """Algorithm 2: μ_me ≤ μ_other + ϵ for every other party that has something to specialise.
+
+    Who holds no attribute of a QID (`bystanders`), as a clinic that brings the diseases alone, can win no round: to
+    wait for it would end the game at once.
+    """
 
     n_parties: int
     epsilon: float = 0.01
+    bystanders: frozenset[int] = frozenset()
     contributed: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -49,7 +54,11 @@ class TakePartWhenEven:
     def takes_part(self, me: int) -> bool:
         """Return whether no party has given less than this one, up to ϵ."""
         generosity = fixed(self.epsilon)
-        return all(self.contributed[me] <= other + generosity for other in self.contributed)
+        return all(
+            self.contributed[me] <= given + generosity
+            for other, given in enumerate(self.contributed)
+            if other not in self.bystanders
+        )
 
     def credit(self, party: int, score: int) -> None:
         """Add the score to the party's account."""

@@ -99,7 +99,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
         classes,
         argmax=argmax,
         checks=checks,
-        participation=_strategy(method, len(contract.parties)),
+        participation=_strategy(method, contract),
         on_round=on_round,
     )
     if not all(partition.holds() for partition in state.partitions):
@@ -175,10 +175,12 @@ def _prepared(
     return LocalView(columns, classes, score), state, schema, sensitive
 
 
-def _strategy(method: JointSpecialization, n_parties: int) -> Participation:
-    if method.adversary == "malicious":
-        return TakePartWhenEven(n_parties, float(method.epsilon))
-    return AlwaysTakePart()
+def _strategy(method: JointSpecialization, contract: Contract) -> Participation:
+    if method.adversary != "malicious":
+        return AlwaysTakePart()
+    holders = {column.holder for column in contract.qid_columns}
+    bystanders = frozenset(at for at, name in enumerate(contract.parties) if name not in holders)
+    return TakePartWhenEven(len(contract.parties), float(method.epsilon), bystanders)
 
 
 def handed_in(name: str, contract: Contract, own: Table, released: dict[str, Generalised]) -> pa.Table:

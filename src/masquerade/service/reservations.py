@@ -90,7 +90,8 @@ def _about_protocol(policy: Policy, request: Request, now: int) -> Iterator[str]
 def _about_columns(
     policy: Policy, request: Request, card: SchemaCard, mine: Sequence[Contribution]
 ) -> Iterator[str]:
-    if not mine:
+    shares = request.class_name is not None and card.column(request.class_name) is not None
+    if not mine and not shares:
         yield f"{card.dataset} has none of the wanted columns"
     for name, party in sorted(request.providers.items()):
         if party == card.party and card.column(name) is None:

@@ -27,7 +27,7 @@ from masquerade.service.terms import Price, Terms
 
 
 class Vertical(SessionKind):
-    """A party takes part if it contributes an attribute; the common records are released."""
+    """A party takes part if it contributes a column, be it the class alone; the common records are released."""
 
     name: ClassVar[Kind] = "vertical"
     title: ClassVar[str] = "mashup"
@@ -44,6 +44,9 @@ class Vertical(SessionKind):
             chosen = _chosen(name, holders[name], request, problems, alike=alike)
             if chosen is not None:
                 wanted.setdefault(chosen, []).append(name)
+        sharer = _sharer(request, holders, wanted, problems)
+        if sharer is not None:
+            wanted.setdefault(sharer, [])
         datasets = {
             party: dataset
             for party, names in wanted.items()
@@ -112,6 +115,19 @@ def _chosen(
     return holders[0] if holders else None
 
 
+def _sharer(
+    request: Request,
+    holders: Mapping[str, Sequence[str]],
+    wanted: Mapping[str, Sequence[str]],
+    problems: list[Problem],
+) -> str | None:
+    """Return the party that takes part to share the class: the named one, or the holder if no other party has it."""
+    name = request.class_name
+    if name is None or (name not in request.providers and set(holders[name]) & set(wanted)):
+        return None
+    return _chosen(name, holders[name], request, problems, alike=False)
+
+
 def _dataset(
     party: str,
     names: Sequence[str],
@@ -144,9 +160,6 @@ def _about_all(
         held = holders[request.class_name]
         if not held:
             problems.append(not_offered("class", request.class_name, available))
-        elif wanted and not set(held) & set(wanted):
-            text = f'"{request.class_name}" is held by {", ".join(held)}, which contributes none of the attributes'
-            problems.append(Problem(text, key=("class",)))
     if not problems and len(wanted) == 1:
         text = f"all are {next(iter(wanted))}'s; a mashup needs columns of at least two parties"
         problems.append(Problem(text, key=("attributes",)))

@@ -188,6 +188,9 @@ class _Reader:
         problems = Problems(str(self.path), here)
         job = fill(Job, {"attributes": _table(content.get("attributes"))}, problems)
         schema = schema_of(job, job.attributes, self.base, problems)
+        if not (job.attributes or content.get("sensitive") or content.get("class")):
+            text = "missing; a dataset has attributes, sensitive columns or a class that can be released"
+            problems.add(("attributes",), text)
         self.problems.found += problems.found
         self._plain_values(here, schema)
         policy = None
