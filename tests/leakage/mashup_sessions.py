@@ -210,7 +210,7 @@ class Simulator:
         self.local: dict[str, LocalView] = {name: each[0] for name, each in prepared.items()}
         self.states: dict[str, PublicState] = {name: each[1] for name, each in prepared.items()}
         self.steps: list[tuple[int, str, mq.Step]] = []
-        strategy = _strategy(self.method, len(self.parties))
+        strategy = _strategy(self.method, self.contract)
         number = 0
         while True:
             best = {
