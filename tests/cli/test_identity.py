@@ -74,3 +74,38 @@ def test_help_says_that_it_is_for_trials(capsys: Capture) -> None:
     answer = here(capsys, "identity", "init", "--help")
     assert answer.code == 0
     assert "a certificate for each party, for trials" in " ".join(answer.out.split())
+
+
+def test_make_and_trust(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert here(capsys, "identity", "make", "bank").code == 0
+    bank = Identity.load(tmp_path / "bank")
+    assert stat.S_IMODE((tmp_path / "bank" / "key.pem").stat().st_mode) == 0o600
+    told = here(
+        capsys, "identity", "trust", "add", "bank/identity.pem", "--store", "loans/trust",
+        "--fingerprint", bank.fingerprint.replace(":", "").lower(),
+    )  # fmt: skip
+    assert (told.code, told.out) == (0, f"loans/trust/bank.pem: {bank.fingerprint}\n")
+    assert TrustStore.load(tmp_path / "loans" / "trust").pin("bank") == bank.certificate
+
+
+def test_a_certificate_that_is_not_the_expected_one_is_not_trusted(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("old", "new"):
+        assert here(capsys, "identity", "make", "bank", "--folder", folder).code == 0
+    old, new = Identity.load(tmp_path / "old"), Identity.load(tmp_path / "new")
+    add = ("identity", "trust", "add")
+    refused = here(capsys, *add, "new/identity.pem", "--fingerprint", old.fingerprint)
+    assert refused.code == 2
+    assert f"the fingerprint is {new.fingerprint}, not the expected one" in refused.err
+    assert not (tmp_path / "trust").exists()
+    assert here(capsys, *add, "old/identity.pem").code == 0
+    assert here(capsys, *add, "old/identity.pem").code == 0  # as it was
+    refused = here(capsys, *add, "new/identity.pem")
+    assert refused.code == 2
+    assert f"holds another certificate, {old.fingerprint}; ask bank why it changed" in refused.err
+    assert here(capsys, *add, "new/identity.pem", "--replace").code == 0
+    assert TrustStore.load(tmp_path / "trust").pin("bank") == new.certificate
+    assert here(capsys, *add, "new/key.pem").code == 2

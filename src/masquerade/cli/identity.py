@@ -11,6 +11,9 @@ from masquerade.cli.output import Json, print_json, say
 
 app = typer.Typer(help="Keys and certificates.", no_args_is_help=True, rich_markup_mode=None)
 
+trust_app = typer.Typer(help="Whose certificates are trusted.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(trust_app, name="trust")
+
 
 @app.callback()
 def _group() -> None:
@@ -50,28 +53,71 @@ def init(
     say(*(f"{folder / name}: {identity.fingerprint}" for name, identity in identities.items()))
 
 
-@app.command("new", short_help="A key and a certificate of your own.")
-def new(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write; made when missing.")],
+@app.command("make", short_help="A key and a certificate of your own.")
+def make(
     name: Annotated[
-        str,
-        typer.Option("--name", metavar="NAME", help="Whose it is: a party or a user.", show_default=False),
+        str, typer.Argument(metavar="NAME", help="Whose it is: a party or a user.", show_default=False)
     ],
+    folder: Annotated[
+        Path | None, typer.Option("--folder", metavar="FOLDER", help="Where to write, by default ./NAME.")
+    ] = None,
     days: Annotated[int, typer.Option("--days", metavar="DAYS", help="How long it is valid.")] = 365,
     json: Json = False,
 ) -> None:
     """Make a key and a certificate of your own, for a party's node or to sign requests with.
 
     Writes FOLDER/key.pem, which stays with you, and FOLDER/identity.pem, which others save once they have compared the
-    fingerprint with you. Existing keys are never overwritten.
+    fingerprint with you (`identity trust add`). Existing keys are never overwritten.
 
-    Example: masquerade identity new identity --name ana
+    Example: masquerade identity make bank
     """
     from masquerade.net.identity import self_signed
 
     made = self_signed(name, days)
+    folder = folder or Path(name)
     made.save(folder)
     if json:
         print_json({"folder": str(folder), "name": made.name, "fingerprint": made.fingerprint, "days": days})
     else:
         say(f"{folder}: {made.fingerprint}")
+
+
+@trust_app.callback()
+def _trust_group() -> None:
+    """Whose certificates are trusted."""
+
+
+@trust_app.command("add", short_help="Trust a peer's certificate.")
+def add(
+    certificate: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The peer's identity.pem.", show_default=False)
+    ],
+    store: Annotated[Path, typer.Option("--store", metavar="FOLDER", help="The trust store.")] = Path(
+        "trust"
+    ),
+    fingerprint: Annotated[
+        str | None,
+        typer.Option(
+            "--fingerprint", metavar="TEXT", help="What the peer read out; anything else is refused."
+        ),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the certificate that is there.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Save a peer's certificate in a trust store, under the name that is in it.
+
+    Compare the fingerprint with the peer through another channel, by telephone say, or give it with --fingerprint.
+    A node or coordinator reads its store when it starts.
+
+    Example: masquerade identity trust add loans.pem --store bank/trust
+    """
+    from masquerade.net.trust import add_to_store
+
+    name, found = add_to_store(certificate, store, expected=fingerprint, replace=replace)
+    path = store / f"{name}.pem"
+    if json:
+        print_json({"name": name, "file": str(path), "fingerprint": found})
+    else:
+        say(f"{path}: {found}")

@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from masquerade.errors import ParameterError, PeerRefused, hint, shown
-from masquerade.files import make_folder, read_file, write_new
+from masquerade.files import make_folder, read_file, write_new, write_whole
 from masquerade.net.identity import check_name, fingerprint, party_of
 
 SUFFIX = ".pem"
@@ -75,6 +75,33 @@ class TrustStore:
                 raise ParameterError(f"{path}: {error}") from None
             store._pins[name] = _checked(read_file(path), name, str(path))
         return store
+
+
+def add_to_store(
+    certificate: Path, store: Path, *, expected: str | None = None, replace: bool = False
+) -> tuple[str, str]:
+    """Save a peer's certificate in a store, under the name that is in it; return that name and the fingerprint.
+
+    A fingerprint other than the expected one, and another certificate under that name, are refused.
+    """
+    pem = read_file(certificate)
+    name = party_of(pem, str(certificate))
+    pem = _checked(pem, name, str(certificate))
+    found, path = fingerprint(pem), store / f"{name}{SUFFIX}"
+    if expected is not None and _digits(expected) != _digits(found):
+        raise ParameterError(
+            f"{certificate}: the fingerprint is {found}, not the expected one; do not trust it"
+        )
+    make_folder(store)
+    if path.exists() and (before := read_file(path)) != pem and not replace:
+        text = f"{path}: holds another certificate, {fingerprint(_checked(before, name, str(path)))}"
+        raise ParameterError(f"{text}; ask {name} why it changed, and replace it with --replace")
+    write_whole(path, pem)
+    return name, found
+
+
+def _digits(written: str) -> str:
+    return "".join(sign for sign in written.upper() if sign in "0123456789ABCDEF")
 
 
 def _checked(pem: bytes, name: str, place: str) -> bytes:
