@@ -105,7 +105,9 @@ def test_without_tampering_the_release_is_that_of_one_table(argmax: str) -> None
         ("position", 7, "which there is not"),
         ("position", 0, "does not hold"),
         ("value", 9, "not in the cut"),
-        ("n_children", 1, "not in the cut"),
+        ("n_children", 0, "sends 34 records to 0 children"),
+        ("n_children", 1, "broken instruction"),
+        ("n_children", 35, "sends 34 records to 35 children"),
         ("children", b"\0", "broken instruction"),
     ],
 )

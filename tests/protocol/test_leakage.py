@@ -56,12 +56,14 @@ def simulated_instructions(contract: Contract, handed: dict[str, Columns]) -> li
                 lineage.append(parent[step.attribute, lineage[-1]])
             if step.value in lineage:
                 children.append(next(at for at, child in enumerate(step.children) if child in lineage))
-        packed = pack(np.array(children, np.uint8), len(step.children))
+        occurring = sorted({*children})  # nobody is told of the others
+        packed = pack(np.array([occurring.index(child) for child in children], np.uint8), len(occurring))
         value = number[step.attribute, step.value]
-        instructions.append((party, Instruct(names.index(step.attribute), value, len(step.children), packed)))
+        instructions.append((party, Instruct(names.index(step.attribute), value, len(occurring), packed)))
         first = made.get(step.attribute, 1)
-        number.update({(step.attribute, child): first + at for at, child in enumerate(step.children)})
-        made[step.attribute] = first + len(step.children)
+        told = [step.children[child] for child in occurring]
+        number.update({(step.attribute, child): first + at for at, child in enumerate(told)})
+        made[step.attribute] = first + len(told)
     return instructions
 
 

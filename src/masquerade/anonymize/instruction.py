@@ -36,5 +36,5 @@ class Instruction:
 
     attribute: str
     value: int  # its number in the cut
-    n_children: int
+    n_children: int  # that some carrier goes to
     children: Children  # each carrier's child, in the order of the records

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from masquerade.anonymize.instruction import Instruction, child_numbers
 from masquerade.anonymize.outcome import Step
@@ -58,6 +60,10 @@ class OwnColumn:
         """Return the class counts of each child, one row per child."""
         return np.diff(self.below[list(cuts)], axis=0)
 
+    def occurring(self, cuts: Sequence[int]) -> NDArray[np.bool_]:
+        """Return for each child whether records have it; the others get no number in the public cut."""
+        return np.diff(self.rows_below[list(cuts)]) > 0
+
     def cuts(self, lo: int, hi: int, score: Score) -> tuple[int, ...]:
         """Return where each child of `[lo, hi)` begins, then `hi`; empty when it has no children."""
         fixed_cuts = self.domain.cuts(lo, hi)
@@ -97,8 +103,10 @@ class OwnColumn:
 
     def instruction(self, candidate: Candidate, state: PublicState) -> Instruction:
         """Return the instruction that sends each carrier of the candidate's value to its child."""
-        n_children = len(candidate.cuts) - 1
-        child_of_rank = np.repeat(child_numbers(n_children), np.diff(candidate.cuts))
+        occurs = self.occurring(candidate.cuts)
+        n_children = int(np.count_nonzero(occurs))
+        numbers = child_numbers(n_children).take(np.maximum(np.cumsum(occurs) - 1, 0))
+        child_of_rank = np.repeat(numbers, np.diff(candidate.cuts))
         carriers = state.carriers[candidate.attribute][candidate.value]
         ranks = self.column.ranks if carriers is None else self.column.ranks.take(carriers)
         children = child_of_rank.take(ranks - candidate.lo if candidate.lo else ranks)
@@ -144,10 +152,12 @@ class LocalView:
         return self.score.worth(candidate.base, state.leaves_out(instruction), len(state.carriers))
 
     def specialise(self, winner: Candidate, numbers: Sequence[int]) -> None:
-        """Replace a candidate of this view by its children, which have these numbers in the public cut."""
+        """Replace a candidate of this view by its children; those that occur have these numbers in the public cut."""
         self.candidates.remove(winner)
         self.cut[winner.attribute] = sorted({*self.cut[winner.attribute], *winner.cuts[:-1]})
-        for number, lo, hi in zip(numbers, winner.cuts[:-1], winner.cuts[1:], strict=True):
+        occurs = self.own[winner.attribute].occurring(winner.cuts)
+        children = compress(pairwise(winner.cuts), occurs)
+        for number, (lo, hi) in zip(numbers, children, strict=True):
             self._open(winner.attribute, winner.position, number, lo, hi)
 
     def step(self, winner: Candidate) -> Step:
@@ -181,9 +191,10 @@ class LocalView:
         cuts = own.cuts(lo, hi, self.score)
         if not cuts:
             return
-        children = own.children_counts(cuts)
+        occurs = own.occurring(cuts)
+        children = own.children_counts(cuts)[occurs]  # as everybody else counts them, to the last rounding
         if self.score.beneficial(children):
-            base = self.score.base(children, None if self.score.recomputable else own.relief(cuts))
+            base = self.score.base(children, None if self.score.recomputable else own.relief(cuts)[occurs])
             score = self.score.rate(base, anonymity_loss=0.0)
             self.candidates.append(Candidate(attribute, position, value, lo, hi, cuts, base, score))
 

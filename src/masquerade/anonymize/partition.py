@@ -8,8 +8,8 @@ import numpy as np
 
 from masquerade.anonymize.instruction import Instruction
 from masquerade.data.column import Coded
-from masquerade.engine.counts import Counts, Rows, value_counts, which_occur
-from masquerade.engine.numbering import occurring, renumber
+from masquerade.engine.counts import Counts, Rows, weighted_counts, which_occur
+from masquerade.engine.numbering import look_up, occurring, renumber
 from masquerade.privacy.requirement import GroupRequirement
 
 
@@ -68,18 +68,20 @@ class Partition:
     def split(self, carriers: Rows | None, instruction: Instruction) -> None:
         """Split groups by child: the first child keeps its groups' numbers, the others get new ones."""
         keys, bound = self.keys(carriers, instruction)
-        n_children = instruction.n_children
-        counts = value_counts(keys, bound).reshape(-1, n_children)
-        numbers = np.repeat(np.arange(self.sizes.size), n_children).reshape(-1, n_children)
-        newcomers = counts[:, 1:].T > 0
-        fresh = np.arange(self.sizes.size, self.sizes.size + np.count_nonzero(newcomers))
-        numbers[:, 1:].T[newcomers] = fresh
-        moved = counts[:, 1:].T[newcomers]
-        self.sizes = np.concatenate([self.sizes - counts[:, 1:].sum(axis=1), moved])
+        found, counts = occurring(keys, bound)
+        groups, children = np.divmod(found, instruction.n_children)
+        newcomers = np.flatnonzero(children)
+        newcomers = newcomers[np.argsort(children[newcomers], kind="stable")]
+        numbers = groups.copy()
+        numbers[newcomers] = np.arange(self.sizes.size, self.sizes.size + newcomers.size)
+        of_carrier = look_up(keys, found, numbers, bound)
         if carriers is None:
-            self.labels = numbers.ravel()[keys]
+            self.labels = of_carrier
         else:
-            self.labels[carriers] = numbers.ravel()[keys]
+            self.labels[carriers] = of_carrier
+        moved = counts[newcomers]
+        left = self.sizes - weighted_counts(groups[newcomers], moved, self.sizes.size).astype(np.int64)
+        self.sizes = np.concatenate([left, moved])
 
     def keys(self, carriers: Rows | None, instruction: Instruction) -> tuple[Counts, int]:
         """Return a number for each carrier's (group, child), and an exclusive upper bound of those numbers."""

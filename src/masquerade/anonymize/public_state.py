@@ -2,8 +2,9 @@
 
 The state starts with every attribute at its topmost value and all records in one group. A specialization is an
 **instruction**: for each record that carries the value, in the order of the records, the number of its child. The
-holder of the attribute makes it from its data and sends it to the others. Values are numbered in the order in which
-they came into the cut. Nothing here depends on a raw value or a rank, so one table and n parties share this file.
+holder of the attribute makes it from its data and sends it to the others. Values that records have are numbered in the
+order in which they came into the cut. Nothing here depends on a raw value or a rank, so one table and n parties share
+this file.
 """
 
 from __future__ import annotations

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
+from typing import Annotated
 
 import pyarrow as pa
+from msgspec import Meta
 
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message
+from masquerade.protocol.align import MOST_RECORDS
+from masquerade.protocol.arrow_stream import BadStream, read_stream, write_stream
 from masquerade.protocol.joint_histogram.pair import BackEnd
 from masquerade.utility.losses import AttributeLoss
+
+# More than any table has. Short texts take many times their bytes in memory, so lists of them are bounded.
+_MOST_COLUMNS = Meta(max_length=10_000)
+ColumnNames = Annotated[tuple[str, ...], _MOST_COLUMNS]
+Losses = Annotated[dict[str, AttributeLoss], _MOST_COLUMNS]
+Seconds = Annotated[dict[str, float], Meta(max_length=16)]  # by part of the session
 
 
 class ReportedStep(Message, tag="reported-step", frozen=True):
@@ -28,11 +37,13 @@ class Columns(Message, tag="columns", frozen=True):
 
     table: bytes
     steps: tuple[ReportedStep, ...]
-    losses: dict[str, AttributeLoss]
-    left_out: tuple[str, ...]
-    seconds: dict[str, float]
+    losses: Losses
+    left_out: ColumnNames
+    seconds: Seconds
     suppressed: int = 0  # common records that are not in the table
-    histograms_by: tuple[BackEnd, ...] = ()  # the back ends it used for joint histograms
+    histograms_by: Annotated[
+        tuple[BackEnd, ...], Meta(max_length=2)
+    ] = ()  # the back ends it used for joint histograms
 
 
 class Received(Message, tag="received", frozen=True):
@@ -41,19 +52,17 @@ class Received(Message, tag="received", frozen=True):
 
 def write_columns(columns: pa.Table) -> bytes:
     """Encode columns as an Arrow stream. Dictionaries hold the values of the cut and nothing else."""
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, columns.schema) as writer:
-        writer.write_table(columns)
-    return sink.getvalue()
+    return write_stream(columns)
 
 
-def read_columns(message: Columns, sender: str, names: Sequence[str]) -> pa.Table:
+def read_columns(
+    message: Columns, sender: str, names: Sequence[str], most_records: int = MOST_RECORDS
+) -> pa.Table:
     """Decode a party's columns, which must be those that it agreed to hand in."""
     try:
-        table = pa.ipc.open_stream(message.table).read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError):
-        raise PeerBrokeProtocol(sender, "sent columns that cannot be read") from None
+        table = read_stream(message.table, len(names), most_records)
+    except BadStream as error:
+        raise PeerBrokeProtocol(sender, f"sent columns that cannot be read: {error}") from None
     if table.column_names != list(names):
         raise PeerBrokeProtocol(sender, f"sent the columns {table.column_names}; agreed are {list(names)}")
     return table

@@ -30,15 +30,13 @@ from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.local_view import Candidate, LocalView, anonymity_loss
 from masquerade.anonymize.public_state import PublicState
 from masquerade.data.column import Coded
-from masquerade.engine.counts import pair_counts
+from masquerade.engine.counts import pair_counts, which_occur
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.argmax import ArgMax, Bid, Winner, plain
 from masquerade.protocol.instruction_code import pack, unpack
 from masquerade.protocol.participation import AlwaysTakePart, Participation
 from masquerade.protocol.remote_checks import RemoteChecks, Settled
-
-_MOST_CHILDREN = 1 << 20
 
 
 class Instruct(Message, tag="instruct", frozen=True):
@@ -153,16 +151,22 @@ def understood(
             sender, f"won with another attribute than {attribute}, on which it instructed"
         )
     values = state.carriers[attribute]
-    if message.value not in values or not 2 <= message.n_children <= _MOST_CHILDREN:
+    if message.value not in values:
         raise PeerBrokeProtocol(sender, f"instructed on a value of {attribute} that is not in the cut")
     carriers = values[message.value]
     n_carriers = state.n_rows if carriers is None else carriers.size
     if not n_carriers:
         raise PeerBrokeProtocol(sender, f"instructed on a value of {attribute} that no record carries")
+    if not 1 <= message.n_children <= n_carriers:
+        raise PeerBrokeProtocol(
+            sender, f"sends {n_carriers} records to {message.n_children} children of {attribute}"
+        )
     try:
         children = unpack(message.children, message.n_children, n_carriers)
     except ValueError as error:
         raise PeerBrokeProtocol(sender, f"sent a broken instruction on {attribute}: {error}") from None
+    if not which_occur(children, message.n_children).all():
+        raise PeerBrokeProtocol(sender, f"instructed on a child of {attribute} that no record goes to")
     instruction = Instruction(attribute, message.value, message.n_children, children)
     if not state.allows(instruction):
         raise PeerBrokeProtocol(sender, f"specialised {attribute} against the requirement")

@@ -50,6 +50,7 @@ class PeerHttp(ControlLink):
             timeout=_within(timeout),
             trust_env=False,
             follow_redirects=False,
+            headers={"accept-encoding": "identity"},
         )
 
     async def exchange(
@@ -118,7 +119,9 @@ class PeerHttp(ControlLink):
 
     async def _read(self, response: httpx.Response) -> bytes:
         data = bytearray()
-        async for chunk in response.aiter_bytes():
+        async for (
+            chunk
+        ) in response.aiter_raw():  # as sent: a compressed answer is not decoded, and refused as JSON
             data += chunk
             if len(data) > MOST_BYTES:
                 raise PeerBrokeProtocol(self.peer, f"answered more than {MOST_BYTES:,} bytes")

@@ -1,0 +1,147 @@
+"""Tables as they travel: Arrow streams whose size in memory follows from their size on the wire.
+
+Arrow's format has several ways to say much in a few bytes: compressed bodies, nested and run-length types, views, and
+schemas whose parts are shared. A stream here has none of them: it holds as many columns as were agreed, of plain types,
+and is looked at before Arrow decodes it. Decoding then takes no copy of the cells.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from masquerade.net.channel import Agreement
+
+_SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3  # what a message holds (Message.fbs)
+
+
+class BadStream(ValueError):
+    """A stream that is refused; the text says why, and shows none of its content."""
+
+
+def write_stream(table: pa.Table) -> bytes:
+    """Encode a table of plain columns, without its metadata."""
+    columns = {name: _without_views(table.column(name)) for name in table.column_names}
+    plain = pa.table(columns) if columns else table.replace_schema_metadata(None)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, plain.schema) as writer:
+        writer.write_table(plain)
+    return sink.getvalue()
+
+
+def read_stream(data: bytes, most_columns: int, most_rows: int) -> pa.Table:
+    """Decode a peer's table, or raise BadStream."""
+    try:
+        for message in _messages(data):
+            _look_at(_Table.root(message.metadata.to_pybytes()), most_columns)
+        reader = pa.ipc.open_stream(data)
+        for field in reader.schema:
+            if not _is_plain(field.type):
+                raise BadStream(f"column {field.name} is of a kind that no table here has")
+        table = reader.read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, struct.error, IndexError):
+        raise BadStream("it is no well-formed Arrow stream") from None
+    if table.num_rows > most_rows:
+        raise BadStream(f"it has {table.num_rows} records; at most {most_rows} are agreed")
+    if sum(map(_named_bytes, table.columns)) > Agreement.most_bytes:
+        raise BadStream(f"its cells would take more than the {Agreement.most_bytes} bytes of a message")
+    return table
+
+
+def _messages(data: bytes) -> Iterator[pa.ipc.Message]:
+    reader = pa.ipc.MessageReader.open_stream(data)
+    while True:
+        try:
+            yield reader.read_next_message()
+        except StopIteration:
+            return
+
+
+class _Table:
+    """A table of a FlatBuffer, the encoding of Arrow's metadata: enough of it to find a field by its number."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data, self._at = data, at
+
+    @classmethod
+    def root(cls, data: bytes) -> _Table:
+        return cls(data, struct.unpack_from("<I", data)[0])
+
+    def byte(self, field: int) -> int:
+        at = self._place(field)
+        return self._data[at] if at else 0
+
+    def table(self, field: int) -> _Table:
+        return _Table(self._data, self._follow(self._place(field)))
+
+    def tables(self, field: int) -> list[_Table]:
+        first = self._follow(self._place(field)) + 4
+        return [_Table(self._data, self._follow(first + 4 * number)) for number in range(self.count(field))]
+
+    def count(self, field: int) -> int:
+        """Return the length of a vector; 0 where there is none."""
+        at = self._place(field)
+        return int(struct.unpack_from("<I", self._data, self._follow(at))[0]) if at else 0
+
+    def has(self, field: int) -> bool:
+        return self._place(field) > 0
+
+    def _place(self, field: int) -> int:
+        layout = self._at - struct.unpack_from("<i", self._data, self._at)[0]
+        slot = 4 + 2 * field
+        if slot >= struct.unpack_from("<H", self._data, layout)[0]:
+            return 0
+        offset = struct.unpack_from("<H", self._data, layout + slot)[0]
+        return self._at + offset if offset else 0
+
+    def _follow(self, at: int) -> int:
+        return at + int(struct.unpack_from("<I", self._data, at)[0])
+
+
+def _look_at(message: _Table, most_columns: int) -> None:
+    """Refuse what could grow when it is decoded. Fields are numbered as in Message.fbs and Schema.fbs."""
+    kind, header = message.byte(1), message.table(2)
+    if message.count(4):
+        raise BadStream("a message has metadata")
+    if kind == _SCHEMA:
+        if header.count(1) > most_columns:
+            raise BadStream(f"it has {header.count(1)} columns; {most_columns} are agreed")
+        if header.count(2) or any(field.count(5) or field.count(6) for field in header.tables(1)):
+            raise BadStream("its columns are nested, or have metadata")
+    elif kind in (_DICTIONARY, _BATCH):
+        batch = header.table(1) if kind == _DICTIONARY else header
+        if batch.has(3):
+            raise BadStream("it is compressed")
+    else:
+        raise BadStream("it holds something else than columns")
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    times = (types.is_date, types.is_timestamp, types.is_time, types.is_duration)
+    return _is_text(kind) or any(is_kind(kind) for is_kind in (*numbers, *times))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Return whether it is text of which each cell has its own bytes."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+
+
+def _named_bytes(column: pa.ChunkedArray) -> int:
+    """Return how long the cells of a dictionary column are when they are written out."""
+    if not pa.types.is_dictionary(column.type):
+        return 0
+    lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
+    return sum(pc.sum(each).as_py() or 0 for each in lengths)
