@@ -90,7 +90,7 @@ NOT_RECORDS: dict[str, tuple[dict[str, Any], str]] = {
     "no number": ({"age": ["Xerxes"]}, "do not fit how they are generalised"),
     "too many decimals": ({"age": [0.123456789]}, "do not fit how they are generalised"),
     "too large": ({"age": [2**50]}, "do not fit how they are generalised"),
-    "a missing cell": ({"job": [None]}, "column job of a kind"),
+    "a missing cell": ({"job": [None]}, "column job with missing cells"),
     "a missing illness": ({"ill": pa.array([None], pa.string())}, "column ill with missing cells"),
     "a missing age": ({"age": pa.array([None], pa.int64())}, "column age with missing cells"),
     "no cell": ({"ill": [{"name": "cold"}]}, "column ill of a kind"),

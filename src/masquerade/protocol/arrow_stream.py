@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,15 +33,15 @@ def write_stream(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def read_stream(data: bytes, most_columns: int, most_rows: int) -> pa.Table:
-    """Decode a peer's table, or raise BadStream."""
+def read_stream(data: bytes, names: Sequence[str], most_rows: int) -> pa.Table:
+    """Decode a peer's table, or raise BadStream; its columns should be these, in this order."""
     try:
         for message in _messages(data):
-            _look_at(_Table.root(message.metadata.to_pybytes()), most_columns)
+            _look_at(_Table.root(message.metadata.to_pybytes()), names)
         reader = pa.ipc.open_stream(data)
         for field in reader.schema:
             if not _is_plain(field.type):
-                raise BadStream(f"column {field.name} is of a kind that no table here has")
+                raise _not_plain(field.name)
         table = reader.read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError, struct.error, IndexError):
@@ -103,22 +103,30 @@ class _Table:
         return at + int(struct.unpack_from("<I", self._data, at)[0])
 
 
-def _look_at(message: _Table, most_columns: int) -> None:
+def _look_at(message: _Table, names: Sequence[str]) -> None:
     """Refuse what could grow when it is decoded. Fields are numbered as in Message.fbs and Schema.fbs."""
     kind, header = message.byte(1), message.table(2)
     if message.count(4):
-        raise BadStream("a message has metadata")
+        raise BadStream("it has metadata")
     if kind == _SCHEMA:
-        if header.count(1) > most_columns:
-            raise BadStream(f"it has {header.count(1)} columns; {most_columns} are agreed")
-        if header.count(2) or any(field.count(5) or field.count(6) for field in header.tables(1)):
-            raise BadStream("its columns are nested, or have metadata")
+        if header.count(1) > len(names):
+            raise BadStream(f"it has {header.count(1)} columns; agreed are {len(names)}")
+        fields = header.tables(1)
+        if header.count(2) or any(field.count(6) for field in fields):
+            raise BadStream("it has metadata")
+        for field, name in zip(fields, names, strict=False):
+            if field.count(5):  # it has columns of its own
+                raise _not_plain(name)
     elif kind in (_DICTIONARY, _BATCH):
         batch = header.table(1) if kind == _DICTIONARY else header
         if batch.has(3):
             raise BadStream("it is compressed")
     else:
         raise BadStream("it holds something else than columns")
+
+
+def _not_plain(name: str) -> BadStream:
+    return BadStream(f"it has a column {name} of a kind that no table here has")
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -132,7 +140,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 def _is_text(kind: pa.DataType) -> bool:
     """Return whether it is text of which each cell has its own bytes."""
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -16,9 +16,9 @@ from masquerade.protocol.joint_histogram.pair import BackEnd
 from masquerade.utility.losses import AttributeLoss
 
 # More than any table has. Short texts take many times their bytes in memory, so lists of them are bounded.
-_MOST_COLUMNS = Meta(max_length=10_000)
-ColumnNames = Annotated[tuple[str, ...], _MOST_COLUMNS]
-Losses = Annotated[dict[str, AttributeLoss], _MOST_COLUMNS]
+MOST_COLUMNS = Meta(max_length=10_000)
+ColumnNames = Annotated[tuple[str, ...], MOST_COLUMNS]
+Losses = Annotated[dict[str, AttributeLoss], MOST_COLUMNS]
 Seconds = Annotated[dict[str, float], Meta(max_length=16)]  # by part of the session
 
 
@@ -60,7 +60,7 @@ def read_columns(
 ) -> pa.Table:
     """Decode a party's columns, which must be those that it agreed to hand in."""
     try:
-        table = read_stream(message.table, len(names), most_records)
+        table = read_stream(message.table, names, most_records)
     except BadStream as error:
         raise PeerBrokeProtocol(sender, f"sent columns that cannot be read: {error}") from None
     if table.column_names != list(names):

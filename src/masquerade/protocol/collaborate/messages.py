@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import pyarrow as pa
 
-from masquerade.data.encode import is_text, texts
+from masquerade.data.encode import texts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message
 from masquerade.protocol.collaborate.written_schema import WrittenAttribute
-from masquerade.protocol.columns import Columns, read_columns
-from masquerade.utility.losses import AttributeLoss
+from masquerade.protocol.columns import (
+    MOST_COLUMNS,
+    ColumnNames,
+    Columns,
+    Losses,
+    Seconds,
+    read_columns,
+)
 
 
 class Records(Message, tag="collaborate-records", frozen=True):
@@ -21,20 +28,20 @@ class Records(Message, tag="collaborate-records", frozen=True):
     """
 
     table: bytes
-    left_out: tuple[str, ...]
-    schema: tuple[WrittenAttribute, ...]
+    left_out: ColumnNames
+    schema: Annotated[tuple[WrittenAttribute, ...], MOST_COLUMNS]
 
 
 class Axes(Message, tag="collaborate-axes", frozen=True):
     """For each attribute, a digest of how the provider generalises it."""
 
-    digests: tuple[bytes, ...]
+    digests: Annotated[tuple[bytes, ...], MOST_COLUMNS]
 
 
 class Values(Message, tag="collaborate-values", frozen=True):
     """The different values of each sensitive attribute: a provider's own, then those of all."""
 
-    values: tuple[tuple[tuple[str, ...], ...], ...]
+    values: Annotated[tuple[tuple[tuple[str, ...], ...], ...], MOST_COLUMNS]
 
 
 class Size(Message, tag="collaborate-size", frozen=True):
@@ -47,36 +54,28 @@ class Rows(Message, tag="collaborate-rows", frozen=True):
     """A provider's rows of the release, in random order, and figures for the summary."""
 
     table: bytes
-    losses: dict[str, AttributeLoss]
-    left_out: tuple[str, ...]
-    seconds: dict[str, float]
+    losses: Losses
+    left_out: ColumnNames
+    seconds: Seconds
 
 
 def read_rows(data: bytes, sender: str, names: Sequence[str]) -> pa.Table:
-    """Read the rows that a provider hands in: at least one, with cells of types that a table may hold."""
+    """Read the rows that a provider hands in: at least one, with cells that can be written as text."""
     table = read_columns(Columns(data, (), {}, (), {}), sender, names)
     if not table.num_rows:
         raise PeerBrokeProtocol(sender, "handed in no record")
     for name in names:
         column = table.column(name)
-        if not _is_plain(column):
+        if not _is_writable(column):
             raise PeerBrokeProtocol(sender, f"handed in a column {name} of a kind that no table here has")
         if column.null_count:
             raise PeerBrokeProtocol(sender, f"handed in column {name} with missing cells")
     return table
 
 
-def _is_plain(column: pa.ChunkedArray) -> bool:
-    """Return whether it holds text, numbers, dates, times or Booleans, which can be written as text."""
-    types = pa.types
-    first = _without_dictionary(column.slice(0, 1)).combine_chunks()
-    kind = first.type
-    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
-    times = (types.is_date, types.is_timestamp, types.is_time, types.is_duration)
-    if not is_text(kind) and not any(is_kind(kind) for is_kind in (*numbers, *times)):
-        return False
+def _is_writable(column: pa.ChunkedArray) -> bool:
     try:
-        texts(first)
+        texts(_without_dictionary(column.slice(0, 1)).combine_chunks())
     except (pa.ArrowException, ValueError):  # for example an unknown time zone
         return False
     return True
