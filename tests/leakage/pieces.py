@@ -34,7 +34,7 @@ from masquerade.protocol.ssi import Scheme, new_key, ssi_first, ssi_second
 
 NAMES = ("anna", "berta", "carla")
 N = 4  # records
-REPEAT = 64
+REPEAT = 80  # enough to notice one bit that is constant in one world and a fair coin in the other
 BOUNDS = Bounds(N, (2, 2))
 
 
@@ -50,17 +50,26 @@ class Piece:
     n_parties: int = 2
     repeat: int = REPEAT
 
-    def seen(self, me: int, world: int, frozen: Frozen, instead: Draws | None = None) -> Seen:
-        """What party `me` sees and gets in each repetition: the masked fields it hears, its result."""
+    def worlds(self, me: int, frozen: Frozen, masks: Draws | None = None) -> tuple[Seen, Seen]:
+        """What party `me` sees and gets in either world: the masked fields it hears, its result.
+
+        One session has both worlds, so that it is set up once; they come in a random order, so that counters in what
+        is heard do not tell them apart. `masks` are draws that come once in each world.
+        """
         names = NAMES[: self.n_parties]
-        tapes = Tapes(seed=f"world {world}", **{NAMES[me]: "own"})
-        tapes.instead.update(instead or {})
+        tapes = Tapes(**{NAMES[me]: "own"})
         results: list[bytes] = []
+        times = 2 * self.repeat
+        order = np.random.default_rng(7).permutation(np.repeat((0, 1), self.repeat)).tolist()
+
+        for what, draws in (masks or {}).items():
+            left = {0: iter(draws), 1: iter(draws)}
+            tapes.instead[what] = [next(left[world]) for world in order]
 
         def part(number: int) -> Script[None]:
             setup = yield from self.start(number)
             place = tapes.place(names[number])
-            for _ in range(self.repeat):
+            for world in order:
                 if number == me:
                     tapes.rewind(names[number], place)
                 found = yield from self.once(setup, number, me, world)
@@ -70,19 +79,21 @@ class Piece:
         with patch("masquerade.protocol.joint_histogram.homomorphic.generate", lambda _: key("paillier")):
             recording = recorded({name: part(number) for number, name in enumerate(names)}, tapes)
         rows: list[dict[str, bytes]] = [{"the result": each} for each in results]
-        fields = frozen.masked_by(self.name)
         for sender in names:
             heard = recording.between(sender, names[me])
-            for kind, field in sorted(fields):
+            for kind, field in sorted(frozen.masked_by(self.name)):
                 told = [msgspec.msgpack.decode(each.data)[field] for each in heard if each.kind == kind]
-                if len(told) % self.repeat:
-                    raise Leak(f"{self.name}: how often {kind} is told depends on coins")
-                each_time = len(told) // self.repeat
+                if len(told) % times:
+                    raise Leak(f"{self.name}: how often {kind} is told depends on coins or data")
+                each_time = len(told) // times
                 for number, row in enumerate(rows):
                     for at, value in enumerate(told[number * each_time : (number + 1) * each_time]):
                         data = value if isinstance(value, bytes) else b"".join(value)
                         row[f"{kind}.{field} {at} of {sender}"] = data
-        return rows
+        one, other = (
+            [row for row, each in zip(rows, order, strict=True) if each == world] for world in (0, 1)
+        )
+        return one, other
 
 
 def pair(number: int) -> Script[Any]:
@@ -221,11 +232,11 @@ PIECES: dict[str, Piece] = {
         Piece("look-up of bits", pair, look_up_bits),
         Piece("threshold", pair, threshold),
         Piece("verdict", pair, verdict),
-        Piece("encryption", pair, encryption, repeat=32),
-        Piece("set intersection", pair, intersection, repeat=32),
+        Piece("encryption", pair, encryption, repeat=28),
+        Piece("set intersection", pair, intersection, repeat=28),
         Piece("equality", nothing, equality),
-        Piece("comparison", comparison_of(2, REPEAT), comparison),
-        Piece("comparison of three", comparison_of(3, REPEAT), comparison, n_parties=3),
+        Piece("comparison", comparison_of(2, 2 * REPEAT), comparison),
+        Piece("comparison of three", comparison_of(3, 2 * REPEAT), comparison, n_parties=3),
         Piece("shared circuit", shared, shared_circuit, n_parties=3),
     )
 }

@@ -24,7 +24,7 @@ def test_two_worlds_look_alike(piece: str) -> None:
     """To each party; and all fields for which this piece answers are seen by one of them."""
     seen = set()
     for me in range(PIECES[piece].n_parties):
-        one, other = (PIECES[piece].seen(me, world, FROZEN) for world in (0, 1))
+        one, other = PIECES[piece].worlds(me, FROZEN)
         compare(one, other)
         seen |= {tuple(name.split(" ")[0].split(".")) for name in one[0] if "." in name}
     assert seen == FROZEN.masked_by(piece), "a field names this piece in messages.toml, and is not in it"
@@ -49,9 +49,8 @@ def test_over_all_masks_a_looked_up_bit_is_anything() -> None:
     """Exactly: every result of the party that looks comes once, whatever its peer's labels are."""
     every = [bytes(masks) for masks in product((0, 1), repeat=N)]
     piece = replace(PIECES["look-up of bits"], repeat=len(every))
-    outcomes = []
-    for world in (0, 1):
-        found = [row["the result"] for row in piece.seen(0, world, FROZEN, {("berta", N): every})]
+    worlds = piece.worlds(0, FROZEN, {("berta", N): every})
+    outcomes = [[row["the result"] for row in world] for world in worlds]
+    for found in outcomes:
         assert len(set(found)) == len(every)
-        outcomes.append(found)
     same_multiset(*outcomes, "looked-up bits")
