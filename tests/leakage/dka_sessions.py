@@ -38,7 +38,13 @@ class Dka:
     @property
     def session(self) -> Session:
         """It as a session to record."""
-        public = {"lists": tuple(N + more for more in STRANGERS), "common": N, "k": K}
+        public = {
+            "lists": tuple(N + more for more in STRANGERS),
+            "common": N,
+            "left": tuple(left(0)),
+            "p": N // K,
+            "q": N // K,
+        }
         return Session(f"dka-datafly by {self.back_end}", public, self.play, self.simulate, left)
 
     def play(self, private: int, tapes: Tapes) -> Recording:

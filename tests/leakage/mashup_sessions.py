@@ -18,9 +18,11 @@ from leakage.views import Made, Session, Views, Watched
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.local_view import Candidate, LocalView
 from masquerade.anonymize.public_state import PublicState
+from masquerade.crypto.circuits_library import compare_bids, undefeated
 from masquerade.errors import DataError
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.assemble import assemble
+from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
@@ -48,6 +50,8 @@ SCHEMA = mq.Schema(
         mq.Attribute("Town"),
     ]
 )
+DISEASES = ["flu", "gout", "HIV"]
+LEAST = 3  # the size of every group
 NONCE = "0" * 32
 
 
@@ -64,7 +68,18 @@ class Mashup:
     def session(self) -> Session:
         """It as a session to record."""
         sizes = {name: N + STRANGERS[name] for name in self.contract.parties}
-        public = {"lists": tuple(sizes.values()), "common": N, "parties": len(sizes)}
+        bid = bid_words("gain-ratio", N, len(QID)).width
+        public = {
+            "lists": tuple(sizes.values()),
+            "common": N,
+            "parties": len(sizes),
+            "bid": bid,  # binary digits
+            "ands": compare_bids(bid, True).n_and,
+            "triples": undefeated(3).n_and if len(sizes) == 3 else 0,  # a round
+            "left": (N,),  # records in a joint histogram
+            "p": len(DISEASES),
+            "q": N // LEAST,
+        }
         return Session(self.name, public, self.play, self.simulate)
 
     def tables(self, private: int) -> dict[str, tuple[Watched, list[bytes]]]:
@@ -110,7 +125,7 @@ def people(random: np.random.Generator) -> pa.Table:
         "Job": random.choice(mq.Taxonomy(JOB).leaves, N),
         "Salary": random.integers(1000, 9999, N),
         "Town": random.choice(["Ulm", "Graz", "Bern"], N),
-        "Disease": random.choice(["flu", "gout", "HIV"], N),
+        "Disease": random.choice(DISEASES, N),
         "Class": random.choice(["Y", "N"], N),
     }
     return pa.table({name: pa.array(each.tolist()) for name, each in cells.items()})
@@ -299,7 +314,7 @@ def _instruct(candidate: Candidate, instruction: Instruction) -> Made:
 
 
 K = mq.KAnonymity(["Sex", "Job"], k=3) & mq.KAnonymity(["Sex", "Salary"], k=4)
-DIVERSE = mq.KAnonymity(QID, k=3) & mq.LDiversity(QID, l=2, sensitive="Disease")
+DIVERSE = mq.KAnonymity(QID, k=LEAST) & mq.LDiversity(QID, l=2, sensitive="Disease")
 SICK = {"Disease": "clinic"}
 
 MASHUPS = [
