@@ -11,6 +11,7 @@ import numpy as np
 import masquerade as mq
 from leakage.arrow_streams import stream_of
 from leakage.coins import Recording, Tapes, recorded
+from leakage.granted_answers import Granted
 from leakage.views import Made, Session, Views, random_order
 from masquerade.crypto.bits import pack
 from masquerade.methods import method_of
@@ -22,7 +23,6 @@ from masquerade.protocol.collaborate.written_schema import digest_of, write_sche
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from protocol.test_collaborate import ILLNESSES, JOBS, QID, SCHEMA, contract_of, requirement_of, table_of
-from protocol.test_collaborate_leakage import Granted
 
 HOUSES = ("abbey", "burgh", "clinic")
 NONCE = "0" * 32

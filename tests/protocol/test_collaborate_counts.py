@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import masquerade as mq
+from leakage.granted_answers import dealt, simulated
 from masquerade.net.memory import Wire
 from masquerade.net.script import decode
 from masquerade.protocol.collaborate.messages import Size
@@ -20,7 +21,6 @@ from masquerade.protocol.collaborate.shared_bits import SharedBits
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER
 from protocol.test_collaborate import HOUSES, QID, SCHEMA, collaborate, contract_of, requirement_of
-from protocol.test_collaborate_leakage import dealt, simulated
 
 ODD = (137, 41, 29)
 NUMBERS_BESIDE = 32  # fewer records than this may be a number of something else: of binary digits, say

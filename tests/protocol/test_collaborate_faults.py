@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from leakage.granted_answers import dealt
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import Message, kind_of
@@ -22,7 +23,6 @@ from masquerade.protocol.shared_circuits import Masked, Share
 from protocol.seats import seated
 from protocol.tampering import changing
 from protocol.test_collaborate import contract_of, requirement_of
-from protocol.test_collaborate_leakage import dealt
 
 SHORT = [
     *(

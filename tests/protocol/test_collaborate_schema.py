@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import masquerade as mq
+from leakage.granted_answers import dealt
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import (
     BadInput,
@@ -31,7 +32,6 @@ from masquerade.protocol.contract import Contract, Contribution
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from protocol.seats import seated
 from protocol.test_collaborate import HOUSES, JOBS, SCHEMA, contract_of, requirement_of, rows, table_of
-from protocol.test_collaborate_leakage import dealt
 
 MODES = pytest.mark.parametrize("third", ["trusted", "secure"])
 THREE = HOUSES[:3]

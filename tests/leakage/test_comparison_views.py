@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from leakage.test_mashup_views import handed_in, recorded, simulated_instructions
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.net.script import Script, encode
 from masquerade.protocol.argmax import Bid
@@ -18,7 +19,6 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER
 from masquerade.protocol.secure_argmax import prepare
 from papers.paper_tables import loan_table
-from protocol.test_leakage import handed_in, recorded, simulated_instructions
 from protocol.test_mashup import REQUIREMENT, contract_of
 
 TWO = {"Sex": "loans", "Job": "bank", "Salary": "bank"}

@@ -1,0 +1,104 @@
+"""What a collaboration without a third party opens, from the answers that docs/leakage.md grants to every provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+import masquerade as mq
+from masquerade.protocol.collaborate.domains import ranges_of
+from masquerade.protocol.collaborate.messages import stacked
+from masquerade.protocol.collaborate.third_party import public_settings
+from masquerade.protocol.collaborate.tree import Answers, partition
+from masquerade.protocol.contract import Contract
+from protocol.test_collaborate import HOUSES, ILLNESSES, JOBS, SCHEMA, table_of
+from protocol.test_collaborate_circuits import by_definition
+
+
+def dealt(sizes: Sequence[int], seed: int = 3) -> dict[str, mq.Table]:
+    random = np.random.default_rng(seed)
+    return {
+        name: table_of(
+            [
+                (str(random.choice(JOBS.leaves)), int(random.integers(20, 60)), str(random.choice(ILLNESSES)))
+                for _ in range(size)
+            ]
+        )
+        for name, size in zip(HOUSES, sizes, strict=False)
+    }
+
+
+class Granted:
+    """The simulator: a judge that knows the records by the granted answers alone, each as it is defined."""
+
+    def __init__(self, contract: Contract, joined: mq.Table) -> None:
+        self._m = contract.m
+        self._k = next(each.k for each in contract.parts if isinstance(each, mq.KAnonymity))
+        self._l = next((each.l for each in contract.parts if isinstance(each, mq.LDiversity)), 1)
+        providers, ills = joined.arrow["provider"].to_pylist(), joined.arrow["ill"].to_pylist()
+        self._cells = [
+            (contract.parties.index(name), ILLNESSES.index(ill))
+            for name, ill in zip(providers, ills, strict=True)
+        ]
+        self._n = len(contract.parties)
+        self.bits: list[list[int]] = []  # that are opened, of each evaluation in order
+        self.alone: list[
+            tuple[list[int], Any, Any]
+        ] = []  # whose parts they are, which are empty, which satisfy
+
+    def whole(self, rows: Any) -> Any:
+        return (yield from self.verdicts([rows]))
+
+    def verdicts(self, parts: Any) -> Any:
+        told = self._told(parts)
+        self.bits.append([*told.private, *np.where(told.private, told.divisible, told.empty)])
+        yield from ()
+        return told
+
+    def lone_verdicts(self, parts: Any) -> Any:
+        told = self._told([rows for _, rows in parts])
+        self.alone.append(([owner for owner, _ in parts], told.empty, told.private))
+        yield from ()
+        return replace(told, divisible=np.zeros(len(parts), bool))
+
+    def sole(self, families: Any) -> Any:
+        filled = [[number for number, part in enumerate(parts) if part.size] for parts in families]
+        found = [each[0] if len(each) == 1 else -1 for each in filled]
+        for length in sorted({len(parts) for parts in families}):
+            chosen = [only for parts, only in zip(families, found, strict=True) if len(parts) == length]
+            self.bits.append([int(only == child) for child in range(length) for only in chosen])
+        yield from ()
+        return found
+
+    def _told(self, parts: Any) -> Answers:
+        empty, private, divisible = [], [], []
+        for rows in parts:
+            counts = np.zeros((self._n, len(ILLNESSES)), int)
+            for row in rows:
+                counts[self._cells[row]] += 1
+            empty.append(not counts.any())
+            private.append(by_definition(counts, self._m, self._k, self._l))
+            divisible.append(private[-1] and self._may_be_two(counts.sum(axis=1)))
+        return Answers(np.array(empty, bool), np.array(private, bool), np.array(divisible, bool))
+
+    def _may_be_two(self, counts: Any) -> bool:
+        """Every coalition leaves 2k records; or somebody has k, and there are 2k."""
+        size = min(self._m, self._n)
+        left = min(sum(counts) - sum(each) for each in combinations(counts, size))
+        return bool(left >= 2 * self._k or (max(counts) >= self._k and sum(counts) >= 2 * self._k))
+
+
+def simulated(contract: Contract, tables: dict[str, mq.Table]) -> Granted:
+    """What is opened, from the granted answers: no count is among them."""
+    joined = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
+    settings, _ = public_settings(contract, joined)
+    granted, own = Granted(contract, joined), Granted(contract, joined)
+    age = ranges_of(joined, ["age"])["age"]
+    granted.bits.append(age.signals(joined.column("age")).tolist())
+    for _ in partition(settings, granted, own, None):
+        raise AssertionError("nobody to ask")
+    return granted
