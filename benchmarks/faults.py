@@ -49,6 +49,9 @@ _PATIENCE = 240.0  # seconds, on a busy machine
 _OWN_END = 20.0  # seconds that the parties of a killed command may take to notice
 _FAULTS = ("kill", "kill", "cut", "delay", "corrupt", "disk")
 
+# It gets a run's mark and the process that was started, and answers whether it killed that one.
+Meanwhile = Callable[[str, int], bool]
+
 
 @dataclass(frozen=True)
 class Clean:
@@ -100,7 +103,7 @@ def _clean(scene: Scene, folder: Path) -> Clean:
     job = scene.write(folder / scene.name)
     used = copied(job, folder / f"{scene.name}-clean")
     started = time.perf_counter()
-    ended = _watched(["-m", "masquerade", "mashup", str(used)], used.parent, lambda _: False)
+    ended = _watched(["-m", "masquerade", "mashup", str(used)], used.parent)
     assert ended.code == 0, ended.said
     return Clean(scene, job, _rows(used), time.perf_counter() - started)
 
@@ -118,7 +121,7 @@ def _one(seed: int, clean: list[Clean], folder: Path) -> tuple[str, list[str]]:
     ended = _faulty(dice, what, chosen, job)
     found = [*_violations(chosen, job, ended, before)]
     if ended.code != 0:
-        again = _watched(["-m", "masquerade", "mashup", str(job)], place, lambda _: False)
+        again = _watched(["-m", "masquerade", "mashup", str(job)], place)
         if again.code != 0:
             found.append(f"a run without a fault then ends with {again.code}: {again.said[-500:]}")
         found += [f"then: {each}" for each in _violations(chosen, job, again, before)]
@@ -129,34 +132,45 @@ def _one(seed: int, clean: list[Clean], folder: Path) -> tuple[str, list[str]]:
 
 def _faulty(dice: random.Random, what: str, clean: Clean, job: Path) -> Ended:
     """Run the job with a fault."""
-    words, moment = ["-m", "masquerade", "mashup", str(job)], dice.uniform(0, 1.1 * clean.seconds)
+    words, moment = ["-m", "masquerade", "mashup", str(job)], dice.uniform(0, clean.seconds)
+    all_there = dice.random() < 0.6  # otherwise the parties are often not yet there
     if what == "kill":
 
-        def kill(mark: str) -> bool:
+        def kill(mark: str, command: int) -> bool:
             """Kill one of the run's processes when it is time; True for the command itself."""
+            deadline = time.monotonic() + clean.seconds
+            while (
+                all_there and len(_living(mark)) <= len(clean.scene.parties) and time.monotonic() < deadline
+            ):
+                time.sleep(0.02)
             time.sleep(moment)
             living = sorted(_living(mark))
-            victim = dice.choice(living) if living else 0
-            if victim:
+            victim = dice.choice(living) if living else None
+            if victim is not None:
                 _signalled(victim, signal.SIGKILL)
-            return victim == min(living, default=-1)  # the parties are younger
+            return victim == command
 
         return _watched(words, job.parent, kill)
     if what == "disk":
         limit = int(2 ** dice.uniform(0, 16))
-        return _watched(words, job.parent, lambda _: False, most_bytes=limit)
+        return _watched(words, job.parent, most_bytes=limit)
     fault = Fault(
         what,  # type: ignore[arg-type]
         dice.randrange(clean.scene.connections),
-        int(2 ** dice.uniform(8, 17)),  # from the handshake to the last message
+        int(2 ** dice.uniform(10, 16.5)),  # from the handshake to the last message
         dice.uniform(0.1, 2.0) if what == "delay" else 0.0,
     )
     proxied = str(Path(__file__).with_name("_faulty_network.py"))
-    return _watched([proxied, json.dumps(asdict(fault)), *words[2:]], job.parent, lambda _: False)
+    return _watched([proxied, json.dumps(asdict(fault)), *words[2:]], job.parent)
+
+
+def nothing(_mark: str, _command: int) -> bool:
+    """Let a run go on undisturbed."""
+    return False
 
 
 def _watched(
-    words: list[str], place: Path, meanwhile: Callable[[str], bool], most_bytes: int | None = None
+    words: list[str], place: Path, meanwhile: Meanwhile = nothing, most_bytes: int | None = None
 ) -> Ended:
     """Run Python with these words until it ends, and then until none of its processes is left."""
     (place / "tmp").mkdir(exist_ok=True)
@@ -175,7 +189,7 @@ def _watched(
         text=True,
         preexec_fn=limited,
     )
-    killed = meanwhile(mark)
+    killed = meanwhile(mark, process.pid)
     try:
         _, said = process.communicate(timeout=_PATIENCE)
         code: int | None = process.returncode

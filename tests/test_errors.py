@@ -13,12 +13,16 @@ from masquerade.errors import (
     DataError,
     JobError,
     MasqueradeError,
+    ParameterError,
+    PeerBrokeProtocol,
     PeerUnreachable,
     Problem,
     hint,
+    kind_of,
     nearest,
     restored,
 )
+from masquerade.files import FileError
 
 PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
 
@@ -141,3 +145,10 @@ def test_an_error_comes_back_from_another_process() -> None:
 def test_a_rendered_problem_tells_its_place_in_its_text() -> None:
     problem = Problem("is\nempty", source="a.csv", row=3, party="bank").rendered()
     assert problem == Problem(r"a.csv: row 3: is\nempty", party="bank")
+
+
+def test_an_error_of_another_module_is_told_as_the_nearest_that_everybody_knows() -> None:
+    full = FileError.at(Path("audit.jsonl"), "cannot be written: No space left on device")
+    told = restored(kind_of(full), full.problems)
+    assert (type(told), told.exit_code, told.lines) == (ParameterError, 2, full.lines)
+    assert kind_of(PeerBrokeProtocol("bank", "lies")) == "PeerBrokeProtocol"

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from masquerade.errors import MasqueradeError, PeerError
 
+_accepted: list[None] = []
+
 PEER = "bank"
 """The party that sends what is being decoded."""
 
@@ -22,6 +24,18 @@ def allowing(*kinds: type[MasqueradeError], peer: str = PEER) -> Iterator[None]:
         yield
     except kinds as error:
         _check(error, peer)
+    else:
+        accept()
+
+
+def accept() -> None:
+    """Count an input that a decoder took for what it is there for."""
+    _accepted.append(None)
+
+
+def accepted() -> int:
+    """How many there were."""
+    return len(_accepted)
 
 
 def _check(error: MasqueradeError, peer: str) -> None:

@@ -107,7 +107,16 @@ def _is_plain(kind: pa.DataType) -> bool:
         or types.is_floating(kind)
         or types.is_decimal(kind)
         or types.is_date(kind)
-        or types.is_timestamp(kind)
+        or (types.is_timestamp(kind) and _knows_zone(kind))
         or types.is_time(kind)
         or types.is_null(kind)
     )
+
+
+def _knows_zone(kind: pa.DataType) -> bool:
+    """Return whether this machine knows a timestamp's time zone, if it has one."""
+    try:
+        pa.array([0], kind).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True

@@ -65,7 +65,10 @@ def read_date(text: str, format: str) -> int:  # as in the job file
     """Parse a date written in a format of `strptime`; raise ValueError if it is not one."""
     if format == ISO_DATE:
         return int(read_number(text, "date"))
-    return days(datetime.datetime.strptime(text, format).date())  # a day has no zone
+    try:
+        return days(datetime.datetime.strptime(text, format).date())  # a day has no zone
+    except re.error:  # strptime makes a pattern of the format: a field that stands in it twice breaks it
+        raise ValueError(format) from None
 
 
 def days(date: datetime.date) -> int:

@@ -24,6 +24,7 @@ from masquerade.net.identity import Identity, check_name, is_signed
 from masquerade.service.clock import SYSTEM_CLOCK, Now
 
 LIFETIME = timedelta(minutes=5)
+LONGEST_LIFETIME = timedelta(hours=1)
 CLOCKS_DIFFER = timedelta(seconds=30)
 _VERSION = "mqs1"
 _LABEL = b"masquerade session token 1\0"
@@ -71,7 +72,7 @@ class TokenIssuer:
     lifetime: timedelta = LIFETIME
 
     def __post_init__(self) -> None:
-        if not timedelta(seconds=1) <= self.lifetime <= timedelta(hours=1):
+        if not timedelta(seconds=1) <= self.lifetime <= LONGEST_LIFETIME:
             raise ParameterError(f"a session token lives from 1 second to 1 hour; got {self.lifetime}")
 
     def issue(self, party: str, contract_hash: str) -> str:
@@ -101,16 +102,18 @@ class TokenVerifier:
     def verify(self, token: str, *, audience: str, contract_hash: str) -> Claims:
         """Return the claims; raise NotAllowed if it is forged, late, used, or for another party or contract."""
         claims = self._signed(token)
-        now = self.clock()
-        expires = datetime.fromtimestamp(claims.expires, UTC)
-        if expires <= now:
+        now = self.clock().timestamp()
+        if claims.expires <= now:
             raise NotAllowed("session token: it has expired; ask the coordinator for a new one")
-        if datetime.fromtimestamp(claims.issued, UTC) > now + CLOCKS_DIFFER:
+        if claims.issued > now + CLOCKS_DIFFER.total_seconds():
             raise NotAllowed("session token: it is from the future; compare the clocks")
+        if claims.expires - claims.issued > LONGEST_LIFETIME.total_seconds():
+            raise NotAllowed("session token: it would live for more than 1 hour")
         if claims.audience != audience:
             raise NotAllowed(f"session token: it is for party {claims.audience}, not for {audience}")
         if not secrets.compare_digest(claims.contract.encode(), contract_hash.encode()):
             raise NotAllowed("session token: it belongs to another contract")
+        expires = datetime.fromtimestamp(claims.expires, UTC)
         if not self.seen.first_use(claims.nonce, expires):  # last: a refused token is not used up
             raise NotAllowed("session token: it was used before")
         return claims

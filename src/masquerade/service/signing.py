@@ -144,7 +144,7 @@ def _wrong_in_itself(signed: SignedContract, now: int) -> str | None:
     if len(set(signed.parties)) < len(signed.parties):
         return "is not the only party of its name in the contract"
     if signed.expiry <= now:
-        moment = datetime.fromtimestamp(signed.expiry, UTC)
+        moment = datetime.fromtimestamp(max(signed.expiry, 0), UTC)  # none was made before 1970
         return f"brings a contract that expired on {moment:%Y-%m-%d %H:%M:%S} UTC; ask for a new one"
     if not 1 <= signed.attempt <= signed.deal.attempts:
         return f"brings a contract for attempt {signed.attempt}; the deal allows 1 to {signed.deal.attempts}"

@@ -22,3 +22,7 @@ def fuzz(data: bytes) -> None:
         Settings.load(path)
     with allowing(ParameterError):
         client.read_settings(path, with_request=True)
+
+
+def seeds() -> dict[str, bytes]:
+    return {"node": (FOLDER / "clinic.toml").read_bytes()}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from fuzz.oracle import allowing
 from masquerade.errors import ParameterError
 from masquerade.methods import method_of
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.contract import Contract
-from masquerade.service.signing import SignedContract, refusals, signers
+from masquerade.service.signing import SignedContract, draw_up, refusals, signers
 from masquerade.service.terms import Deal, strictest
-from service.party_nodes import trust_of
+from service.parties import dealt, request
+from service.party_nodes import PEOPLE, trust_of
 
 TRUST: TrustStore = trust_of("coordinator")
 
@@ -38,3 +41,19 @@ def played(contract: Contract) -> None:
     assert contract.hash
     assert {*contract.parts} <= {*contract.requirement.parts}
     method_of(contract)
+
+
+def seeds() -> dict[str, bytes]:
+    signed = signed_contract()
+    return {
+        "signed": msgspec.json.encode(signed),
+        "deal": msgspec.json.encode(signed.deal),
+        "played": msgspec.json.encode(signed.contract),
+    }
+
+
+def signed_contract() -> SignedContract:
+    """A contract of bank and clinic, with a signature that is none."""
+    deal = dealt(request())
+    keys = {party: PEOPLE[party].fingerprint for party in deal.terms.parties}
+    return draw_up(deal, keys, 4_102_444_800).with_signature("bank", b"\1" * 70)

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from fuzz.oracle import PEER, allowing
 from fuzz.served import RUNNER
-from masquerade.errors import AnswerIsNo, MasqueradeError, ParameterError, PeerError, restored
-from masquerade.service.control import Health, Parties, Pending, Progress, Published, Ready, Signature
+from masquerade.errors import AnswerIsNo, MasqueradeError, ParameterError, PeerError, Problem, restored
+from masquerade.net.progress import Stage
+from masquerade.service.control import (
+    Health,
+    Parties,
+    Pending,
+    Progress,
+    Published,
+    PublishedDataset,
+    Ready,
+    SeenStep,
+    Signature,
+)
 from masquerade.service.control_link import ControlLink
 from masquerade.service.offers import Offer, Refusal
+from masquerade.service.problem_document import rendered
+from service.parties import BANK, offer, policy, request
 
 KINDS: tuple[Any, ...] = (
     *(Health, Published, Offer | Refusal, Signature | Pending | Refusal, Ready | Refusal, Progress, Parties),
@@ -36,3 +51,28 @@ def fuzz(data: bytes) -> None:
     for status in (404, 409, 422, 500):
         with allowing(PeerError, AnswerIsNo, ParameterError):
             RUNNER.run(Link(status, data).call("GET", "/v1/any"))
+
+
+def seeds() -> dict[str, bytes]:
+    problem = Problem("wrong", source="request", key=("privacy", 0, "k"), allowed="a number", found="x")
+    said = {
+        "offer": offer(policy(), request()),
+        "refusal": Refusal(PEER, ("too small",)),
+        "signature": Signature("aa"),
+        "pending": Pending("a person is asked"),
+        "ready": Ready("127.0.0.1:1"),
+        "progress": Progress(
+            *("failed", Stage("aligning"), 1, 2, 3, 4.5),
+            steps=(SeenStep(1, "age", "any", ("young", "old")),),
+            problems=(problem,),
+            kind="PeerBrokeProtocol",
+            culprit="clinic",
+        ),
+        "health": Health(PEER, "1", 1.5, 4),
+        "published": Published(PEER, (PublishedDataset(BANK),)),
+        "parties": Parties({PEER: "aa" * 32}),
+    }
+    return {
+        "problem": rendered(422, [problem]),
+        **{name: msgspec.json.encode(each) for name, each in said.items()},
+    }

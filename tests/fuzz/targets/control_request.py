@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from fuzz.oracle import PEER, scratch
+import msgspec
+
+from fuzz.oracle import PEER, accept, scratch
 from fuzz.served import RUNNER, ask
+from fuzz.targets.contract import signed_contract
 from masquerade.audit.log import AuditLog
 from masquerade.service.clock import SYSTEM_CLOCK
+from masquerade.service.control import AskOffer, AskSignature, Prepare, Published, PublishedDataset, Start
 from masquerade.service.coordinator.party_server import party_app
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.mutual_tls import _CALLER
@@ -15,7 +19,8 @@ from masquerade.service.node.node import PartyNode
 from masquerade.service.node.settings import read_settings
 from masquerade.service.node.state import State
 from service.api_server import make_coordinator
-from service.party_nodes import Folder
+from service.parties import BANK
+from service.party_nodes import Folder, wish
 
 
 async def _node() -> PartyNode:
@@ -41,6 +46,25 @@ CONTRACT = "0f" * 32
 def fuzz(data: bytes) -> None:
     for path in ("offers", "contracts", "sessions", f"sessions/{CONTRACT}/start"):
         said = ask(NODE, "POST", f"/v1/{path}", b"", (), data, **{_CALLER: "coordinator"})
-        assert said[0] < 500, f"the node answers {path} with {said}"
+        _check(*said)
     said = ask(PARTIES, "POST", "/v1/datasets", b"", (), data, **{_CALLER: PEER})
-    assert said[0] < 500, f"the coordinator answers with {said}"
+    _check(*said)
+
+
+def _check(status: int, content: bytes) -> None:
+    assert status < 500, content
+    if status < 300:
+        accept()
+
+
+def seeds() -> dict[str, bytes]:
+    signed = signed_contract()
+    published = PublishedDataset(BANK, public=True, users=("ana",))
+    said = {
+        "offer": AskOffer("s1", "patients", wish().content()),
+        "contract": AskSignature("s1", signed),
+        "prepare": Prepare("s1", signed, "mqs1.e30.AAAA"),
+        "start": Start({PEER: "127.0.0.1:1"}),
+        "published": Published(PEER, (published,), ("aa" * 32,)),
+    }
+    return {name: msgspec.json.encode(each) for name, each in said.items()}

@@ -8,8 +8,8 @@ from fuzz.oracle import PEER, allowing
 from masquerade.errors import PeerError
 from masquerade.net import handshake
 from masquerade.net.channel import Agreement, Node
-from masquerade.net.framing import Arrived, FrameError, Inbound
-from masquerade.net.leave_message import LeaveMessage, blame
+from masquerade.net.framing import Arrived, FrameError, Inbound, Outbound
+from masquerade.net.leave_message import Cause, LeaveMessage, blame
 
 NODE = Node(PEER, "127.0.0.1:7001")
 AGREEMENT = Agreement(b"\0" * 32, 1)
@@ -33,3 +33,14 @@ def fuzz(data: bytes) -> None:
                 assert len(said.data) <= MOST_BYTES
             elif isinstance(said, LeaveMessage):
                 assert blame(PEER, said, [PEER, "clinic"]).lines
+
+
+def seeds() -> dict[str, bytes]:
+    out = Outbound()
+    left = LeaveMessage(Cause.BROKE_PROTOCOL, "clinic")
+    frames = [*out.message(b"hello"), out.pulse(), out.leave(left), out.heard()]
+    return {
+        "session": b"".join(bytes([len(frame)]) + frame for frame in frames),
+        "hello": handshake.encode(handshake.Hello(PEER, 1, AGREEMENT.session)),
+        "refusal": handshake.encode(handshake.Refusal(handshake.Reason.GAVE_UP, 1, left)),
+    }

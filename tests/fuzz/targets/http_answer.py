@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from fuzz.oracle import allowing
+from fuzz.targets.http_request import answered
 from masquerade.errors import MasqueradeError, PeerError
 from masquerade.library.client.event_stream import Following
 from masquerade.library.client.exchange import COORDINATOR, Answer, read, refusal, told_date, told_pause
@@ -20,6 +22,7 @@ from masquerade.service.resources import (
     SignedIn,
     UserDetails,
 )
+from service.api_server import PASSWORDS, WISH
 
 KINDS: tuple[Any, ...] = (
     *(IssuedToken, LedgerPage, PublishedRelease, RequestPreview, Session, SignedIn, UserDetails),
@@ -45,3 +48,22 @@ def fuzz(data: bytes) -> None:
     with allowing(PeerError, peer=COORDINATOR):
         for at in range(0, len(data), 16):
             list(following.feed(data[at : at + 16]))
+
+
+def seeds() -> dict[str, bytes]:
+    event = {
+        "number": 1,
+        "session": "0f" * 16,
+        "at": "2026-01-01T00:00:00Z",
+        "kind": "status",
+        "final": False,
+    }
+    stream = f": hello\r\n\r\nid: 1\nevent: status\ndata: {json.dumps(event)}\n\nretry: 5\ndata: {{}}\n\n"
+    return {
+        "session": answered("POST", "/sessions", dict(WISH)),
+        "sessions": answered("GET", "/sessions"),
+        "providers": answered("GET", "/providers"),
+        "signed-in": answered("POST", "/sign-in", {"user": "ana", "password": PASSWORDS["ana"]}),
+        "problem": answered("POST", "/sessions", {"privacy": 3, "k": 1}),
+        "events": stream.encode(),
+    }

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import msgspec
+import numpy as np
+
 from fuzz.oracle import allowing, scratch
+from masquerade.audit.log import AuditLog
 from masquerade.audit.tail import last_records
 from masquerade.audit.verify import verify
 from masquerade.errors import DataError, ParameterError
-from masquerade.net.transcript import read_transcript
+from masquerade.net.transcript import Transcript, read_transcript
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.service.ledger import Ledger
-from masquerade.service.node.state import State
+from masquerade.service.node.state import Snapshots, State
 from masquerade.service.snapshot_key import read_key
+from service.party_nodes import PEOPLE
 
 PATH = scratch() / "file"
 STATE = State(scratch())
@@ -25,3 +30,20 @@ def fuzz(data: bytes) -> None:
     STATE._snapshots.write_bytes(data)
     with allowing(DataError, ParameterError):
         assert STATE.snapshots is not None
+
+
+def seeds() -> dict[str, bytes]:
+    folder = scratch()
+    with AuditLog(folder / "audit-log", PEOPLE["bank"]) as log:
+        log.contract(b"{}", "0f" * 32)
+        log.refusal("ana", ["no"], "s1")
+        log.seal()
+    with Transcript(folder / "transcript") as transcript:
+        transcript.sent("bank", "instruct", b"x")
+        transcript.received("bank", "columns", b"y")
+    notes = Notebook(folder / "dka-notes")
+    notes.aligned(np.arange(3))
+    notes.named(b"session")
+    notes.played(np.array([True, False, True]))
+    (folder / "snapshots").write_bytes(msgspec.json.encode(Snapshots()))
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}

@@ -6,13 +6,17 @@ import pkgutil
 from contextlib import suppress
 from importlib import import_module
 
+import pyarrow as pa
+
 import masquerade.protocol
 from fuzz.oracle import PEER, allowing
+from fuzz.targets.session import METHODS, scripts_of
 from masquerade.errors import PeerError
+from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Message, decode, encode
 from masquerade.protocol.collaborate.messages import Records, Rows, read_rows
 from masquerade.protocol.collaborate.written_schema import read_schema
-from masquerade.protocol.columns import Columns, read_columns
+from masquerade.protocol.columns import Columns, read_columns, write_columns
 
 for module in pkgutil.walk_packages(masquerade.protocol.__path__, "masquerade.protocol."):
     import_module(module.name)
@@ -39,3 +43,18 @@ def read(message: Message) -> None:
         case Records(table=table, schema=schema):
             read_rows(table, PEER, NAMES)
             read_schema(schema, PEER, [each.name for each in schema])
+
+
+def seeds() -> dict[str, bytes]:
+    """The shortest message of each kind in a session of each method, and tables of the columns that are agreed here."""
+    table = write_columns(pa.table({"age": ["[0, 40)", "[40, 99)"], "job": ["x", "y"]}))
+    found = {
+        "columns-agreed": encode(Columns(table, (), {}, (), {})),
+        "rows-agreed": encode(Rows(table, {}, (), {})),
+    }
+    for method, chosen in METHODS:
+        wire = Wire()
+        run_together(scripts_of(method, chosen), wire)
+        for heard in sorted(wire.heard, key=lambda each: len(each.data)):
+            found.setdefault(heard.kind, heard.data)
+    return {name: data for name, data in found.items() if len(data) <= 8192}

@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from contract.people import SCHEMA, STEPWISE, people
 from contract.test_session_methods import MODELS, SESSIONS, refusals
-from masquerade.errors import AnswerIsNo, PeerError
+from fuzz.oracle import accept
+from masquerade.errors import AnswerIsNo, DataError, PeerError
 from masquerade.methods import session_methods
 from masquerade.net.memory import Deadlock, run_together
 from masquerade.net.script import Message
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol.method import ASSEMBLER, Assembly, SessionMethod
 from protocol.seats import seated
 from protocol.tampering import tampering
 
@@ -38,7 +39,24 @@ def fuzz(data: bytes) -> None:
     if len(data) < _HEAD:
         return
     which, who, at, field, place, last = data[:_HEAD]
-    method, chosen = METHODS[which % len(METHODS)]
+    scripts = scripts_of(*METHODS[which % len(METHODS)])
+    parties = [name for name in scripts if name != ASSEMBLER]
+    liar, sent = parties[who % len(parties)], count()
+
+    def tamper(message: Message) -> Message:
+        return message if next(sent) != at else changed(message, field, place * 256 + last, data[_HEAD:])
+
+    scripts[liar] = tampering(scripts[liar], tamper)
+    # A deadlock: over a network, silence ends the session. DataError: classes that seem to differ name both parties.
+    with suppress(PeerError, AnswerIsNo, DataError, Deadlock):
+        release = run_together(scripts)[ASSEMBLER]
+        assert all(verdict.holds for verdict in release.verdicts)
+        assert release.table.num_rows <= FRAME.num_rows
+        accept()
+
+
+def scripts_of(method: type[SessionMethod], chosen: dict[str, Any]) -> dict[str, Any]:
+    """The parts of all parties and of the assembler in a session of some people."""
     session = next(iter(SESSIONS[method.arrangement].values()))
     schema = next(
         each for each in (SCHEMA, STEPWISE) if not refusals(method, chosen, REQUIREMENT, session, each)
@@ -48,17 +66,7 @@ def fuzz(data: bytes) -> None:
     scripts: dict[str, Any] = {ASSEMBLER: made.assembler(Assembly(contract, schema))}
     for name in session.parties:
         scripts[name] = seated(name, contract, *session.table_of(name, contract, FRAME, schema))
-    liar, sent = session.parties[who % len(session.parties)], count()
-
-    def tamper(message: Message) -> Message:
-        return message if next(sent) != at else changed(message, field, place * 256 + last, data[_HEAD:])
-
-    scripts[liar] = tampering(scripts[liar], tamper)
-    # A deadlock: over a network, silence ends the session.
-    with suppress(PeerError, AnswerIsNo, Deadlock):
-        release = run_together(scripts)[ASSEMBLER]
-        assert all(verdict.holds for verdict in release.verdicts)
-        assert release.table.num_rows <= FRAME.num_rows
+    return scripts
 
 
 def changed(message: Message, field: int, place: int, new: bytes) -> Message:

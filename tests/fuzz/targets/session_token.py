@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from fuzz.oracle import allowing
 from masquerade.errors import NotAllowed
-from masquerade.service.session_tokens import Nonces, TokenVerifier, _encoded, _signed
+from masquerade.service.session_tokens import Claims, Nonces, TokenIssuer, TokenVerifier, _encoded, _signed
 from service.party_nodes import PEOPLE
 
 COORDINATOR = PEOPLE["coordinator"]
@@ -17,3 +19,10 @@ def fuzz(data: bytes) -> None:
         with allowing(NotAllowed):
             verifier = TokenVerifier(COORDINATOR.certificate, Nonces())
             verifier.verify(token, audience="bank", contract_hash="0f" * 32)
+
+
+def seeds() -> dict[str, bytes]:
+    return {
+        "claims": msgspec.json.encode(Claims("bank", "0f" * 32, "ab" * 16, 1_700_000_000, 4_102_444_800)),
+        "token": TokenIssuer(COORDINATOR).issue("bank", "0f" * 32).encode(),
+    }
