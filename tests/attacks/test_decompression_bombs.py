@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,11 +18,17 @@ from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.public_state import PublicState
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
+from masquerade.net.running import run_async
 from masquerade.net.script import decode
+from masquerade.net.trial import trial_identities
+from masquerade.net.trust import TrustStore
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.columns import Columns, read_columns, write_columns
 from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.service.control import Health
+from masquerade.service.mutual_tls import serve
+from masquerade.service.peer_http import PeerHttp
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 from protocol.tampering import changing
@@ -181,3 +188,31 @@ def test_long_lists_of_short_texts_are_refused_before_they_are_made(field: dict[
     with peak() as taken, pytest.raises(ValueError, match="not a well-formed columns message"):
         decode(data, [Columns])
     assert taken.bytes < 64 * 1024
+
+
+_, IDENTITIES = trial_identities(["bank", "clinic"])
+SQUEEZED = gzip.compress(bytes(256 * MEGABYTE))
+
+
+async def squeezing(scope: Any, receive: Any, send: Any) -> None:
+    """A node that answers everything with compressed zeros."""
+    headers = [(b"content-encoding", b"gzip"), (b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": SQUEEZED})
+
+
+def test_a_node_that_answers_with_a_compressed_body_is_named() -> None:
+    trust = {name: TrustStore({name: IDENTITIES[name].certificate}) for name in IDENTITIES}
+
+    async def ask() -> None:
+        async with (
+            serve(squeezing, "127.0.0.1:0", IDENTITIES["bank"], trust["clinic"]) as address,
+            PeerHttp("bank", address, IDENTITIES["clinic"], trust["bank"]) as bank,
+        ):
+            await bank.call("GET", "/v1/health", answer=Health)
+
+    assert len(SQUEEZED) < MEGABYTE
+    with peak() as taken, pytest.raises(PeerBrokeProtocol) as caught:
+        run_async(ask())
+    assert caught.value.peer == "bank"
+    assert taken.bytes < 16 * MEGABYTE

@@ -17,7 +17,7 @@ from masquerade.protocol.equality import EqualityProof, EqualityShare, who_diffe
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from papers.paper_tables import loan_table
 from protocol.seats import seated
-from protocol.tampering import tampering
+from protocol.tampering import changing, tampering
 from protocol.test_mashup import REQUIREMENT, contract_of
 
 ALIGNMENT = {"blinded", "positions", "equality-share", "equality-proof"}
@@ -115,6 +115,15 @@ def test_two_honest_parties_cannot_be_given_each_others_strangers() -> None:
     forger = answering(scripts["p2"], 0, everybody(2))
     scripts["p2"] = answering(forger, 1, everybody(2))
     assert refused(scripts) in {"p1", "p2"}
+
+
+def test_a_party_that_lists_a_person_twice_is_named() -> None:
+    """Otherwise the comparer would seem to have answered falsely."""
+    scripts = aligning(KNOWN, KNOWN)
+    scripts["p0"] = changing(scripts["p0"], "blinded", points=lambda points: points[:32] + points[:-32])
+    with pytest.raises(PeerBrokeProtocol, match="has a point on its list twice") as caught:
+        run_together(scripts)
+    assert caught.value.peer == "p0"
 
 
 def sending_back() -> Script[None]:

@@ -25,9 +25,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from masquerade.crypto.group import POINT_BYTES, Blinding, NotAPoint, OnDone, Points, as_points, hash_texts
 from masquerade.engine.counts import Rows, value_counts
+from masquerade.engine.numbering import distinct_values
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.same_people import insist_on_same_people
@@ -126,6 +128,10 @@ def _common_rows(
         yield Send((parties[stops[stop + 1]],), Blinded(owner, points[shuffles[owner]].tobytes()))
 
     if me == comparer:
+        for owner, points in finished.items():
+            if owner != me and has_doubled(points):
+                doubt = ", if no other party had a hand in it" if len(parties) > 2 else ""
+                raise PeerBrokeProtocol(parties[owner], f"has a point on its list twice{doubt}")
         found = common_positions([finished[owner] for owner in range(len(parties))])
         for way, positions in zip(ways, found, strict=True):
             yield Send((parties[way.stops[-2]],), _packed(way.owner, positions))
@@ -141,16 +147,24 @@ def _common_rows(
     return mine
 
 
+def has_doubled(points: Points) -> bool:
+    """Return whether two points of a list are equal."""
+    return distinct_values(_texts(points))[0].size < len(points)
+
+
 def common_positions(lists: Sequence[Points]) -> list[Rows]:
     """Return, for each list, the positions of the points that all lists have, in the order of the points."""
-    keys = [np.ascontiguousarray(points).view(f"V{POINT_BYTES}").ravel() for points in lists]
-    # Any total order of the bytes will do; void types do not sort, so they are viewed as text.
-    texts = [key.view(f"S{POINT_BYTES}") if key.size else np.empty(0, f"S{POINT_BYTES}") for key in keys]
+    texts = [_texts(points) for points in lists]
     orders = [np.argsort(text, kind="stable") for text in texts]
     common = texts[0][orders[0]]
     for text in texts[1:]:
         common = common[np.isin(common, text)]
     return [order[np.searchsorted(text[order], common)] for text, order in zip(texts, orders, strict=True)]
+
+
+def _texts(points: Points) -> NDArray[np.bytes_]:
+    """View points as texts, which sort: any total order of their bytes will do."""
+    return np.ascontiguousarray(points).reshape(-1).view(f"S{POINT_BYTES}")
 
 
 def _checked(message: Blinded, sender: str, owner: int, most: int) -> Points:

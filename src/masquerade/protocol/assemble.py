@@ -58,7 +58,7 @@ def _joined(contract: Contract, handed: dict[str, Columns]) -> pa.Table:
         names = [column.name for column in contract.columns_of(party)]
         if contract.class_holder == party and contract.class_name is not None:
             names.append(contract.class_name)
-        table = read_columns(message, party, names)
+        table = read_columns(message, party, names, contract.most_records)
         if rows is not None and table.num_rows != rows:
             raise PeerBrokeProtocol(party, f"sent {table.num_rows} records where others sent {rows}")
         if names:

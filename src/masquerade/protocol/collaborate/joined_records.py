@@ -41,7 +41,9 @@ def told_schema(contract: Contract, handed: Mapping[str, Records], weights: Mapp
 def joined(contract: Contract, handed: Mapping[str, Records], schema: Schema) -> Table:
     """Stack all records, with their providers; raise PeerBrokeProtocol for records that do not fit."""
     parts = {
-        name: _with_dates(read_rows(message.table, name, column_names(contract)), schema)
+        name: _with_dates(
+            read_rows(message.table, name, column_names(contract), contract.most_records), schema
+        )
         for name, message in handed.items()
     }
     for name, part in parts.items():

@@ -10,6 +10,7 @@ import pyarrow as pa
 from masquerade.data.encode import texts
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message
+from masquerade.protocol.align import MOST_RECORDS
 from masquerade.protocol.collaborate.written_schema import WrittenAttribute
 from masquerade.protocol.columns import (
     MOST_COLUMNS,
@@ -59,9 +60,9 @@ class Rows(Message, tag="collaborate-rows", frozen=True):
     seconds: Seconds
 
 
-def read_rows(data: bytes, sender: str, names: Sequence[str]) -> pa.Table:
+def read_rows(data: bytes, sender: str, names: Sequence[str], most_records: int = MOST_RECORDS) -> pa.Table:
     """Read the rows that a provider hands in: at least one, with cells that can be written as text."""
-    table = read_columns(Columns(data, (), {}, (), {}), sender, names)
+    table = read_columns(Columns(data, (), {}, (), {}), sender, names, most_records)
     if not table.num_rows:
         raise PeerBrokeProtocol(sender, "handed in no record")
     for name in names:

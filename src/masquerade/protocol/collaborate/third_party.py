@@ -182,7 +182,10 @@ def _assembled(assembly: Assembly) -> Script[Release]:
     handed: dict[str, Rows] = {}
     for name in contract.parties:
         handed[name] = yield Receive(name, Rows)
-    rows = {name: read_rows(message.table, name, column_names(contract)) for name, message in handed.items()}
+    rows = {
+        name: read_rows(message.table, name, column_names(contract), contract.most_records)
+        for name, message in handed.items()
+    }
     cells = stacked(rows, provider_column(contract))
     for name, message in handed.items():
         check_losses(name, set(qid_names(contract)), message.losses)
