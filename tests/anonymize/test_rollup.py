@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import masquerade as mq
+from masquerade.anonymize.certain_records import CertainRecords, with_marks
 from masquerade.data.continuum import read_interval, read_number
 from masquerade.privacy.requirement import GroupRequirement
 from strategies import CLASS, SENSITIVE, requirements, tables
@@ -160,6 +161,33 @@ def test_without_its_taxonomy_a_category_is_kept_or_left_open() -> None:
 def test_numbers_that_are_categories_are_no_intervals() -> None:
     second = mq.roll_up(pa.table({"zip": ["53113", "53115"]}), mq.KAnonymity(["zip"], 2))
     assert set(second.table["zip"].to_pylist()) == {"*"}
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=9), min_size=2, max_size=8),
+    st.integers(1, 12),
+)
+def test_larger_groups_against_any_provider(groups_of: list[list[int]], k: int) -> None:
+    """Each earlier group keeps k₀ records whichever provider leaves; so do the new ones keep k."""
+    rows = [(f"[{at}, {at + 1})", f"p{who}") for at, group in enumerate(groups_of) for who in group]
+    release = pa.table({"age": [row[0] for row in rows], "provider": [row[1] for row in rows]})
+
+    def least_left(table: pa.Table) -> int:
+        members = defaultdict(list)
+        for row in table.to_pylist():
+            members[row["age"]].append(row["provider"])
+        return min(len(each) - max(Counter(each).values()) for each in members.values())
+
+    known = least_left(release)
+    marked = with_marks(release, ["age"], known)
+    try:
+        second = mq.roll_up(marked, CertainRecords(["age"], k), columns=["age", "provider"])
+    except mq.RequirementUnreachable:
+        assert known * len(groups_of) < k
+        return
+    assert least_left(second.table) >= k
+    assert second.table.column_names == ["age", "provider"]
+    assert second.dropped == ()
 
 
 def test_an_unreachable_requirement_says_so() -> None:

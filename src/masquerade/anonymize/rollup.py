@@ -108,7 +108,11 @@ def roll_up(
         steps=(),
         rows=len(earlier),
         dropped_rows=0,
-        dropped=tuple(name for name in earlier.arrow.column_names if name not in kept),
+        dropped=tuple(
+            name
+            for name in earlier.arrow.column_names
+            if name not in kept and name not in requirement.provider_columns
+        ),
         settings={
             "source": earlier.origin.name,
             "rolled_up": True,

@@ -8,18 +8,21 @@ has that. The coordinator has it until it expires; then it can be made again fro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from masquerade.anonymize.certain_records import CertainRecords, with_marks
 from masquerade.anonymize.release import Provenance, Release
 from masquerade.anonymize.rollup import roll_up
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import MasqueradeError, NotAllowed, Problem, RequirementUnreachable
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
 from masquerade.service.card import ColumnCard
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.publish import Assembled
@@ -43,36 +46,31 @@ class EarlierReleases:
 
     def lacking(self, source: str) -> str | None:
         """Say why the release of these terms cannot be rolled up; None when it is here and whole."""
-        release = self.store.releases.of_terms(source)
-        if release is not None:
-            try:
-                self.files.table(release.table_path, "parquet")
-            except (MasqueradeError, OSError):
-                release = None
-        if release is not None:
-            return None
-        return (
-            f"could be rolled up from the earlier release ({source[:12]}…), but that is not kept here any more, or was "
-            "never published; ask for its columns and its requirement once more, and then for this"
-        )
+        return None if self._kept(source) is not None else _gone(source)
 
     def rolled_up(self, contract: SignedContract) -> Release:
         """Make the release of a contract whose terms name a source; NotAllowed when that is gone."""
         terms = contract.deal.terms
         source = terms.source or ""
-        release = self.store.releases.of_terms(source)
-        lacking = self.lacking(source)
-        if release is None or lacking is not None:
-            raise NotAllowed(Problem(lacking or "", source=THE_REQUEST))
+        release = self._kept(source)
+        if release is None:
+            raise NotAllowed(Problem(_gone(source), source=THE_REQUEST))
         earlier = contract_of(self.store.sessions.get(release.session)).deal.terms
-        _insist_on_coalitions(earlier, terms)
+        table = pq.read_table(self.files.table(release.table_path, "parquet"))
+        requirement: Requirement = contract.contract.requirement
+        if terms.m and (stricter := _stricter(earlier, terms)):
+            known = _known_size(earlier, terms.m, stricter)
+            table = with_marks(table, known.qid, known.k)
+            requirement = Conjunction(
+                [requirement, *(CertainRecords(part.qid, part.implied_size) for part in stricter)]
+            )
         class_name = terms.class_name
         names = [column.name for column in terms.columns]
         summary = self.files.summary(release.table_path)
         cards = self._cards(earlier)
         return roll_up(
-            Table(self._table(release), _schema(cards, summary), origin=Origin("the earlier release")),
-            contract.contract.requirement,
+            Table(table, _schema(cards, summary), origin=Origin("the earlier release")),
+            requirement,
             columns=names if class_name is None else list(dict.fromkeys([*names, class_name])),
             target=class_name,
             roots={card.name: card.taxonomy.root for card in cards if card.taxonomy and card.taxonomy.root},
@@ -86,8 +84,16 @@ class EarlierReleases:
             ),
         )
 
-    def _table(self, release: StoredRelease) -> Any:
-        return pq.read_table(self.files.table(release.table_path, "parquet"))
+    def _kept(self, source: str) -> StoredRelease | None:
+        """Return the release of these terms, if its files are there."""
+        release = self.store.releases.of_terms(source)
+        try:
+            if release is not None:
+                self.files.table(release.table_path, "parquet")
+                self.files.summary(release.table_path)
+        except (MasqueradeError, OSError, ValueError):
+            return None
+        return release
 
     def _cards(self, earlier: Terms) -> list[ColumnCard]:
         """Return what the parties publish about the attributes of an earlier release."""
@@ -118,20 +124,38 @@ class RollUp:
         return Assembled(self.session, contract, release, {})
 
 
-def _insist_on_coalitions(earlier: Terms, terms: Terms) -> None:
-    """Refuse what only the provider of each record could show: a stricter requirement against colluding providers."""
+def _gone(source: str) -> str:
+    return (
+        f"could be rolled up from the earlier release ({source[:12]}…), but that is not kept here any more, or was "
+        "never published; ask for its columns and its requirement once more, and then for this"
+    )
+
+
+def _stricter(earlier: Terms, terms: Terms) -> list[GroupRequirement]:
+    """Return the requirements that the earlier release is not known to satisfy."""
     covers = covering(terms.kind)
-    new = [part for part in terms.parts if not any(covers(old, part) for old in earlier.parts)]
-    if terms.m and new:
-        against = "any provider" if terms.m == 1 else f"any {terms.m} colluding providers"
+    return [part for part in terms.parts if not any(covers(old, part) for old in earlier.parts)]
+
+
+def _known_size(earlier: Terms, m: int, stricter: Sequence[GroupRequirement]) -> KAnonymity:
+    """Return what the earlier groups keep against colluding providers, from which larger groups' sizes follow.
+
+    RequirementUnreachable where sizes are not all that is asked for, or are asked for over other columns: the release
+    does not tell who provided which record, so nobody could check it.
+    """
+    wanted = {name for part in stricter for name in part.qid}
+    sizes = [part for part in earlier.parts if isinstance(part, KAnonymity) and wanted <= {*part.qid}]
+    if not sizes or not all(part.only_sizes for part in stricter):
+        against = "any provider" if m == 1 else f"any {m} colluding providers"
         raise RequirementUnreachable(
             *(
                 f"{part} against {against} cannot be shown by merging groups: the earlier release does not tell who "
                 "provided which record"
-                for part in new
+                for part in stricter
             ),
-            violated=tuple(map(str, new)),
+            violated=tuple(map(str, stricter)),
         )
+    return max(sizes, key=lambda part: part.k)
 
 
 def _schema(cards: Iterable[ColumnCard], summary: Mapping[str, Any]) -> Schema:
