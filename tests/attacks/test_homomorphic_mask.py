@@ -2,12 +2,14 @@
 
 Packed counts use the low digits of a message. A mask that covers these and forty more leaves all higher digits open: an
 encryptor that adds a mark of its own to each person's ciphertext, up there, decrypts the marks of each of the other
-party's groups. Now the mask is uniform over all messages, so that what is decrypted is, too.
+party's groups. So does one that marks the noise, and chooses a key whose own noise does not cover it. Now what comes
+back is a uniform element of the group, whatever was encrypted and however.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import pytest
 from masquerade.crypto import paillier
 from masquerade.crypto.count_circuits import row_distinct
 from masquerade.crypto.paillier import PaillierPublic, PaillierSecret
+from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram.back_ends import rows_satisfy
@@ -38,22 +41,33 @@ class MarkingKey(PaillierSecret):
         self.__dict__.update(key.__dict__)
         self._marks = marks
         self.decrypted: list[int] = []
+        self.returned: list[int] = []
 
     def encrypt(self, message: int) -> int:
         marked = self.public.message_part((message + next(self._marks)) % self.public.modulus)
         return self.public.rerandomise(marked)
 
     def decrypt(self, ciphertext: int) -> int:
+        self.returned.append(ciphertext)
         self.decrypted.append(super().decrypt(ciphertext))
         return self.decrypted[-1]
 
 
-def seen_by_clinic(
-    monkeypatch: pytest.MonkeyPatch, key: PaillierSecret, marks: list[int], groups: list[int]
-) -> list[int]:
-    """All that the clinic decrypts of the bank's groups, which the real bank adds up."""
-    marking = MarkingKey(key, iter(marks))
-    monkeypatch.setattr("masquerade.protocol.joint_histogram.homomorphic.generate", lambda _: marking)
+class MarkedNoise(MarkingKey):
+    """Marks the noise instead; the base of all other noise is −1, of which there are two powers."""
+
+    def __init__(self, key: PaillierSecret, marks: Iterator[int]) -> None:
+        super().__init__(key, marks)
+        self.public = PaillierPublic(key.public.modulus, key.public.group - 1)
+
+    def encrypt(self, message: int) -> int:
+        noise = pow(next(self._marks), self.public.modulus, self.public.group)
+        return self.public.add(self.public.message_part(message), noise)
+
+
+def play(monkeypatch: pytest.MonkeyPatch, clinic: PaillierSecret, groups: list[int]) -> None:
+    """The clinic with this key, against the real bank, which adds up its groups."""
+    monkeypatch.setattr("masquerade.protocol.joint_histogram.homomorphic.generate", lambda _: clinic)
     labels = [np.arange(PEOPLE, dtype=np.uint64) % VALUES, np.array(groups, np.uint64)]
 
     def part(me: int) -> Script[bool]:
@@ -69,6 +83,14 @@ def seen_by_clinic(
         return bool(answer)
 
     run_together({name: part(me) for me, name in enumerate(NAMES)})
+
+
+def seen_by_clinic(
+    monkeypatch: pytest.MonkeyPatch, key: PaillierSecret, marks: list[int], groups: list[int]
+) -> list[int]:
+    """All that the clinic decrypts of the bank's groups."""
+    marking = MarkingKey(key, iter(marks))
+    play(monkeypatch, marking, groups)
     return marking.decrypted
 
 
@@ -100,6 +122,33 @@ def test_where_in_the_range_a_sum_lies_tells_nothing(
         for mark, number in zip(marks, found, strict=True):
             lower[mark > 0].add(number < modulus // 2)
     assert lower == {True: {True, False}, False: {True, False}}  # 36 fair coins each
+
+
+def test_marks_in_the_noise_do_not_come_back(key: PaillierSecret, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modulo n the message is gone, and the product of the marks would be left, but for its sign."""
+    modulus = key.public.modulus
+    groups = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    marks = [1009 + 2 * person for person in range(PEOPLE)]
+    clinic = MarkedNoise(key, iter(marks))
+    play(monkeypatch, clinic, groups)
+    for group, returned in enumerate(clinic.returned):
+        product = prod(mark for mark, at in zip(marks, groups, strict=True) if at == group)
+        expected = pow(product, modulus, modulus)
+        assert returned % modulus not in (expected, modulus - expected)
+
+
+def test_a_key_that_lets_no_mask_be_uniform_is_refused(
+    key: PaillierSecret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a modulus that has a factor in common with its totient, most numbers have no root to show."""
+    prime = 2**1024 - 105
+    square = PaillierPublic(prime * prime, 2)
+    clinic = MarkingKey(key, iter([0] * PEOPLE))
+    clinic.public = square
+    monkeypatch.setattr(clinic, "proof", key.proof)
+    with pytest.raises(PeerBrokeProtocol, match="a key's proof must have the roots") as caught:
+        play(monkeypatch, clinic, [0] * PEOPLE)
+    assert caught.value.peer == "clinic"
 
 
 def test_what_is_decrypted_is_uniform_whatever_was_encrypted(key: PaillierSecret) -> None:

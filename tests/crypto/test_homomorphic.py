@@ -171,6 +171,20 @@ def test_a_mask_is_uniform_over_all_messages(keys: dict[str, SecretKey]) -> None
     assert abs(np.mean([share / public.modulus for share in shares]) - 0.5) < 0.2
 
 
+def test_a_key_is_proved(keys: dict[str, SecretKey]) -> None:
+    secret = keys["paillier"]
+    assert isinstance(secret, PaillierSecret)
+    public, proof = sent(secret.public), secret.proof()
+    assert isinstance(public, PaillierPublic)
+    public.check(proof)
+    with pytest.raises(BadMessage, match="the roots of its challenges"):
+        public.check(proof[:-1] + bytes([proof[-1] ^ 1]))
+    with pytest.raises(BadMessage, match="takes 2048 bytes"):
+        public.check(proof[1:])
+    with pytest.raises(BadMessage, match="no small factor"):
+        PaillierPublic(3 * (2**2046 + 1), 2).check(proof)
+
+
 # Packing.
 
 

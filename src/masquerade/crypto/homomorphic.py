@@ -8,7 +8,8 @@ exponents: the owner of the key could tell from the noise which ciphertexts were
 
 Protects encrypted messages against everybody but the owner of the key (chosen-plaintext security), and no more:
 anybody can change a ciphertext, and an owner that reveals what strangers' ciphertexts decrypt to gives its key away.
-Arithmetic is not constant-time. An honestly generated key is assumed: its shape is checked, not its factors.
+Arithmetic is not constant-time. An honestly generated key is assumed, but by `PaillierPublic.mask`: the shape of a key
+is checked, not its factors.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def is_prime(number: int) -> bool:
 def _unmarked(start: int) -> NDArray[np.bool_]:
     """Return which p of start, start + 4, … have no small factor, and p − 1 none but 2."""
     good = np.ones(_WINDOW, bool)
-    for prime in _small_primes():
+    for prime in small_primes():
         quarter = pow(4, -1, prime)
         good[(-start) * quarter % prime :: prime] = False
         good[(1 - start) * quarter % prime :: prime] = False
@@ -123,7 +123,7 @@ def _unmarked(start: int) -> NDArray[np.bool_]:
 
 
 @cache
-def _small_primes() -> list[int]:
+def small_primes() -> list[int]:
     """Return the odd primes below 2^16."""
     sieve = np.ones(_SMALL, bool)
     sieve[:3] = False

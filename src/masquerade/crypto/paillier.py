@@ -8,16 +8,25 @@ full length. Decryption is modulo p² and q², as in Paillier.
 
 Messages are nearly as long as the key; ciphertexts are twice as long. Secure against chosen plaintexts when n-th
 residues modulo n² cannot be told apart (decisional composite residuosity).
+
+Who computes on another's ciphertexts need not trust its key. With a proof that n and φ(n) have no common factor
+(Gennaro, Micciancio, Rabin, "An Efficient Non-Interactive Statistical Zero-Knowledge Proof System for Quasi-Safe Prime
+Products", CCS 1998: n-th roots of numbers that nobody chose) every element of the group is (1 + n)^m · r^n for exactly
+one m and r, so that `mask`, which multiplies by a uniform such element, gives a uniform one, whatever it was given.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import secrets
 
+from masquerade.crypto import BadMessage
 from masquerade.crypto.homomorphic import SPARE_BITS, PublicKey, SecretKey, check_key_bits, split_key
-from masquerade.crypto.integers import power, random_prime
+from masquerade.crypto.integers import power, random_prime, small_primes
 from masquerade.errors import ParameterError
+
+_ROOTS = 8  # of a proof: without small factors below 2^16, a false one passes with a chance of 2^-128
 
 
 class PaillierPublic(PublicKey):
@@ -39,13 +48,29 @@ class PaillierPublic(PublicKey):
         return 1 + message * self.modulus
 
     def mask(self, ciphertext: int) -> tuple[int, int]:
-        """Add a message drawn uniformly from all, and fresh noise. Return the new ciphertext, and that message.
+        """Add a message drawn uniformly from all, and uniform noise. Return the new ciphertext, and that message.
 
-        Messages add modulo n, which is public, so the owner of the key decrypts a uniform number, whatever it encrypted
-        before. (Okamoto and Uchiyama's modulus p is its owner's secret: no mask of theirs can be uniform.)
+        So the owner of the key gets a uniform element of the group, whatever it encrypted and however, if its key is
+        `check`ed. Messages add modulo n, which is public. (Okamoto and Uchiyama's modulus p is its owner's secret: no
+        mask of theirs can be uniform.) The noise is no power of the key's base, which the owner has chosen.
         """
-        mask = secrets.randbelow(self.modulus)
-        return self.rerandomise(self.add(ciphertext, self.message_part(mask))), mask
+        mask, noise = secrets.randbelow(self.modulus), 0
+        while math.gcd(noise, self.modulus) != 1:
+            noise = secrets.randbelow(self.modulus)
+        uniform = self.add(self.message_part(mask), power(noise, self.modulus, self.group))
+        return self.add(ciphertext, uniform), mask
+
+    def check(self, proof: bytes) -> None:
+        """Raise BadMessage unless the owner has proved that the modulus and its totient have no common factor."""
+        size = self.modulus.bit_length() // 8
+        if len(proof) != _ROOTS * size:
+            raise BadMessage(f"a key's proof takes {_ROOTS * size} bytes. Got {len(proof)} instead.")
+        if any(self.modulus % prime == 0 for prime in small_primes()):
+            raise BadMessage("a key's modulus must have no small factor")
+        for at, number in enumerate(_challenges(self.modulus)):
+            root = int.from_bytes(proof[at * size : (at + 1) * size], "big")
+            if power(root, self.modulus, self.modulus) != number:
+                raise BadMessage("a key's proof must have the roots of its challenges")
 
     def _numbers(self) -> tuple[int, ...]:
         return self.modulus, self.base
@@ -61,6 +86,14 @@ class PaillierSecret(SecretKey):
         self._primes = (p, q)
         self._units = tuple(pow(_logarithm(1 + public.modulus, prime), -1, prime) for prime in self._primes)
         self._inverse = pow(p, -1, q)
+
+    def proof(self) -> bytes:
+        """Prove that the modulus and its totient have no common factor: n-th roots of its challenges."""
+        p, q = self._primes
+        modulus = self.public.modulus
+        exponent = pow(modulus, -1, math.lcm(p - 1, q - 1))
+        roots = (power(number, exponent, modulus) for number in _challenges(modulus))
+        return b"".join(root.to_bytes(modulus.bit_length() // 8, "big") for root in roots)
 
     def decrypt(self, ciphertext: int) -> int:
         """Return the message."""
@@ -86,6 +119,15 @@ def generate(bits: int = 2048) -> PaillierSecret:
         square = secrets.randbelow(modulus) ** 2 % modulus
     public = PaillierPublic(modulus, power(modulus - square, modulus, modulus * modulus))
     return PaillierSecret(public, p, q)
+
+
+def _challenges(modulus: int) -> list[int]:
+    """Return numbers that follow from the modulus by hashing. One has a root by chance with less than 2^-16."""
+    size = modulus.bit_length() // 8
+    seed = b"masquerade/paillier/1\0" + modulus.to_bytes(size, "big")
+    stream = hashlib.shake_256(seed).digest(_ROOTS * (size + 16))
+    parts = (stream[at : at + size + 16] for at in range(0, len(stream), size + 16))
+    return [int.from_bytes(part, "big") % modulus for part in parts]
 
 
 def _logarithm(number: int, prime: int) -> int:

@@ -166,7 +166,7 @@ class RemoteChecks:
             if labels is not None and winner in check.asking:
                 answer = yield from self._judged(check, winner, labels)
                 allowed = allowed and answer
-        settled = yield Receive(name, Settled)
+        settled: Settled = yield Receive(name, Settled)
         if settled.instructs and not allowed:
             raise PeerBrokeProtocol(name, "goes on with a candidate that our check refused")
         if not settled.instructs:

@@ -1,9 +1,8 @@
 """Choose and run the cheaper back end for a joint histogram: transfers or encryption.
 
 Both parties make the same choice, from public figures (`costs.py`). With as many groups on either
-side as k-anonymity allows, transfers win by far. Encryption wins where one party has some tens or hundreds of labels,
-the other some ten thousand or more, and there are enough records to make up for what is sent back for each label: a
-million and more.
+side as k-anonymity allows, transfers win by far. Encryption wins where one party has some hundred labels, the other
+tens of thousands, and there are enough records to make up for what is sent back for each label: a million and more.
 """
 
 from __future__ import annotations

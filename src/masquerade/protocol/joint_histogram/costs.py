@@ -22,7 +22,7 @@ _ENTRY, _ENTRY_BYTE = 14e-9, 4.5e-9  # one entry of a look-up table, and each by
 _ENTRY_BIT = 11.5e-9  # one entry of a single bit
 _AND = 0.3e-6  # one AND, garbled and evaluated
 _ENCRYPT = 2.9e-3  # one ciphertext of a unit
-_RETURN = 38e-3  # one that is masked, re-randomised, sent back and decrypted
+_RETURN = 0.1  # one that is masked, sent back and decrypted
 _KEY = 1.3  # a key, and both parties' tables for it
 
 

@@ -2,16 +2,16 @@
 
     encryptor (its labels are slots)     one packed unit vector a record, encrypted
     adder (its labels are groups)        multiplies the ciphertexts of each of its groups, adds one uniform message to
-                                         the whole, re-randomises with a full-length exponent, and sends them back: all
-                                         groups up to the bound, empty or not
+                                         the whole, and uniform noise, and sends them back: all groups up to the bound,
+                                         empty or not
     both                                 subtract the mask inside a garbled circuit, since sums carry from slot to slot,
                                          and compare: shares of "this cell has at least k records"; or judge whole rows
     both                                 look each record's bit up, by one-of-N transfers both ways
 
 From the DkA paper's SSI_t (§3), with each record's label encrypted once instead of one vector a record and test.
-Paillier's scheme, 2,048 bits, whose public modulus lets the mask be uniform over all messages: the encryptor decrypts
-a uniform number whatever it encrypted, so that nothing put above the slots tells it who was added to whom. The party
-that makes it cheaper encrypts, usually that with fewer labels.
+Paillier's scheme, 2,048 bits, whose public modulus lets the mask be uniform: the encryptor gets uniform elements of the
+group back, whatever it encrypted, so that nothing put above the slots or into the noise tells it who was added to whom.
+The party that makes it cheaper encrypts, usually that with fewer labels.
 Cost: n·⌈P/slots⌉ encryptions and products, Q·⌈P/slots⌉ decryptions, about 2·w ANDs a cell, n·(P + Q) bits of table.
 """
 
@@ -44,9 +44,10 @@ _BATCH = 4096  # ciphertexts, or records, in one message
 
 
 class EncryptionKey(Message, tag="histogram-key", frozen=True):
-    """The encryptor's public key."""
+    """The encryptor's public key, and the proof that it lets the adder's masks be uniform."""
 
     key: bytes
+    proof: bytes
 
 
 class EncryptedLabels(Message, tag="histogram-labels", frozen=True):
@@ -109,7 +110,7 @@ def _masked_sums(
 
 def _encryptor(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: int) -> Script[list[int]]:
     key = generate(KEY_BITS)
-    yield Send((pair.peer,), EncryptionKey(key.public.to_bytes()))
+    yield Send((pair.peer,), EncryptionKey(key.public.to_bytes(), key.proof()))
     nowhere = bounds.labels[pair.me]
     for part in _batches(bounds.records, max(1, _BATCH // pieces)):
         messages = [
@@ -132,6 +133,7 @@ def _adder(pair: Pair, own: Labels, bounds: Bounds, slots: Slots, pieces: int) -
     told = yield Receive(pair.peer, EncryptionKey)
     with blaming(pair.peer):
         public = PaillierPublic.from_bytes(told.key)
+        public.check(told.proof)
     n_groups = bounds.labels[pair.me]
     sums = [1] * ((n_groups + 1) * pieces)  # the last group has the records that are counted nowhere
     for part in _batches(bounds.records, max(1, _BATCH // pieces)):
