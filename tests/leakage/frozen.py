@@ -34,7 +34,9 @@ CONTROL = (  # besides messages of protocols: modules all of whose structs trave
     "masquerade.net.leave_message",
     "masquerade.service.control",
     "masquerade.service.offers",
+    "masquerade.service.session_tokens",
     "masquerade.library.party_process",
+    "masquerade.protocol.contract",
 )
 
 
