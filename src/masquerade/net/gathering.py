@@ -157,15 +157,21 @@ class Gathering:
         joined.result()
 
     async def welcome(self, stream: AcceptedStream) -> None:
-        """Answer a node that dialled us: greet it, or refuse it and (unless that is harmless) abort the gathering."""
+        """Answer a node that dialled us: greet it, or refuse it.
+
+        An invited peer that does not fit aborts the gathering. Nobody else can: whoever merely is in our trust store
+        could end every session otherwise.
+        """
         shown = self.trust.owner(stream.certificate)
+        invited = shown in self.peers
         caller = self.peers.get(shown or "") or Node(shown or "unknown", stream.caller)
         try:
             hello = decode(await stream.read() or b"", caller)
             if isinstance(hello, Refusal):
                 raise PeerBrokeProtocol(caller.name, "refuses us before we have said anything")
         except PeerBrokeProtocol as error:
-            self.abort(error)
+            if invited:
+                self.abort(error)
             return
         reason = self._misfit(hello, shown)
         if reason is None and self.last_word is None:
@@ -180,15 +186,15 @@ class Gathering:
                 encode(Refusal(reason or Reason.GAVE_UP, self.agreement.version, self.last_word))
             )
         finally:  # even if it has hung up, we know why it does not join
-            if reason not in (None, Reason.TWICE, Reason.NOT_INVITED):  # those do no harm to joined peers
+            if invited and reason not in (None, Reason.TWICE):  # those do no harm to joined peers
                 assert reason is not None
                 self.abort(refused(caller, reason, self.agreement, hello.version, by_peer=False))
 
     def _misfit(self, hello: Hello, shown: str | None) -> Reason | None:
-        if shown is None or hello.name != shown:
-            return Reason.STRANGER
         if shown not in self.peers:
-            return Reason.NOT_INVITED
+            return Reason.STRANGER if shown is None else Reason.NOT_INVITED
+        if hello.name != shown:
+            return Reason.STRANGER
         if self.dials(shown):
             return Reason.WRONG_WAY
         if self.joined[shown].done():

@@ -1,0 +1,48 @@
+"""A node that is in the trust store, and not invited, tries to end a session of others, or to have them blamed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from masquerade.net.channel import Node, Timings
+from masquerade.net.connect import listen
+from masquerade.net.grpc_stream import ClientStream
+from masquerade.net.handshake import Hello, encode
+from net.nodes import AGREED, PEOPLE, TRUST
+
+TIMINGS = Timings(connect=60, silence=60, patience=60, grace=0.1)
+GREETINGS = {
+    "garbage": b"\x00" * 2000,
+    "nothing": b"",
+    "its own name": encode(Hello("shop", AGREED.version, AGREED.session)),
+    "the name of an invited party": encode(Hello("bank", AGREED.version, AGREED.session)),
+    "another contract": encode(Hello("shop", AGREED.version, bytes(32))),
+    "another version": encode(Hello("shop", AGREED.version + 1, AGREED.session)),
+}
+
+
+@pytest.mark.parametrize("greeting", GREETINGS.values(), ids=GREETINGS)
+def test_an_uninvited_node_neither_ends_nor_joins_a_session(greeting: bytes) -> None:
+    async def session() -> tuple[str, ...]:
+        async with asyncio.timeout(180), listen(PEOPLE["loans"], TRUST) as listener:
+            shop = ClientStream(listener.address, PEOPLE["shop"], "loans", TRUST.pin("loans"))
+            bank = ClientStream(listener.address, PEOPLE["bank"], "loans", TRUST.pin("loans"))
+
+            async def one_after_the_other() -> None:
+                await shop.write(greeting)
+                await asyncio.gather(shop.read(), return_exceptions=True)  # it is answered, or hung up on
+                await bank.write(encode(Hello("bank", AGREED.version, AGREED.session)))
+                await bank.read()
+
+            coming = asyncio.create_task(one_after_the_other())
+            try:
+                async with listener.connect([Node("bank", "127.0.0.1:9")], AGREED, TIMINGS) as channels:
+                    await coming
+                    await bank.end()
+                    return tuple(channels)
+            finally:
+                await shop.end()
+
+    assert asyncio.run(session()) == ("bank",)
