@@ -32,8 +32,8 @@ def test_the_summary_has_every_designed_key(tmp_path: Path) -> None:
     written = mq.anonymize_job(write_job(tmp_path))
     summary = json.loads(json.dumps(written.summary))
     assert set(summary) >= {
-        "rows", "dropped_rows", "released", "suppressed", "dropped", "groups", "requirements", "steps", "metrics",
-        "seconds",
+        "rows", "dropped_rows", "released", "suppressed", "dropped", "groups", "unique", "requirements", "steps",
+        "metrics", "seconds",
     }  # fmt: skip
     counted = [summary[key] for key in ("rows", "dropped_rows", "released", "suppressed")]
     assert counted == [8, 0, 8, 0]

@@ -29,8 +29,9 @@ CARDS = (BANK, CLINIC, SHOP)
 
 
 def test_the_strictest_of_all() -> None:
-    bank = policy(least_k=3, privacy=[{"model": K, "qid": ["salary"], "k": 30}])
+    bank = policy(joint_qid="asked", least_k=3, privacy=[{"model": K, "qid": ["salary"], "k": 30}])
     clinic = policy(
+        joint_qid="asked",
         least_k=8,
         privacy=[
             {"model": K, "qid": ["age"], "k": 12},
@@ -64,7 +65,11 @@ def test_the_strictest_of_all() -> None:
 
 def test_a_counter_offer_says_who_asked_for_what() -> None:
     ended, rounds = carried(
-        request(), {"bank": policy(least_k=30), "clinic": policy(price={"per_record": 2})}
+        request(),
+        {
+            "bank": policy(joint_qid="asked", least_k=30),
+            "clinic": policy(joint_qid="asked", price={"per_record": 2}),
+        },
     )
     assert isinstance(ended, Agreed)
     assert rounds[0].insisted["bank"] == (KAnonymity(["age", "job"], 30), KAnonymity(["job", "salary"], 30))

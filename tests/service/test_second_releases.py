@@ -20,7 +20,7 @@ FIRST = dealt(request(), bank=policy(least_k=20))
 LEDGER = Ledger((record_of(FIRST, "clinic", NOW - 100),))
 
 
-QIDS = " & ".join(f"k-anonymity (k = 20) over {qid}" for qid in ("age, job", "age, town", "job, salary"))
+QIDS = "k-anonymity (k = 20) over age, job, salary, town"
 
 
 def stricter(k: int) -> dict[str, Any]:

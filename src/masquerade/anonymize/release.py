@@ -105,6 +105,11 @@ class Release:
         return "\n".join(f"{name + ':':14}{text}" for name, text in lines.items())
 
     @property
+    def unique(self) -> int:
+        """The number of records that are the only ones with their values of all QIDs' attributes together."""
+        return int(np.count_nonzero(self.group_sizes == 1))
+
+    @property
     def summary(self) -> dict[str, Any]:
         """Return the JSON summary of DESIGN's public surface."""
         return {
@@ -114,6 +119,7 @@ class Release:
             "suppressed": self.suppressed,
             "dropped": list(self.dropped),
             "groups": int(self.group_sizes.size),
+            "unique": self.unique,
             **self._providers(),
             "requirements": [verdict.summary() for verdict in self.verdicts],
             "steps": [step.summary() for step in self.steps],

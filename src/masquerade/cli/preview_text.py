@@ -36,6 +36,7 @@ def described(made: Preview) -> list[str]:
     if not made.columns and made.class_column is None:
         lines.append("  none")
     lines += ["", "The release as a whole satisfies:", *(f"  {each}" for each in made.requirements)]
+    lines.append(f"  for somebody who knows all attributes: {made.over_all_attributes}")
     lines += ["", "Others learn besides:", *(f"  {each}" for each in made.peers_learn)]
     lines += ["", "Figures:", *(f"  {name}: {what}" for name, what in made.figures.items())]
     lines += ["", "What stays:", *(f"  {each}" for each in made.stays)]

@@ -34,6 +34,7 @@ async def release_page(view: View) -> None:
         [
             ("Rows", number(release.rows)),
             ("Groups", number(summary.get("groups"))),
+            ("Unique records", number(summary.get("unique"))),
             ("Suppressed rows", number(summary.get("suppressed") or 0)),
             *_error(summary.get("quality") or {}),
             ("Cost", money(int(cost.get("total") or 0))),

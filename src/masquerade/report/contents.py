@@ -153,11 +153,13 @@ def _groups(release: Release) -> Section:
             ("smallest", "Smallest", count(int(sizes.min()))),
             ("median", "Median", figure(float(np.median(sizes)))),
             ("largest", "Largest", count(int(sizes.max()))),
+            ("unique", "Unique records", count(release.unique)),
         ]
     return {
         "chart": size_histogram(sizes, lines, title="Histogram of group sizes") if sizes.size else None,
         "facts": facts,
         "together": [column.name for column in release.columns],
+        "unique": counted(release.unique, "record") if release.unique else "",
         "dashed": not all(required.values()),
         "looser": looser,
     }

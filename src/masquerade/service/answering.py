@@ -93,6 +93,7 @@ def answer(
         kind=request.kind,
         m=draft.m,
         axes=kind.axes(schema, names),
+        joint_k=kind.joint_k(policy, request),
     )
 
 
@@ -123,7 +124,8 @@ def accepts(
         if {*answered.columns} != {column for column in terms.columns if column.holder == holder}:
             reasons.append("the deal asks for other columns than those offered")
         covers = covering(request.kind)
-        lacking = [part for part in answered.parts if not any(covers(each, part) for each in asked)]
+        insisted = (*answered.parts, *answered.joint_parts(terms.columns))
+        lacking = [part for part in insisted if not any(covers(each, part) for each in asked)]
         reasons += [f"the deal lacks {part}, which the policy insists on" for part in lacking]
         if terms.m < answered.m:
             reasons.append(f"the deal has m = {terms.m}; the policy insists on {answered.m}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from masquerade.errors import ParameterError
 from masquerade.methods import written_method
@@ -26,6 +26,9 @@ from masquerade.service.terms import Deal, Terms, cost, covering, read_parts, st
 
 MOST_ROUNDS = 8
 Reasons = Mapping[str, tuple[str, ...]]
+Offered = Mapping[
+    str, tuple[GroupRequirement, ...]
+]  # by party: what it insists on, also over all attributes together
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,15 @@ def negotiate(
     by_party = [_readable(each) for each in _by_party(answers)]
     offers = [each for each in by_party if isinstance(each, Offer)]
     asked = earlier[-1].request.privacy if earlier else request.privacy
-    offered = [part for offer in offers for part in offer.parts]
-    joint = strictest([*request.privacy, *asked, *offered], request.kind)
+    columns = [column for offer in offers for column in offer.columns]
+    offered = {
+        offer.party: strictest([*offer.parts, *offer.joint_parts(columns)], request.kind) for offer in offers
+    }
+    joint = strictest([*request.privacy, *asked, *chain(*offered.values())], request.kind)
     m = max([request.colluding, *(offer.m for offer in offers)])
     refusals = [each for each in by_party if isinstance(each, Refusal)]
     reasons: dict[str, list[str]] = {each.party: list(each.reasons) for each in refusals}
-    for who, reason in _conflicts(request, offers, joint, m, complete=not refusals):
+    for who, reason in _conflicts(request, offers, offered, joint, m, complete=not refusals):
         reasons.setdefault(who, []).append(reason)
     if reasons:
         whole = {who: tuple(dict.fromkeys(reasons[who])) for who in sorted(reasons)}
@@ -88,10 +94,10 @@ def negotiate(
         return Refused(whole, set(whole) == {each.party for each in refusals if each.busy}, only)
     covers = covering(request.kind)
     insisted = {
-        offer.party: tuple(part for part in offer.parts if not any(covers(each, part) for each in asked))
-        for offer in offers
+        party: tuple(part for part in parts if not any(covers(each, part) for each in asked))
+        for party, parts in offered.items()
     }
-    if all(offer.parts == joint and offer.m == m for offer in offers):
+    if all(offered[offer.party] == joint and offer.m == m for offer in offers):
         return Agreed(_deal(request, offers, joint, m, source))
     if len(earlier) >= MOST_ROUNDS:
         return Refused(
@@ -127,7 +133,13 @@ def _readable(given: Offer | Refusal) -> Offer | Refusal:
 
 
 def _conflicts(
-    request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], m: int, *, complete: bool
+    request: Request,
+    offers: Sequence[Offer],
+    offered: Offered,
+    joint: Sequence[GroupRequirement],
+    m: int,
+    *,
+    complete: bool,
 ) -> Iterator[Reason]:
     """Yield the conflicts between the offers, each with whom it concerns. Gaps count once every party has offered."""
     kind = KINDS[request.kind]
@@ -152,13 +164,13 @@ def _conflicts(
         )
         if unknown:
             yield offer.party, f"asks for a requirement over {names_of(unknown)}, which is not wanted"
-    yield from _about_roles(request, offers, joint)
+    yield from _about_roles(request, offers, offered, joint)
     yield from kind.conflicts(request, offers, complete=complete)
     if joint:
-        yield from _about_method(request, offers, joint, m, complete=complete)
+        yield from _about_method(request, offers, offered, joint, m, complete=complete)
     records = kind.records(offers)
     if records is not None and (complete or kind.name == "vertical"):
-        yield from _about_size(request, offers, joint, records)
+        yield from _about_size(request, offers, offered, joint, records)
     price = cost((offer.price for offer in offers), records)
     if price > request.budget:
         each = ", ".join(f"{offer.party} {cost([offer.price], records)}" for offer in offers)
@@ -166,7 +178,7 @@ def _conflicts(
 
 
 def _about_roles(
-    request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement]
+    request: Request, offers: Sequence[Offer], offered: Offered, joint: Sequence[GroupRequirement]
 ) -> Iterator[Reason]:
     """Yield requirements that conflict with each other or with who holds what, for every party that asks for them."""
     columns = [column for offer in offers for column in offer.columns]
@@ -175,35 +187,45 @@ def _about_roles(
     for part in joint:
         for name in part.qid:
             if name in raw:
-                for who in _asking(part, request, offers):
+                for who in _asking(part, request, offered):
                     yield who, f'{part}: "{name}" is sensitive and released as it is; it cannot be in a QID'
 
 
 def _about_size(
-    request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], records: int
+    request: Request,
+    offers: Sequence[Offer],
+    offered: Offered,
+    joint: Sequence[GroupRequirement],
+    records: int,
 ) -> Iterator[Reason]:
     """Report a k that exceeds the records the parties state they have: a group of k records needs k records."""
     have = KINDS[request.kind].few_records(offers, records)
     for part in joint:
         if (part.required_size or 1) > records:
-            for who in _asking(part, request, offers):
+            for who in _asking(part, request, offered):
                 yield who, f"{part} cannot be reached: {have}"
 
 
-def _asking(part: GroupRequirement, request: Request, offers: Sequence[Offer]) -> list[str]:
+def _asking(part: GroupRequirement, request: Request, offered: Offered) -> list[str]:
     covers = covering(request.kind)
     if any(covers(each, part) for each in request.privacy):
         return [THE_REQUEST]
-    return [offer.party for offer in offers if part in offer.parts]
+    return [party for party, parts in offered.items() if part in parts]
 
 
 def _about_method(
-    request: Request, offers: Sequence[Offer], joint: Sequence[GroupRequirement], m: int, *, complete: bool
+    request: Request,
+    offers: Sequence[Offer],
+    offered: Offered,
+    joint: Sequence[GroupRequirement],
+    m: int,
+    *,
+    complete: bool,
 ) -> Iterator[Reason]:
     """Yield what the method cannot do; a requirement that it refuses concerns every party that asks for it."""
     for problem in request.method.refusals(proposal(joint, m, offers, complete=complete)):
         if problem.key[:1] == ("privacy",):
-            for who in _asking(joint[int(problem.key[1])], request, offers):
+            for who in _asking(joint[int(problem.key[1])], request, offered):
                 yield who, problem.sentence
         elif complete:
             yield THE_REQUEST, problem.sentence

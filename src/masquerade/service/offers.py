@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
+from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contribution
+from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.request import Kind
 from masquerade.service.terms import Axis, Price, Provision, read_parts
+
+LeastK = Annotated[int, msgspec.Meta(ge=1, le=MOST_WHOLE)]
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"):
@@ -28,6 +33,9 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     kind: Kind = "vertical"  # of the request that it answers
     m: int = 0  # in a horizontal session: the least number of colluding providers to withstand
     axes: tuple[Axis, ...] = ()  # in a horizontal session: how each of the columns is generalised
+    joint_k: LeastK | None = (
+        None  # over all attributes of all parties together; None: over the QIDs asked for alone
+    )
 
     @property
     def party(self) -> str:
@@ -38,6 +46,11 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     def parts(self) -> tuple[GroupRequirement, ...]:
         """The requirements."""
         return read_parts(self.requirements, f"the offer of {self.party}", self.kind)
+
+    def joint_parts(self, columns: Iterable[Contribution]) -> tuple[GroupRequirement, ...]:
+        """Return what it insists on over all attributes together, which only all offers name, or the finished deal."""
+        qid = tuple({column.name: None for column in columns if column.role == "attribute"})
+        return (KAnonymity(qid, self.joint_k),) if qid and self.joint_k is not None else ()
 
     def axis(self, name: str) -> Axis | None:
         """Return how a column is generalised in a horizontal session, or None."""

@@ -56,6 +56,7 @@ class Policy(Form):
     privacy: Annotated[tuple[GroupRequirement, ...], Field(strict=False)] = key(
         (), description="a list of tables, each written [[privacy]] in double brackets"
     )
+    joint_qid: Literal["all", "asked"] = key("all", description='one of "all", "asked"')
     methods: dict[Text, dict[Text, Texts]] = key(
         {},
         description='a table of methods and what is allowed of each, such as { tds = { argmax = ["secure"] } }',

@@ -234,8 +234,12 @@ def _the_same(deal: Deal) -> str:
     return f"the parties insist on {agreed}: the table would be the one that is held"
 
 
+def _jointly(k: int | None) -> tuple[str, ...]:
+    return (f"k-anonymity (k = {k}) over all attributes of all parties together",) if k is not None else ()
+
+
 def _texts(offer: Offer) -> list[str]:
     try:
-        return [*map(str, offer.parts), *against(offer.m)]
+        return [*map(str, offer.parts), *_jointly(offer.joint_k), *against(offer.m)]
     except ParameterError:  # what cannot be read is told by the negotiation
         return []

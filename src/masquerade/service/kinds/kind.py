@@ -65,6 +65,10 @@ class SessionKind(ABC):
         """Return how many colluding providers the release must withstand."""
         return 0
 
+    def joint_k(self, policy: Policy, request: Request) -> int | None:
+        """Return the k over the attributes of all parties together; None where one party's are all of them."""
+        return None
+
     def reservations(self, policy: Policy, request: Request, card: SchemaCard) -> Iterator[str]:
         """Yield a policy's objections to a session of this kind."""
         yield from ()

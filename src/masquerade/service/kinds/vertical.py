@@ -64,6 +64,10 @@ class Vertical(SessionKind):
         """The party itself."""
         return party
 
+    def joint_k(self, policy: Policy, request: Request) -> int | None:
+        """Return the policy's least k over all wanted columns, unless it is content with the QIDs asked for."""
+        return policy.least(request.attributes) if policy.joint_qid == "all" else None
+
     def price(self, policy: Policy, card: SchemaCard, names: Sequence[str]) -> Price:
         """Return a fixed sum for the columns, and a rate for each common record."""
         return Price(sum(map(policy.price.of, names)), policy.price.per_record)

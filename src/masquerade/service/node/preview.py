@@ -22,6 +22,7 @@ from masquerade.service.kinds.horizontal import against
 from masquerade.service.node.approvals import deal_id
 from masquerade.service.requester import verified_signer
 from masquerade.service.signing import SignedContract, signers
+from masquerade.service.terms import Terms
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Preview:
     recipients: tuple[str, ...]
     parties: tuple[str, ...]
     requirements: tuple[str, ...]
+    over_all_attributes: str  # how alike records are for somebody who knows all of them
     columns: tuple[DisclosedColumn, ...]
     class_column: DisclosedClass | None
     peers_learn: tuple[str, ...]
@@ -106,6 +108,7 @@ def preview(
         recipients=deal.recipients,
         parties=terms.parties,
         requirements=(*map(str, parts), *against(terms.m)),
+        over_all_attributes=_over_all_attributes(terms),
         columns=disclosure.columns,
         class_column=disclosure.class_column,
         peers_learn=disclosure.peers_learn,
@@ -120,4 +123,17 @@ def preview(
             "budget": deal.budget,
         },
         rolled_up_from=terms.source,
+    )
+
+
+def _over_all_attributes(terms: Terms) -> str:
+    """Say what somebody finds who knows all released attributes of a person, not the class and sensitive columns."""
+    qid = {column.name for column in terms.columns if column.role == "attribute"}
+    k = max((part.implied_size for part in terms.parts if qid <= set(part.qid)), default=1)
+    if k > 1:
+        return f"at least {k} records agree on all released attributes of all parties together"
+    return (
+        f"a record may be the only one with its values of {', '.join(sorted(qid))}: no requirement is over all of them "
+        "together, and whoever knows all of them of a person then finds that person's record; the report counts "
+        "such records"
     )
