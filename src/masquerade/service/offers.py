@@ -15,7 +15,7 @@ from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.request import Kind
 from masquerade.service.terms import Axis, Price, Provision, read_parts
 
-LeastK = Annotated[int, msgspec.Meta(ge=1, le=MOST_WHOLE)]
+LeastK = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
 
 
 class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"):
@@ -33,9 +33,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     kind: Kind = "vertical"  # of the request that it answers
     m: int = 0  # in a horizontal session: the least number of colluding providers to withstand
     axes: tuple[Axis, ...] = ()  # in a horizontal session: how each of the columns is generalised
-    joint_k: LeastK | None = (
-        None  # over all attributes of all parties together; None: over the QIDs asked for alone
-    )
+    joint_k: LeastK = 0  # over all attributes of all parties together; 0: over the QIDs asked for alone
 
     @property
     def party(self) -> str:
@@ -50,7 +48,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     def joint_parts(self, columns: Iterable[Contribution]) -> tuple[GroupRequirement, ...]:
         """Return what it insists on over all attributes together, which only all offers name, or the finished deal."""
         qid = tuple({column.name: None for column in columns if column.role == "attribute"})
-        return (KAnonymity(qid, self.joint_k),) if qid and self.joint_k is not None else ()
+        return (KAnonymity(qid, self.joint_k),) if qid and self.joint_k else ()
 
     def axis(self, name: str) -> Axis | None:
         """Return how a column is generalised in a horizontal session, or None."""

@@ -234,8 +234,8 @@ def _the_same(deal: Deal) -> str:
     return f"the parties insist on {agreed}: the table would be the one that is held"
 
 
-def _jointly(k: int | None) -> tuple[str, ...]:
-    return (f"k-anonymity (k = {k}) over all attributes of all parties together",) if k is not None else ()
+def _jointly(k: int) -> tuple[str, ...]:
+    return (f"k-anonymity (k = {k}) over all attributes of all parties together",) if k else ()
 
 
 def _texts(offer: Offer) -> list[str]:

@@ -65,9 +65,9 @@ class SessionKind(ABC):
         """Return how many colluding providers the release must withstand."""
         return 0
 
-    def joint_k(self, policy: Policy, request: Request) -> int | None:
-        """Return the k over the attributes of all parties together; None where one party's are all of them."""
-        return None
+    def joint_k(self, policy: Policy, request: Request) -> int:
+        """Return the k over the attributes of all parties together; 0 where one party's are all of them."""
+        return 0
 
     def reservations(self, policy: Policy, request: Request, card: SchemaCard) -> Iterator[str]:
         """Yield a policy's objections to a session of this kind."""

@@ -64,9 +64,9 @@ class Vertical(SessionKind):
         """The party itself."""
         return party
 
-    def joint_k(self, policy: Policy, request: Request) -> int | None:
+    def joint_k(self, policy: Policy, request: Request) -> int:
         """Return the policy's least k over all wanted columns, unless it is content with the QIDs asked for."""
-        return policy.least(request.attributes) if policy.joint_qid == "all" else None
+        return policy.least(request.attributes) if policy.joint_qid == "all" else 0
 
     def price(self, policy: Policy, card: SchemaCard, names: Sequence[str]) -> Price:
         """Return a fixed sum for the columns, and a rate for each common record."""
