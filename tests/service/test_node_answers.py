@@ -208,7 +208,7 @@ def test_a_deal_that_was_twisted_is_not_signed(folder: Folder) -> None:
             deal = await here.coordinator.deal()
             terms = deal.terms
             change = msgspec.structs.replace
-            weaker = change(terms, requirements=terms.requirements[:1])
+            weaker = change(terms, requirements=({**terms.requirements[0], "qid": ["age", "job"]},))
             older = change(
                 terms,
                 provisions=(
@@ -217,7 +217,10 @@ def test_a_deal_that_was_twisted_is_not_signed(folder: Folder) -> None:
                 ),
             )
             for twisted, reason in (
-                (change(deal, terms=weaker), "the deal lacks k-anonymity (k = 3) over job, salary"),
+                (
+                    change(deal, terms=weaker),
+                    "the deal lacks k-anonymity (k = 3) over age, job, salary, town",
+                ),
                 (change(deal, terms=older), "customers has changed: the contract is about another snapshot"),
                 (change(deal, purpose="marketing"), 'purpose "marketing" is not allowed'),
                 (change(deal, show_progress=True), "the deal shows the coordinator the progress"),
