@@ -58,7 +58,10 @@ class Tapes:
 
     def drew(self, party: str, size: int) -> bytes:
         """What a party drew when it first asked for this many bytes."""
-        return next(each for each in self.drawn[party] if len(each) == size)
+        for each in self.drawn[party]:
+            if len(each) == size:
+                return each
+        raise Leak(f"{party} never drew the {size} random bytes that the simulator makes its message of")
 
     @contextmanager
     def dealt(self) -> Iterator[None]:

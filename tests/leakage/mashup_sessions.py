@@ -1,8 +1,7 @@
-"""Mashups, and what a simulator makes of them: the rounds as a trusted party with the joined table would play them."""
+"""Mashups: with plain and hidden scores, of selfish parties, with a class and sensitive values here and there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -12,28 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 import masquerade as mq
-from leakage.align_sessions import aligned_views
-from leakage.arrow_streams import stream_of
 from leakage.coins import Recording, Tapes, recorded
-from leakage.views import Made, Session, Views, Watched
-from masquerade.anonymize.instruction import Instruction
-from masquerade.anonymize.local_view import Candidate, LocalView
-from masquerade.anonymize.public_state import PublicState
+from leakage.mashup_simulator import MashupSimulator
+from leakage.views import Session, Views, Watched
 from masquerade.crypto.circuits_library import compare_bids, undefeated
 from masquerade.errors import DataError
-from masquerade.protocol.argmax import Bid
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.bid_width import bid_words
-from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.instruction_code import pack
-from masquerade.protocol.joint_specialization import JointSpecialization
-from masquerade.protocol.mashup import _digest
 from masquerade.protocol.method import ASSEMBLER, Assembly
-from masquerade.protocol.party import _prepared, _strategy
-from masquerade.utility.comparison import Comparison
-from masquerade.utility.losses import losses_of
-from masquerade.utility.scores import score_named
 from papers.paper_tables import JOB, SEX
 from protocol.seats import seated
 from protocol.test_mashup import contract_of
@@ -115,7 +101,11 @@ class Mashup:
 
     def simulate(self, private: int, recording: Recording) -> Views:
         """All views, from the joined table in the common order."""
-        return Simulator(self, private, recording).views()
+        tables = self.tables(private)
+        own = {name: table.take(recording.results["rows"][name]) for name, (table, _) in tables.items()}
+        sizes = {name: len(ids) for name, (_, ids) in tables.items()}
+        simulator = MashupSimulator(self.contract, own, sizes, recording)
+        return simulator.views(ends_early=self.quarrel, back_end=self.back_end or "transfers")
 
 
 def people(random: np.random.Generator) -> pa.Table:
@@ -129,188 +119,6 @@ def people(random: np.random.Generator) -> pa.Table:
         "Class": random.choice(["Y", "N"], N),
     }
     return pa.table({name: pa.array(each.tolist()) for name, each in cells.items()})
-
-
-@dataclass(frozen=True)
-class Played:
-    """One round: everybody's bid, who won with what, and whether the winner instructs."""
-
-    bids: dict[str, Bid | None]
-    winner: str | None = None
-    candidate: Candidate | None = None
-    instruction: Instruction | None = None
-    instructs: bool = True
-
-
-class Simulator:
-    """What everybody hears, from everybody's records in the common order."""
-
-    def __init__(self, mashup: Mashup, private: int, recording: Recording) -> None:
-        self.mashup, self.contract, self.recording = mashup, mashup.contract, recording
-        self.parties = self.contract.parties
-        self.rows = recording.results["rows"]
-        tables = mashup.tables(private)
-        self.sizes = {name: len(ids) for name, (_, ids) in tables.items()}
-        self.own = {name: table.take(self.rows[name]) for name, (table, _) in tables.items()}
-        self.made: dict[tuple[str, str], list[Made]] = aligned_views(
-            self.parties, self.sizes, self.rows, recording.tapes
-        )
-        self.method = JointSpecialization.of(self.contract)
-        self.counted: set[str] = set()  # who made a joint histogram
-
-    def views(self) -> Views:
-        """Class, rounds, end, columns, one after the other."""
-        self._classes()
-        if not self.mashup.quarrel:
-            self._sensitive_values()
-            self._rounds()
-            self._columns()
-        return self.made
-
-    def _tell(self, sender: str, message: Made, receivers: tuple[str, ...] | None = None) -> None:
-        for receiver in receivers or tuple(name for name in self.parties if name != sender):
-            self.made.setdefault((sender, receiver), []).append(message)
-
-    def _classes(self) -> None:
-        """The class where one party shares it; where all hold it, equality is tested, and nothing is open."""
-        sharer = self.contract.class_from
-        if sharer is not None:
-            classes = self.own[sharer].arrow["Class"].to_pylist()
-            labels = sorted(set(classes))
-            codes = np.array([labels.index(each) for each in classes], "<u4")
-            self._tell(sharer, Made("class-column", labels=labels, codes=codes.tobytes()))
-
-    def _sensitive_values(self) -> None:
-        """How many different values the holder has."""
-        for part, holder, asking in self._remote():
-            assert part.sensitive is not None
-            values = len(set(self.own[holder].arrow[part.sensitive].to_pylist()))
-            self._tell(holder, Made("sensitive-values", labels=values, bounded=values), asking)
-
-    def _remote(self) -> Iterator[tuple[Any, str, tuple[str, ...]]]:
-        """Requirements on a sensitive attribute of another party: their holder, and who has to ask it."""
-        holders = {column.name: column.holder for column in self.contract.columns}
-        for part in self.contract.parts:
-            if part.sensitive is not None and part.sensitive in holders:
-                holder = holders[part.sensitive]
-                asking = tuple(
-                    name
-                    for name in self.parties
-                    if name != holder and any(holders[each] == name for each in part.qid)
-                )
-                if asking:
-                    yield part, holder, asking
-
-    def _rounds(self) -> None:
-        for played in self._played():
-            if self.method.argmax == "plain":
-                for name, bid in played.bids.items():
-                    self._tell(name, _offer(bid))
-            if played.winner is None or played.candidate is None or played.instruction is None:
-                break
-            if any(True for _ in self._remote()):
-                self._tell(played.winner, Made("settled", instructs=played.instructs))
-            if played.instructs:
-                self._tell(played.winner, _instruct(played.candidate, played.instruction))
-        for name in self.parties:
-            self._tell(name, Made("finished", digest=_digest(self.states[name])))
-
-    def _played(self) -> Iterator[Played]:
-        """The rounds, as somebody with all tables would play them."""
-        classes = self.own[self.contract.class_from or self.parties[0]].coded("Class")
-        score = score_named(self.method.score, True)
-        prepared = {
-            name: _prepared(name, self.contract, own, classes, score) for name, own in self.own.items()
-        }
-        self.local: dict[str, LocalView] = {name: each[0] for name, each in prepared.items()}
-        self.states: dict[str, PublicState] = {name: each[1] for name, each in prepared.items()}
-        self.steps: list[tuple[int, str, mq.Step]] = []
-        strategy = _strategy(self.method, self.contract)
-        number = 0
-        while True:
-            best = {
-                name: self.local[name].best(self.states[name]) if strategy.takes_part(me) else None
-                for me, name in enumerate(self.parties)
-            }
-            bids = {
-                name: Bid(found[0].score, found[0].position) if found is not None else None
-                for name, found in best.items()
-            }
-            offered = [(-bid.score, bid.position, name) for name, bid in bids.items() if bid is not None]
-            if not offered:
-                yield Played(bids)
-                return
-            winner = min(offered)[2]
-            candidate, instruction = best[winner]  # type: ignore[misc] # it has offered
-            holders = [holder for _, holder, asking in self._remote() if winner in asking]
-            if holders:
-                self.counted |= {winner, *holders}
-            instructs = all(self.states[holder].allows(instruction) for holder in holders)
-            yield Played(bids, winner, candidate, instruction, instructs)
-            if not instructs:
-                self.local[winner].candidates.remove(candidate)
-                continue
-            for name in self.parties:
-                numbers = self.states[name].specialise(instruction)
-            step = self.local[winner].step(candidate)
-            self.steps.append((number, winner, step))
-            self.local[winner].specialise(candidate, numbers)
-            strategy.credit(self.parties.index(winner), candidate.score)
-            number += 1
-
-    def _columns(self) -> None:
-        """The released cells in the common order, one's own steps, what each attribute lost."""
-        qid = {column.name for column in self.contract.qid_columns}
-        for name in self.parties:
-            own, local = self.own[name], self.local[name]
-            mine = [column.name for column in self.contract.columns_of(name)]
-            released = {each: local.released(each) for each in mine if each in qid}
-            cells: dict[str, Any] = {}
-            for each in mine:
-                values = own.arrow[each].to_pylist()
-                cells[each] = (
-                    (released[each].codes.tolist(), released[each].labels) if each in qid else values
-                )
-            if self.contract.class_holder == name:
-                cells["Class"] = own.arrow["Class"].to_pylist()
-            steps = [
-                ReportedStep(number, step.attribute, step.value, step.children, step.score)
-                for number, who, step in self.steps
-                if who == name
-            ]
-            comparison = Comparison(own.columns(released), tuple(released.values()), None, None, {})
-            prepares = self.method.argmax == "secure" or any(True for _ in self._remote())
-            took = ["align", "prepare", "protocol"] if prepares else ["align", "protocol"]
-            columns = Made(
-                "columns",
-                table=stream_of(cells),
-                steps=steps,
-                losses=losses_of(comparison),
-                left_out=["Diary"],
-                seconds=dict.fromkeys(took, 0.0),
-                suppressed=0,
-                histograms_by=[self.mashup.back_end or "transfers"] if name in self.counted else [],
-            )
-            self._tell(name, columns, (ASSEMBLER,))
-            self._tell(ASSEMBLER, Made("received"), (name,))
-
-
-def _offer(bid: Bid | None) -> Made:
-    if bid is None:
-        return Made("offer", score=b"", position=-1)
-    size = bid.score.bit_length() // 8 + 1
-    return Made("offer", score=bid.score.to_bytes(size, "little", signed=True), position=bid.position)
-
-
-def _instruct(candidate: Candidate, instruction: Instruction) -> Made:
-    n_children = instruction.n_children
-    return Made(
-        "instruct",
-        position=candidate.position,
-        value=candidate.value,
-        n_children=n_children,
-        children=pack(instruction.children, n_children),
-    )
 
 
 K = mq.KAnonymity(["Sex", "Job"], k=3) & mq.KAnonymity(["Sex", "Salary"], k=4)

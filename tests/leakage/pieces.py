@@ -1,23 +1,15 @@
-"""The pieces of protocols in which something is masked, each with two worlds for one of its parties.
-
-The party has its own input, and what it may learn is the same in both worlds; the peers' inputs are as different as
-they can be. A piece is set up once, and repeated; the party's own coins are the same in each repetition.
-"""
+"""The pieces of protocols in which something is masked: their peers' inputs are as different as they can be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from unittest.mock import patch
 
-import msgspec
 import numpy as np
 
-from leakage.coins import Draws, Leak, Tapes, recorded
-from leakage.distributions import Seen
-from leakage.frozen import Frozen
+from leakage.coins import Tapes
+from leakage.masked import NAMES, REPEAT, Piece
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.crypto.count_circuits import row_distinct
 from masquerade.crypto.homomorphic import SecretKey
@@ -32,68 +24,8 @@ from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.joint_histogram.verdict import every_group_satisfies
 from masquerade.protocol.ssi import Scheme, new_key, ssi_first, ssi_second
 
-NAMES = ("anna", "berta", "carla")
 N = 4  # records
-REPEAT = 80  # enough to notice one bit that is constant in one world and a fair coin in the other
 BOUNDS = Bounds(N, (2, 2))
-
-
-@dataclass(frozen=True)
-class Piece:
-    """What is set up once, and what is repeated: by party, and by party and world."""
-
-    name: str
-    start: Callable[[int], Script[Any]]
-    once: Callable[
-        [Any, int, int, int], Script[Any]
-    ]  # with the setup, the party, the one that looks, the world
-    n_parties: int = 2
-    repeat: int = REPEAT
-
-    def worlds(self, me: int, frozen: Frozen, masks: Draws | None = None) -> tuple[Seen, Seen]:
-        """What party `me` sees and gets in either world: the masked fields it hears, its result.
-
-        One session has both worlds, so that it is set up once; they come in a random order, so that counters in what
-        is heard do not tell them apart. `masks` are draws that come once in each world.
-        """
-        names = NAMES[: self.n_parties]
-        tapes = Tapes(**{NAMES[me]: "own"})
-        results: list[bytes] = []
-        times = 2 * self.repeat
-        order = np.random.default_rng(7).permutation(np.repeat((0, 1), self.repeat)).tolist()
-
-        for what, draws in (masks or {}).items():
-            left = {0: iter(draws), 1: iter(draws)}
-            tapes.instead[what] = [next(left[world]) for world in order]
-
-        def part(number: int) -> Script[None]:
-            setup = yield from self.start(number)
-            place = tapes.place(names[number])
-            for world in order:
-                if number == me:
-                    tapes.rewind(names[number], place)
-                found = yield from self.once(setup, number, me, world)
-                if number == me:
-                    results.append(np.ascontiguousarray(found).tobytes())
-
-        with patch("masquerade.protocol.joint_histogram.homomorphic.generate", lambda _: key("paillier")):
-            recording = recorded({name: part(number) for number, name in enumerate(names)}, tapes)
-        rows: list[dict[str, bytes]] = [{"the result": each} for each in results]
-        for sender in names:
-            heard = recording.between(sender, names[me])
-            for kind, field in sorted(frozen.masked_by(self.name)):
-                told = [msgspec.msgpack.decode(each.data)[field] for each in heard if each.kind == kind]
-                if len(told) % times:
-                    raise Leak(f"{self.name}: how often {kind} is told depends on coins or data")
-                each_time = len(told) // times
-                for number, row in enumerate(rows):
-                    for at, value in enumerate(told[number * each_time : (number + 1) * each_time]):
-                        data = value if isinstance(value, bytes) else b"".join(value)
-                        row[f"{kind}.{field} {at} of {sender}"] = data
-        one, other = (
-            [row for row, each in zip(rows, order, strict=True) if each == world] for world in (0, 1)
-        )
-        return one, other
 
 
 def pair(number: int) -> Script[Any]:

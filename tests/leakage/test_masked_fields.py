@@ -12,13 +12,21 @@ import pytest
 from leakage.coins import Leak
 from leakage.distributions import compare, same_multiset
 from leakage.frozen import Frozen
-from leakage.pieces import PIECES, N
+from leakage.pieces import PIECES, N, key
 from leakage.sessions import SESSIONS
 from leakage.worlds import COINS
+from masquerade.protocol.joint_histogram import homomorphic
 
 FROZEN = Frozen.read()
 
 
+@pytest.fixture
+def _one_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Homomorphic encryption with the same key in all repetitions, as it takes long to make one."""
+    monkeypatch.setattr(homomorphic, "generate", lambda _: key("paillier"))
+
+
+@pytest.mark.usefixtures("_one_key")
 @pytest.mark.parametrize("piece", PIECES)
 def test_two_worlds_look_alike(piece: str) -> None:
     """To each party; and all fields for which this piece answers are seen by one of them."""

@@ -89,6 +89,17 @@ LEAKS = [
         [("os.urandom(n_rounds * -(-self._width // 8))", "bytes(n_rounds * -(-self._width // 8))")],
         f"{WORLDS}[comparison]",
     ),
+    Planted(
+        "triples that are zero",
+        "crypto/triples.py",
+        [
+            (
+                "_a, self._b = _random_bits(count), _random_bits(count)",
+                "_a = self._b = np.zeros(count, np.uint8)",
+            )
+        ],
+        f"{WORLDS}[shared circuit]",
+    ),
 ]
 NOTICING = sorted({each.noticed_by for each in LEAKS})
 
