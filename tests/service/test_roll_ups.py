@@ -16,9 +16,12 @@ from masquerade.console.session_parts import kind_facts
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.sign import contract_of
 from masquerade.service.ledger import Ledger
+from masquerade.service.negotiation import Refused, negotiate
 from masquerade.service.node.preview import preview
+from masquerade.service.offers import Refusal
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
+from service.parties import BANK, offer, policy, request
 from service_hospitals import Hospitals
 from service_house import House
 
@@ -160,6 +163,26 @@ def test_the_trees_that_the_specializations_told_are_used(house: House, coordina
     assert (second.status, second.cause) == (Status.PUBLISHED, None)
     old, new = (rows(coordinator, house, each) for each in (first, second))
     assert {row["job"] for row in new} <= {row["job"] for row in old} | {"*"}
+
+
+@pytest.mark.parametrize(
+    ("bank", "clinic", "found"),
+    [
+        (None, "aa", "aa"),  # the bank allows any further release
+        ("aa", "aa", "aa"),
+        ("aa", "bb", None),  # of no release have both a part
+        ("aa", None, None),
+    ],
+)
+def test_all_that_is_against_a_request_must_be_one_earlier_release(
+    bank: str | None, clinic: str | None, found: str | None
+) -> None:
+    wish = request()
+    offers = offer(policy(), wish, BANK)
+    first = Refusal("bank", ("released before",), earlier=bank) if bank is not None else offers
+    ended = negotiate(wish, [first, Refusal("clinic", ("no",), earlier=clinic)])
+    assert isinstance(ended, Refused)
+    assert ended.earlier == found
 
 
 def test_hospitals_roll_up_what_coalitions_cannot_undo(tmp_path: Any) -> None:
