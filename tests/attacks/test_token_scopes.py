@@ -19,19 +19,19 @@ ANY_TOKEN = {("get", "/me"), ("delete", "/sign-in"), ("post", "/sign-in")}  # th
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
     with room(tmp_path_factory.mktemp("room") / "room") as made:
         yield made
 
 
 @contextmanager
-def thief(place: Room, user: str, *scopes: Scope, days: int = 90) -> Iterator[httpx.Client]:
+def thief(api: Room, user: str, *scopes: Scope, days: int = 90) -> Iterator[httpx.Client]:
     """Somebody with a stolen token of these scopes."""
-    accounts = place.coordinator.accounts
-    owner = place.coordinator.store.users.get(user)
+    accounts = api.coordinator.accounts
+    owner = api.coordinator.store.users.get(user)
     token, _ = accounts.create_token(owner, "stolen", timedelta(days=days), scopes)
-    place.tokens["thief"] = token
-    with place.client("thief") as client:
+    api.tokens["thief"] = token
+    with api.client("thief") as client:
         yield client
 
 
@@ -49,11 +49,11 @@ def opened(client: httpx.Client, session: str) -> set[tuple[str, str]]:
     return found
 
 
-def test_each_scope_opens_its_own_operations_and_together_all(place: Room) -> None:
-    session = place.published("root").id
+def test_each_scope_opens_its_own_operations_and_together_all(api: Room) -> None:
+    session = api.published("root").id
     by_scope = {}
     for scope in Scope:
-        with thief(place, "root", scope) as client:
+        with thief(api, "root", scope) as client:
             by_scope[scope] = opened(client, session)
     everything = {
         (method, path)
@@ -67,9 +67,9 @@ def test_each_scope_opens_its_own_operations_and_together_all(place: Room) -> No
     assert {path for _, path in by_scope[Scope.TOKENS]} == {"/tokens", "/tokens/{id}"}
 
 
-def test_an_admins_token_without_the_scope_is_an_analysts(place: Room) -> None:
-    session = place.ask("ana").id
-    with thief(place, "root", Scope.READ, Scope.REQUEST, Scope.DOWNLOAD, Scope.TOKENS) as client:
+def test_an_admins_token_without_the_scope_is_an_analysts(api: Room) -> None:
+    session = api.ask("ana").id
+    with thief(api, "root", Scope.READ, Scope.REQUEST, Scope.DOWNLOAD, Scope.TOKENS) as client:
         assert client.get("/me").json()["role"] == "analyst"
         assert client.get("/users").status_code == 403
         assert client.get("/sessions", params={"everyone": "true"}).status_code == 403
@@ -77,11 +77,11 @@ def test_an_admins_token_without_the_scope_is_an_analysts(place: Room) -> None:
         assert client.post(f"/sessions/{session}/cancel").status_code == 404
 
 
-def test_a_token_makes_no_token_unless_it_may_and_none_that_opens_more_or_lasts_longer(place: Room) -> None:
-    with thief(place, "root", Scope.READ, Scope.REQUEST, Scope.DOWNLOAD, Scope.ADMIN) as client:
+def test_a_token_makes_no_token_unless_it_may_and_none_that_opens_more_or_lasts_longer(api: Room) -> None:
+    with thief(api, "root", Scope.READ, Scope.REQUEST, Scope.DOWNLOAD, Scope.ADMIN) as client:
         for answer in (client.post("/tokens", json={"name": "more"}), client.get("/tokens")):
             assert answer.status_code == 403
-    with thief(place, "root", Scope.READ, Scope.TOKENS, days=2) as client:
+    with thief(api, "root", Scope.READ, Scope.TOKENS, days=2) as client:
         for scopes in (["admin"], ["read", "download"], list(Scope)):
             asked = client.post("/tokens", json={"name": "more", "scopes": scopes})
             assert asked.status_code == 403
@@ -93,8 +93,8 @@ def test_a_token_makes_no_token_unless_it_may_and_none_that_opens_more_or_lasts_
         assert datetime.fromisoformat(made["expires"]) <= datetime.fromisoformat(own["expires"])
 
 
-def test_no_token_lasts_for_ever_and_no_analysts_is_an_admins(place: Room) -> None:
-    with place.client("ana") as ana:
+def test_no_token_lasts_for_ever_and_no_analysts_is_an_admins(api: Room) -> None:
+    with api.client("ana") as ana:
         assert ana.post("/tokens", json={"name": "long", "days": 367}).status_code == 422
         assert ana.post("/tokens", json={"name": "high", "scopes": ["admin"]}).status_code == 403
         assert ana.post("/tokens", json={"name": "none", "scopes": []}).status_code == 422
@@ -102,10 +102,10 @@ def test_no_token_lasts_for_ever_and_no_analysts_is_an_admins(place: Room) -> No
 
 def test_sign_ins_are_tokens_listed_revocable_and_expiring(tmp_path: Path) -> None:
     clock = FakeClock()
-    with room(tmp_path / "room", clock) as place, place.client() as nobody, place.client("ana") as ana:
+    with room(tmp_path / "room", clock) as api, api.client() as nobody, api.client("ana") as ana:
         credentials = {"user": "ana", "password": PASSWORDS["ana"]}
         stolen = nobody.post("/sign-in", json=credentials).json()["token"]
-        place.coordinator.accounts.sign_in_for_token(
+        api.coordinator.accounts.sign_in_for_token(
             "ana", PASSWORDS["ana"], TokenKind.BROWSER, timedelta(hours=12)
         )
         listed = {each["kind"]: each["id"] for each in ana.get("/tokens").json()["items"]}
@@ -118,9 +118,9 @@ def test_sign_ins_are_tokens_listed_revocable_and_expiring(tmp_path: Path) -> No
         assert {each["kind"] for each in ana.get("/tokens").json()["items"]} == {"program"}
 
 
-def test_a_browsers_sign_in_is_no_api_token(place: Room) -> None:
-    _, token, _ = place.coordinator.accounts.sign_in_for_token(
+def test_a_browsers_sign_in_is_no_api_token(api: Room) -> None:
+    _, token, _ = api.coordinator.accounts.sign_in_for_token(
         "ana", PASSWORDS["ana"], TokenKind.BROWSER, timedelta(hours=12)
     )
-    with place.client() as nobody:
+    with api.client() as nobody:
         assert nobody.get("/me", headers={"Authorization": f"Bearer {token}"}).status_code == 401
