@@ -127,7 +127,7 @@ def test_a_killed_node_is_named_and_starts_again(folder: Folder, started: dict[s
             await coordinator.ended("bank", retry)
             other = await coordinator.offer("bank", wish(attributes=["age", "job"]))
             assert isinstance(other, Refusal)
-            assert "other columns" in other.reasons[0]
+            assert "another list of columns" in other.reasons[0]
 
     run(again())
     assert [started[name].end(signal.SIGTERM) for name in ("bank", "clinic")] == [0, 0]
