@@ -231,7 +231,7 @@ def test_an_attribute_that_the_schema_lacks_is_named(third: str) -> None:
         play(
             contract_of(requirement_of(4, 1), 1, THREE, third_party=third),
             {"burgh": tables["burgh"], **tables},
-            before_handing_in=lambda: handed.append("burgh"),
+            before_showing=lambda: handed.append("burgh"),
         )
     one_line(caught.value)
     assert not handed
@@ -308,7 +308,7 @@ def test_the_last_word_is_asked_for_when_all_is_ready_and_before_anything_is_han
         asked.append("burgh")
         raise NotAllowed("the session was cancelled")
 
-    script = seated("burgh", contract, tables["burgh"], before_handing_in=refuse)
+    script = seated("burgh", contract, tables["burgh"], before_showing=refuse)
     scripts: dict[str, Any] = {name: seated(name, contract, table) for name, table in tables.items()}
     wire = Wire()
     with pytest.raises(NotAllowed):
@@ -322,7 +322,7 @@ def test_the_last_word_is_asked_for_when_all_is_ready_and_before_anything_is_han
         run_together(
             {
                 **{name: seated(name, contract, table) for name, table in tables.items()},
-                "burgh": seated("burgh", contract, wrong, before_handing_in=refuse),
+                "burgh": seated("burgh", contract, wrong, before_showing=refuse),
                 ASSEMBLER: third_party(Assembly(contract)),
             }
         )
@@ -353,7 +353,7 @@ def test_a_provider_can_be_ended_wherever_it_is(third: str) -> None:
 
     for last in (1, 2, 3, 5, 10, 20, 40, 10_000):
         handed: list[str] = []
-        abbey = seated("abbey", contract, tables["abbey"], before_handing_in=lambda: handed.append("abbey"))  # noqa: B023
+        abbey = seated("abbey", contract, tables["abbey"], before_showing=lambda: handed.append("abbey"))  # noqa: B023
         scripts = {
             "abbey": until(abbey, last),
             "burgh": seated("burgh", contract, tables["burgh"]),
@@ -398,7 +398,7 @@ def test_nothing_is_kept_of_the_records_when_it_is_over(third: str) -> None:
     tables["burgh"] = mq.Table(tables["burgh"].arrow.take(pa.array(random.permutation(40))), SCHEMA)
     kept.append(weakref.ref(tables["burgh"]))
     with pytest.raises(NotAllowed):
-        play(contract, tables, before_handing_in=refused)
+        play(contract, tables, before_showing=refused)
     del tables
     gc.collect()
     assert [each() for each in kept] == [None] * 4

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 import masquerade as mq
@@ -55,12 +58,30 @@ def test_own_steps_are_heard_as_they_are_made() -> None:
     ]
 
 
-def test_nothing_leaves_against_the_last_word() -> None:
-    def no() -> None:
-        raise NotAllowed("not this time")
+@pytest.mark.parametrize("asked", [1, 2, 3])
+def test_nothing_leaves_against_the_last_word(asked: int) -> None:
+    """Asked before the class, before the first bid and before the columns leave: a veto counts each time."""
+    calls = Counter[str]()
 
+    def veto(name: str) -> Callable[[], None]:
+        def before_showing() -> None:
+            calls[name] += 1
+            if calls[name] == asked:
+                raise NotAllowed("not this time")
+
+        return before_showing
+
+    contract = msgspec.structs.replace(CONTRACT, class_from="bank")
+    made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
+    for name in contract.parties:
+        made[name] = seated(name, contract, loan_table(), IDS, before_showing=veto(name))
     wire = Wire()
     with pytest.raises(NotAllowed, match="not this time"):
-        run_together(scripts(before_handing_in=no), wire)
+        run_together(made, wire)
     assert wire.seen_by(ASSEMBLER) == []
-    assert "finished" in {message.kind for message in wire.heard}  # everything else was done
+    kinds = {message.kind for message in wire.heard}
+    assert ("class-column" in kinds) == (asked > 1)
+    if asked < 3:
+        assert not kinds & {"offer", "instruct", "finished"}
+    else:
+        assert "finished" in kinds  # everything else was done

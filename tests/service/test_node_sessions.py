@@ -21,7 +21,7 @@ from masquerade.errors import Conflict, NotFound, ParameterError, PeerError, Pro
 from masquerade.net.channel import Channel
 from masquerade.net.identity import self_signed
 from masquerade.service.control import Ready
-from masquerade.service.ledger import Ledger
+from masquerade.service.ledger import Ledger, append, record_of
 from masquerade.service.offers import Refusal
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract, sign
@@ -149,32 +149,49 @@ def test_a_second_release_that_breaks_the_first(folder: Folder) -> None:
     async def part() -> None:
         async with world(folder) as here:
             coordinator = here.coordinator
-            first, second = (
-                await coordinator.signed(),
-                await coordinator.signed(other),
-            )  # both are agreed, and
-            addresses = await coordinator.prepare_all(second)  # prepared, when the first one is released
+            first, second = await coordinator.signed(), await coordinator.signed(other)  # both are agreed
+            await coordinator.prepare_all(first)
+            busy = await coordinator.prepare("bank", second)
+            assert isinstance(busy, Refusal)
+            assert busy.busy  # nobody knows yet which of the two it will be
+            assert busy.reasons == ("another release of the same table is being made",)
             await coordinator.release(first)
-            async with coordinator.listening() as listener:
-                await coordinator.start_all(second, listener, addresses)
-                with pytest.raises(PeerError):
-                    await coordinator.assembled(second, listener, addresses)
-            ends = [await coordinator.ended(party, second) for party in second.parties]
-            assert {end.state for end in ends} == {"failed"}
-            refused = [end for end in ends if end.kind == "NotAllowed"]
-            assert refused
-            assert "a second release with another requirement" in refused[0].problems[0].text
-            late = await coordinator.offer("bank", other)
-            assert isinstance(late, Refusal)
-            assert any("can break the first" in reason for reason in late.reasons)
-            await coordinator.release(await coordinator.signed())  # the same once more is no harm
+            await coordinator.ended("bank", first)
+            for late in (await coordinator.prepare("bank", second), await coordinator.offer("bank", other)):
+                assert isinstance(late, Refusal)
+                assert not late.busy
+                assert any("a second release with another requirement" in reason for reason in late.reasons)
+            again = [await coordinator.signed(), await coordinator.signed()]
+            for contract in again:
+                await coordinator.prepare_all(contract)  # the same is no harm, also at the same time
+            for contract in again:
+                await coordinator.release(contract)
 
     run(part())
-    records = Ledger.load(folder.state("bank") / "ledger.jsonl").records
-    assert len({record.terms.hash for record in records}) == 1
-    assert len(records) == 2
-    assert "columns" in [each["kind"] for each in audited(folder, "bank", "message")]
+    (record,) = Ledger.load(folder.state("bank") / "ledger.jsonl").records
+    assert record.terms.parts
     assert any("another requirement" in each["reasons"][0] for each in audited(folder, "bank", "refusal"))
+
+
+def test_a_release_that_is_noted_while_another_runs(folder: Folder) -> None:
+    """As by a node of an earlier life whose sessions are still open: the ledger of the last moment counts."""
+    other = wish(privacy=[{"model": "k-anonymity", "qid": ["age", "salary"], "k": 4}])
+
+    async def part() -> None:
+        async with world(folder) as here:
+            coordinator = here.coordinator
+            first, second = await coordinator.signed(), await coordinator.signed(other)
+            addresses = await coordinator.prepare_all(first)
+            append(folder.state("bank") / "ledger.jsonl", record_of(second.deal, "bank", now()))
+            async with coordinator.listening() as listener:
+                await coordinator.start_all(first, listener, addresses)
+                with pytest.raises(PeerError):
+                    await coordinator.assembled(first, listener, addresses)
+            end = await coordinator.ended("bank", first)
+            assert (end.state, end.kind) == ("failed", "NotAllowed")
+            assert "a second release with another requirement" in end.problems[0].text
+
+    run(part())
 
 
 def test_a_changed_snapshot_is_refused(folder: Folder) -> None:
@@ -435,7 +452,7 @@ def test_many_sessions_at_once(folder: Folder) -> None:
                 assert (await here.coordinator.ended("bank", contract)).state == "done"
 
     run(part())
-    assert len(Ledger.load(folder.state("bank") / "ledger.jsonl").records) == 8
+    assert len(Ledger.load(folder.state("bank") / "ledger.jsonl").records) == 1  # all of the same terms
     whole(folder, "bank")
 
 

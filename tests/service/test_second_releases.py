@@ -195,7 +195,8 @@ def test_the_ledger_is_a_file_of_lines(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b'{"adversary":"' + b"x" * 5_000)  # the machine stopped here
     assert Ledger.load(path).records == (record,)
-    later = msgspec.structs.replace(record, time=NOW)
+    append(path, msgspec.structs.replace(record, time=NOW))  # another attempt at the same: it is in it
+    later = msgspec.structs.replace(record, time=NOW, recipients=("ben",))
     append(path, later)
     assert Ledger.load(path) == Ledger((record, later))
     lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -50,14 +50,19 @@ class Proposal:
     schema: Schema | None = None
 
 
+def allowed() -> None:
+    """Let everything be shown."""
+
+
 @dataclass(frozen=True)
 class Seat:
     """One party of a session: its input and its callbacks.
 
     `table` has the columns that the contract asks of this party, without missing cells; `identifiers`, one per row, if
-    the arrangement is vertical. Without `show_steps` the assembler gets columns and figures alone. `before_handing_in`
-    may veto: what it raises ends the session before anything has left. `notes` is where a method that can resume
-    after an interruption saves its rounds.
+    the arrangement is vertical. Without `show_steps` the assembler gets columns and figures alone. `before_showing` is
+    called before the first message that depends on the columns leaves (a class, a count, a bid), and once more before
+    they are handed in; it may veto: what it raises ends the session. `notes` is where a method that can resume after an
+    interruption saves its rounds.
     """
 
     name: str
@@ -68,7 +73,7 @@ class Seat:
     show_steps: bool = True
     on_stage: OnStage = silent
     on_step: OnStep | None = None
-    before_handing_in: Callable[[], None] | None = None
+    before_showing: Callable[[], None] = allowed
     notes: Path | None = None
 
 

@@ -67,9 +67,16 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
     on_stage(Stage("preparing the comparisons" if hides_scores else "specialising"))
     needed = contract.columns_needed(name)
     held = own.coded(contract.class_name) if contract.class_name in needed else None
+    # What cannot be reached is refused before anything is shown, as far as this party can tell.
+    sensitive = _known_sensitive(name, contract, own, held)
+    if held is not None:
+        seat.before_showing()
     classes = yield from share_class(name, contract, held, len(own))
+    if held is None and classes is not None:
+        sensitive = _known_sensitive(name, contract, own, classes)
     score = score_named(method.score, contract.class_name is not None)
-    view, state, schema, sensitive = _prepared(name, contract, own, classes, score)
+    view, state, schema = _prepared(name, contract, own, classes, sensitive, score)
+    seat.before_showing()
     argmax: ArgMax = plain
     seconds = {"align": aligned - started}
     before = time.perf_counter()
@@ -106,8 +113,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
         raise Bug("the mashup arrived at groups that the requirement refuses; nothing was handed in")
     seconds["protocol"] = time.perf_counter() - aligned - seconds.get("prepare", 0.0)
 
-    if seat.before_handing_in is not None:
-        seat.before_handing_in()
+    seat.before_showing()
     on_stage(Stage("handing in"))
     released = {each.name: view.released(each.name) for each in contract.qid_columns if each.holder == name}
     yield Send(
@@ -144,15 +150,9 @@ class AlignProgress:
             self.on_stage(Stage("aligning", percent=percent))
 
 
-def _prepared(
-    name: str, contract: Contract, own: Table, classes: Coded | None, score: Score
-) -> tuple[LocalView, PublicState, JointSchema, dict[str, Coded]]:
+def _known_sensitive(name: str, contract: Contract, own: Table, classes: Coded | None) -> dict[str, Coded]:
+    """Return the sensitive columns that this party knows; RequirementUnreachable if all records in one group fail."""
     parts = contract.parts
-    joint = contract.qid_columns
-    schema = JointSchema(
-        tuple(column.name for column in joint),
-        tuple(contract.parties.index(column.holder) for column in joint),
-    )
     mine = {column.name for column in contract.columns_of(name)}
     sensitive = {
         part.sensitive: own.coded(part.sensitive)
@@ -165,6 +165,23 @@ def _prepared(
     # Every party reaches the same conclusion, in the same words.
     common = Table(own.arrow, own.schema, origin=Origin("the common records"))
     refuse_unreachable(common, judged, sensitive)
+    return sensitive
+
+
+def _prepared(
+    name: str,
+    contract: Contract,
+    own: Table,
+    classes: Coded | None,
+    sensitive: dict[str, Coded],
+    score: Score,
+) -> tuple[LocalView, PublicState, JointSchema]:
+    parts = contract.parts
+    joint = contract.qid_columns
+    schema = JointSchema(
+        tuple(column.name for column in joint),
+        tuple(contract.parties.index(column.holder) for column in joint),
+    )
     # The group sizes implied by requirements on other parties' sensitive values are checked here, before any request.
     holder = {column.name: column.holder for column in contract.columns}
     sizes = [KAnonymity(part.qid, part.implied_size) for part in parts if remote_qid(part, holder)]
@@ -172,7 +189,7 @@ def _prepared(
     columns = {
         position: own.column(column.name) for position, column in enumerate(joint) if column.holder == name
     }
-    return LocalView(columns, classes, score), state, schema, sensitive
+    return LocalView(columns, classes, score), state, schema
 
 
 def _strategy(method: JointSpecialization, contract: Contract) -> Participation:

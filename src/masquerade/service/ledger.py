@@ -1,9 +1,9 @@
 """What a party has released from which snapshot: a chained file beside the dataset, and the queries a policy makes.
 
-A line is written **before** the columns are handed in: what is not in the ledger has not left. A line without its end
-was not finished, so its release never started: it does not count. The chain and the head beside it (`ledger.head`)
-reveal accidental damage, an edited line, or an old copy put back. Anyone who may write the folder can forge both: the
-sealed audit log is the proof.
+A line is written **before** the peers see anything of the columns: what is not in the ledger has not left, and a
+session that is broken off later counts as released. A line without its end was not finished, so its release never
+started: it does not count. The chain and the head beside it (`ledger.head`) reveal accidental damage, an edited line,
+or an old copy put back. Anyone who may write the folder can forge both: the sealed audit log is the proof.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ class Ledger:
         """Return the releases from this snapshot."""
         return tuple(each for each in self.records if (each.dataset, each.snapshot) == (dataset, snapshot))
 
+    def has(self, record: Released) -> bool:
+        """Return whether the same release, for the same recipients, is in it: another attempt is not another one."""
+        known = self.of_snapshot(record.dataset, record.snapshot)
+        return any((each.terms, each.recipients) == (record.terms, record.recipients) for each in known)
+
     def last_of_others(self, dataset: str, snapshot: str) -> Released | None:
         """Return the latest release from another snapshot of the dataset; a roll-up shows nothing of it anew."""
         others = [
@@ -81,14 +86,15 @@ class Ledger:
 
 
 def append(path: Path, record: Released) -> None:
-    """Append one line to an intact ledger; return once it is on disk."""
-    Ledger.load(path)
+    """Append one line to an intact ledger, unless the release is in it; return once it is on disk."""
+    if Ledger.load(path).has(record):
+        return
     with ChainedFile(path, "ledger") as file:
         file.append((_RELEASE, msgspec.to_builtins(record)))
 
 
 def record_of(deal: Deal, party: str, time: int) -> Released:
-    """Make the record that a party writes before it hands its columns in."""
+    """Make the record that a party writes before it shows anything of its columns."""
     terms = deal.terms
     provision = terms.provision(party)
     assert provision is not None  # only parties hand columns in

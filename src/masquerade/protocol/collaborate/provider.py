@@ -69,12 +69,10 @@ CUTTING_OWN = Stage("cutting", detail="its own groups")  # their number stays pr
 def provider(seat: Seat) -> Script[int]:
     """Run this provider's part. Return how many of its records are released.
 
-    `seat.before_handing_in` may veto before rows leave and, without a third party, also before the first
-    answer about them does. What `seat.on_stage` raises ends the session, too: the only way to stop a long computation
+    What `seat.on_stage` raises ends the session, too: the only way to stop a long computation
     that waits for nobody.
     """
     contract, table, left_out = seat.contract, seat.table, seat.left_out
-    before_handing_in = seat.before_handing_in
     on_stage = seat.on_stage
     refuse_impossible(contract)
     if not len(table):
@@ -86,11 +84,9 @@ def provider(seat: Seat) -> Script[int]:
     else:
         refuse_private_leaves(contract, table.schema)
         refuse_unusable(contract, table)
-        if before_handing_in is not None:
-            before_handing_in()
+        seat.before_showing()
         handed = yield from _without_third_party(seat.name, contract, table, tuple(left_out), on_stage)
-    if before_handing_in is not None:
-        before_handing_in()
+    seat.before_showing()
     on_stage(Stage("handing in"))
     yield Send((ASSEMBLER,), handed)
     del handed  # the assembler may take its time

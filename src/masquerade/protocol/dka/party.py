@@ -64,11 +64,11 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     pair = yield from prepare_pair(me, contract.parties, b"dka-datafly\0" + contract.hash)
     if not resumes:
         notebook.named(pair.session)
+    seat.before_showing()
     yield from dka_datafly(pair, side, on_stage=on_stage, on_round=notebook.played)
     finished = time.perf_counter()
 
-    if seat.before_handing_in is not None:
-        seat.before_handing_in()
+    seat.before_showing()
     on_stage(Stage("handing in"))
     passed = side.passed
     released = {column.name: column for column in side.released()}

@@ -16,7 +16,7 @@ from masquerade.service.clock import Clock, seconds_since_1970
 from masquerade.service.kinds import KINDS
 from masquerade.service.ledger import Ledger
 from masquerade.service.logs import log
-from masquerade.service.node.approvals import Approvals, deal_id
+from masquerade.service.node.approvals import NO_APPROVAL, Approvals, deal_id
 from masquerade.service.node.datasets import Dataset, Reading
 from masquerade.service.node.kept_readings import KeptReadings
 from masquerade.service.node.settings import Settings
@@ -95,7 +95,9 @@ class Admission:
         reading = kept or self._reading(dataset, for_session=for_session)
         if reading is None:
             return (*wrong, unreadable(provision.dataset)), None
-        against = self._against(dataset, contract, reading, signed=for_session)
+        against = self._against(dataset, contract, reading)
+        if for_session and dataset.policy.needs_approval and not self._approvals.may_run(contract.deal):
+            against = (*against, NO_APPROVAL)
         if reading.card.snapshot != provision.snapshot:  # told once, and in plainer words
             wrong += (f"{provision.dataset} has changed: the contract is about another snapshot of it",)
             against = tuple(each for each in against if each != ANOTHER_SNAPSHOT)
@@ -107,29 +109,26 @@ class Admission:
         dataset = self._datasets().get(name)
         if dataset is None:
             return (self.no_dataset(name),)
-        return self._against(dataset, contract, reading, signed=True)
+        if dataset.policy.needs_approval and not self._approvals.approved(deal_id(contract.deal)):
+            return (NO_APPROVAL,)
+        return self._against(dataset, contract, reading)
 
     def no_dataset(self, name: str) -> str:
         """The reason for refusing a dataset that does not exist."""
         return f'there is no dataset "{name}"; there are {", ".join(self._datasets())}'
 
-    def _against(
-        self, dataset: Dataset, contract: SignedContract, reading: Reading, *, signed: bool
-    ) -> tuple[str, ...]:
-        """What policy, ledger and, once it is signed, a person have against a contract."""
+    def _against(self, dataset: Dataset, contract: SignedContract, reading: Reading) -> tuple[str, ...]:
+        """What policy and ledger have against a contract."""
         ledger = self._ledger()
         if ledger is None:
             return (_unknown_past(dataset.name),)
-        deal = deal_id(contract.deal)
-        if dataset.policy.needs_approval and signed and not self._approvals.approved(deal):
-            return ("a person has taken the approval back, or has not given it",)
         load = Load(0, self._now())
         reasons = accepts(dataset.policy, contract.deal, reading.card, ledger, load, reading.table.schema)
         try:
             request = contract.deal.as_request()
         except ParameterError:  # among the reasons
             return reasons
-        return (*self._against_requester(dataset, request, deal), *reasons)
+        return (*self._against_requester(dataset, request, deal_id(contract.deal)), *reasons)
 
     def _against_requester(
         self, dataset: Dataset, request: Request, deal: str | None = None

@@ -1,7 +1,8 @@
 """Contracts that wait for a person, and what the person said.
 
 An approval is for a deal: who gets what from which snapshot, for what and at what price. The same deal in another
-contract, after a failed attempt or because the first one expired, needs no new one.
+contract, after a failed attempt or because the first one expired, needs no new one, for as many runs as the deal has
+attempts. Then it waits for a person again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from masquerade.errors import NotFound, ParameterError
+from masquerade.errors import Conflict, NotFound, ParameterError
 from masquerade.files import PRIVATE, write_whole
 from masquerade.service.node.state import State
 from masquerade.service.signing import SignedContract
@@ -22,15 +23,19 @@ from masquerade.service.terms import Deal
 
 Decision = Literal["approved", "refused"]
 
+NO_APPROVAL = (
+    "a person has not approved it, has taken the approval back, or it has run as often as was approved"
+)
 LEAST_PREFIX = 4
 _KEPT = 7 * 86_400  # seconds after which a contract that nobody looked at is forgotten
 
 
 class Word(msgspec.Struct, frozen=True):
-    """What a person said, and when."""
+    """What a person said, and when; of an approval, how many sessions have begun by it."""
 
     time: int
     reason: str = ""
+    runs: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,18 +58,27 @@ class Approvals:
         self._state = state
 
     def approved(self, deal: str) -> bool:
-        """Return whether a person has approved a deal."""
-        return (self._state.approved / deal).exists()
+        """Return whether a person has approved a deal, and has not refused it since."""
+        return self._approval(deal) is not None
+
+    def may_run(self, deal: Deal) -> bool:
+        """Return whether a person has approved a deal for one more session."""
+        word = self._approval(deal_id(deal))
+        return word is not None and word.runs < deal.attempts
+
+    def run_begins(self, deal: Deal) -> None:
+        """Count a session that begins; Conflict if no approval is left for it."""
+        name = deal_id(deal)
+        word = self._approval(name)
+        if word is None or word.runs >= deal.attempts:
+            raise Conflict(NO_APPROVAL)
+        counted = msgspec.structs.replace(word, runs=word.runs + 1)
+        write_whole(self._state.approved / name, msgspec.json.encode(counted), PRIVATE)
 
     def refused(self, deal: str) -> str | None:
         """The reason with which a person has refused a deal, if one has."""
-        path = self._state.refused / deal
-        try:
-            return msgspec.json.decode(path.read_bytes(), type=Word).reason
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, RecursionError):
-            raise ParameterError(f"{path}: cannot be read") from None
+        word = self._word(self._state.refused / deal)
+        return word.reason if word is not None else None
 
     def decided(self, deal: str) -> Decision | None:
         """A person's last decision on a deal, if there is one."""
@@ -81,7 +95,8 @@ class Approvals:
             before = None
         if before != written:
             write_whole(path, written, PRIVATE)
-            if self.decided(path.stem) is not None:  # while it was written: then it does not wait
+            # Whoever decided while it was written has spoken: then it does not wait.
+            if self.may_run(contract.deal) or self.refused(path.stem) is not None:
                 path.unlink(missing_ok=True)
         return before is None
 
@@ -122,6 +137,18 @@ class Approvals:
         for each in self.waiting():
             if each.contract.expiry + _KEPT < now:
                 (self._state.pending / f"{each.deal}.json").unlink(missing_ok=True)
+
+    def _approval(self, deal: str) -> Word | None:
+        """The approval of a deal; a refusal beside it counts more, whoever was counting runs meanwhile."""
+        return self._word(self._state.approved / deal) if self.refused(deal) is None else None
+
+    def _word(self, path: Path) -> Word | None:
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=Word)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, RecursionError):
+            raise ParameterError(f"{path}: cannot be read") from None
 
     def _decide(self, said: Path, unsaid: Path, deal: str, word: Word) -> None:
         write_whole(said / deal, msgspec.json.encode(word), PRIVATE)

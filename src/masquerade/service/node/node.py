@@ -93,7 +93,6 @@ class PartyNode:
         )
         self._loop = asyncio.get_running_loop()
         self._signed: dict[str, str] = {}
-        self._noted: dict[str, None] = {}  # contracts that are in the ledger
         self._releasing = threading.Lock()
         self._signing = threading.Lock()
         self._noting = threading.Lock()
@@ -137,7 +136,7 @@ class PartyNode:
         reasons, admitted = self._admission.contract(contract)
         if admitted is None:
             return self._refuse(contract.deal.user, reasons, ask.session)
-        if admitted.dataset.policy.needs_approval and not self.approvals.approved(deal):
+        if admitted.dataset.policy.needs_approval and not self.approvals.may_run(contract.deal):
             said = self.approvals.refused(deal)
             if said is not None:
                 reason = f"a person has refused it{f': {said}' if said else ''}"
@@ -181,11 +180,10 @@ class PartyNode:
             return await asyncio.to_thread(
                 self._refuse, user, [self._admission.no_dataset(wanted)], ask.session
             )
-        most = dataset.policy.sessions
         try:
-            if not await self.sessions.expect(name, dataset.name, most):
-                reason = f"{most} sessions are running, and no more are allowed"
-                return await self._busy(user, reason, ask.session)
+            taken = await self.sessions.expect(contract, dataset.name, dataset.policy)
+            if taken is not None:
+                return await self._busy(user, taken, ask.session)
         except Ending as error:
             return await self._busy(user, str(error), ask.session)
         except Conflict as error:
@@ -221,9 +219,14 @@ class PartyNode:
 
     def start(self, contract: str, said: Start) -> Progress:
         """Begin the protocol."""
-        progress = self.sessions.start(contract, said.addresses, self._now())
+        progress = self.sessions.start(contract, said.addresses, self._now(), self._run_begins)
         log().info("session started", session=contract)
         return progress
+
+    def _run_begins(self, session: Session) -> None:
+        dataset = self.datasets.get(session.dataset)
+        if dataset is not None and dataset.policy.needs_approval:
+            self.approvals.run_begins(session.contract.deal)
 
     def tidy(self) -> None:
         """Forget old sessions, readings, contracts and approvals."""
@@ -248,35 +251,31 @@ class PartyNode:
         dataset = admitted.dataset
         table, ids = dataset.table_for(admitted.reading, contract.contract)
 
-        def may_hand_in() -> None:
-            self._release(contract, dataset.name, admitted.reading)
+        def before_showing() -> None:
+            self._note(contract, dataset.name, admitted.reading)
 
         def on_done() -> None:
             self.readings.done(deal_id(contract.deal), self._now())
 
-        return Part(contract, dataset.name, table, ids, may_hand_in, on_done)
+        return Part(contract, dataset.name, table, ids, before_showing, on_done)
 
     def _keep(self, admitted: Admitted, contract: SignedContract) -> None:
         """Keep the reading that a session will run on, whatever becomes of the table until then."""
         deal = deal_id(contract.deal)
         self.readings.agreed(admitted.dataset, admitted.reading, deal, contract.expiry, self._now())
 
-    def _release(self, contract: SignedContract, dataset: str, reading: Reading) -> None:
+    def _note(self, contract: SignedContract, dataset: str, reading: Reading) -> None:
         """Check once more, with the ledger of this moment, and enter the release in the ledger: then it may leave.
 
-        Where answers about the records leave before the records do, this is called twice, and entered the first time.
+        Peers see something of it before it is handed in, so what is broken off after this counts as released. Another
+        attempt at the same terms, for the same people, is the same release.
         """
-        deal, name = contract.deal, contract.hash.hex()
         with self._releasing:
             reasons = self._admission.release(contract, dataset, reading)
             if reasons:
-                self._refuse(deal.user, reasons, name)
+                self._refuse(contract.deal.user, reasons, contract.hash.hex())
                 raise NotAllowed(*reasons)
-            if name not in self._noted:
-                append(self.state.ledger, record_of(deal, self.settings.name, self._now()))
-                self._noted[name] = None
-            while len(self._noted) > _MOST_SIGNED:
-                self._noted.pop(next(iter(self._noted)))
+            append(self.state.ledger, record_of(contract.deal, self.settings.name, self._now()))
 
     def _now(self) -> int:
         return seconds_since_1970(self.clock)

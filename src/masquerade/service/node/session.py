@@ -57,7 +57,7 @@ class Part:
     dataset: str
     table: Table = field(repr=False)
     identifiers: Sequence[bytes] = field(repr=False)
-    may_hand_in: Callable[[], None]  # raises when it may not, and has noted the release when it may
+    before_showing: Callable[[], None]  # raises what speaks against the release, or has it in the ledger
     on_done: Callable[[], None]  # the release is handed in, and nothing more is needed for it
 
 
@@ -233,8 +233,9 @@ class Session:
         """This party's part in what the contract asks for."""
         contract, shows = part.contract.contract, part.contract.deal.show_progress
 
-        def may_hand_in() -> None:
-            self._may_hand_in(part)
+        def before_showing() -> None:
+            self._insist_on_running()
+            part.before_showing()
 
         seat = Seat(
             self._settings.name,
@@ -244,7 +245,7 @@ class Session:
             show_steps=shows,
             on_stage=self._on_stage,
             on_step=self._on_step if shows else None,
-            before_handing_in=may_hand_in,
+            before_showing=before_showing,
         )
         return method_of(contract).party(seat)
 
@@ -259,10 +260,6 @@ class Session:
         # A flat taxonomy's values are cells, which nobody has looked at for signs that steer a terminal.
         value, children = one_line(step.value), tuple(map(one_line, step.children))
         self._steps.append(SeenStep(step.round, step.attribute, value, children))
-
-    def _may_hand_in(self, part: Part) -> None:
-        self._insist_on_running()
-        part.may_hand_in()
 
     def _insist_on_running(self) -> None:
         if self._state != "running" or self._task.cancelling():  # nobody waits for what comes any more

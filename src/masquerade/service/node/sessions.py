@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from masquerade.errors import Conflict, NotFound
 from masquerade.service.clock import Clock
@@ -11,6 +11,8 @@ from masquerade.service.control import Progress
 from masquerade.service.node.approvals import deal_id
 from masquerade.service.node.session import Session
 from masquerade.service.node.state import State
+from masquerade.service.policy import Policy
+from masquerade.service.signing import SignedContract
 
 _FAREWELL = 15.0  # seconds that a node which ends gives its sessions
 _KEPT = 3600.0  # seconds for which an ended session can be asked about
@@ -27,16 +29,22 @@ class Sessions:
         self._state, self._clock = state, clock
         self._sessions: dict[str, Session] = {}
         self._is_ending = False
-        self._coming: dict[str, str] = {}  # contracts whose table is being read, with their dataset
+        self._coming: dict[
+            str, tuple[SignedContract, str]
+        ] = {}  # whose table is being read, with the dataset
         self._called_off: set[str] = set()  # those of them that were cancelled meanwhile
 
     def running(self, dataset: str) -> int:
         """How many sessions of a dataset are open."""
-        sessions = sum(each.is_open and each.dataset == dataset for each in self._sessions.values())
-        return sessions + sum(each == dataset for each in self._coming.values())
+        return len(self._open(dataset))
 
-    async def expect(self, contract: str, dataset: str, most: int) -> bool:
-        """Keep a place for a contract's session; False when none is free. An earlier one of the contract is dropped."""
+    async def expect(self, signed: SignedContract, dataset: str, policy: Policy) -> str | None:
+        """Keep a place for a contract's session; return why there is none now. An earlier one of it is dropped.
+
+        Sessions of other terms at the same time could each be noted by another party, and no party would agree to
+        either any more.
+        """
+        contract = signed.hash.hex()
         earlier = self._sessions.get(contract)
         if earlier is not None and earlier.state == "ready":
             await earlier.cancel()
@@ -46,10 +54,17 @@ class Sessions:
             raise Conflict("this contract's session is being prepared")
         if self._state.has_run(contract):
             raise Conflict("this contract has run before; a contract runs once")
-        if self.running(dataset) >= most:
-            return False
-        self._coming[contract] = dataset
-        return True
+        others = self._open(dataset)
+        if len(others) >= policy.sessions:
+            return f"{policy.sessions} sessions are running, and no more are allowed"
+        if not policy.allow_rerelease and any(each.deal.terms != signed.deal.terms for each in others):
+            return "another release of the same table is being made"
+        self._coming[contract] = (signed, dataset)
+        return None
+
+    def _open(self, dataset: str) -> list[SignedContract]:
+        begun = [(each.contract, each.dataset) for each in self._sessions.values() if each.is_open]
+        return [contract for contract, name in (*begun, *self._coming.values()) if name == dataset]
 
     def insist_on(self, contract: str) -> None:
         """Raise Conflict when a session was cancelled while its table was read."""
@@ -68,8 +83,10 @@ class Sessions:
         self.forget(session.name)
         self._sessions[session.name] = session
 
-    def start(self, contract: str, addresses: Mapping[str, str], now: int) -> Progress:
-        """Begin a session. A contract runs once."""
+    def start(
+        self, contract: str, addresses: Mapping[str, str], now: int, on_begin: Callable[[Session], None]
+    ) -> Progress:
+        """Begin a session, unless `on_begin` raises. A contract runs once."""
         session = self._find(contract)
         if session.state != "ready":
             raise Conflict(f"the session is {session.state}; only one that is ready can start")
@@ -84,6 +101,7 @@ class Sessions:
             raise Conflict("the signed request was used before; its client signs a new one")
         if not self._state.runs_now(contract, signed.expiry):
             raise Conflict("this contract has run before; a contract runs once")
+        on_begin(session)
         session.start(addresses)
         return session.progress()
 
