@@ -80,7 +80,7 @@ FILE_SCHEMES = ("sqlite", "duckdb")  # databases that are a file
 
 def database_path(url: str, base: Path) -> Path:
     """Return the file's path: `sqlite:///relative.db` is relative to `base`, `sqlite:////absolute.db` is not."""
-    scheme, _, rest = url.partition("://")
+    scheme, rest = url.partition(":")[0], url.partition("://")[2]
     if not rest.startswith("/") or len(rest) == 1:
         raise DataError.about(
             url,

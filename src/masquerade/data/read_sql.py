@@ -86,7 +86,10 @@ def _from_duckdb(url: str, query: str, path: Path) -> pa.Table:
     except ImportError:
         raise DataError('reading from duckdb needs the library: pip install "masquerade[duckdb]"') from None
     # Without access to other files and extensions: a query reads this database and nothing else of the machine.
-    config = {"enable_external_access": "false", "autoload_known_extensions": "false"}
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "enable_external_access": "false",
+        "autoload_known_extensions": "false",
+    }
     try:
         with duckdb.connect(str(path), read_only=True, config=config) as connection:
             found: pa.Table = connection.sql(query).to_arrow_table()
