@@ -190,7 +190,7 @@ def service_violations(dice: random.Random, folder: Path) -> tuple[str, list[str
         found.append(f"{type(error).__name__}: {error}")
     finally:
         found += house.end()
-    return what, found
+    return f"service: {what}", found
 
 
 def _about_release(house: House, session: Session) -> Iterator[str]:

@@ -110,24 +110,27 @@ def _clean(scene: Scene, folder: Path) -> Clean:
 
 def _one(seed: int, clean: list[Clean], folder: Path) -> tuple[str, list[str]]:
     """One run: what was done to what, and what was wrong afterwards."""
-    dice = random.Random(seed)
-    place = folder / f"run-{seed}"
+    dice, place = random.Random(seed), folder / f"run-{seed}"
     if seed % SERVICE_EVERY == 0:
         what, found = service_violations(dice, place)
-        return f"service: {what}", found
-    chosen, what = dice.choice(clean), dice.choice(_FAULTS)
-    job = copied(chosen.job, place)
+    else:
+        what, found = _mashup_violations(dice, dice.choice(clean), place)
+    if not found:
+        shutil.rmtree(place)
+    return what, found
+
+
+def _mashup_violations(dice: random.Random, clean: Clean, place: Path) -> tuple[str, list[str]]:
+    what, job = dice.choice(_FAULTS), copied(clean.job, place)
     before = {*place.rglob("*")}
-    ended = _faulty(dice, what, chosen, job)
-    found = [*_violations(chosen, job, ended, before)]
+    ended = _faulty(dice, what, clean, job)
+    found = [*_violations(clean, job, ended, before)]
     if ended.code != 0:
         again = _watched(["-m", "masquerade", "mashup", str(job)], place)
         if again.code != 0:
             found.append(f"a run without a fault then ends with {again.code}: {again.said[-500:]}")
-        found += [f"then: {each}" for each in _violations(chosen, job, again, before)]
-    if not found:
-        shutil.rmtree(place)
-    return f"{chosen.scene.name}: {what}, exit code {ended.code}", found
+        found += [f"then: {each}" for each in _violations(clean, job, again, before)]
+    return f"{clean.scene.name}: {what}, exit code {ended.code}", found
 
 
 def _faulty(dice: random.Random, what: str, clean: Clean, job: Path) -> Ended:
