@@ -153,7 +153,8 @@ class PartyNode:
         with self._signing:
             if name not in self._signed:
                 if contract.deal.terms.source is not None:  # it is released without a word to us
-                    append(self.state.ledger, record_of(contract.deal, self.settings.name, self._now()))
+                    with self._releasing:
+                        append(self.state.ledger, record_of(contract.deal, self.settings.name, self._now()))
                 signer = verified_signer(contract.deal, self.settings.clients, self._now())
                 self.audit.contract(contract.canonical(), name, signer)
                 self._signed[name] = sign(self.settings.identity, contract.hash).hex()
