@@ -113,9 +113,11 @@ def test_what_waits_and_what_it_lets_leave(folder: Folder, capsys: Capture) -> N
     ]
     job = shown["columns"][0]
     assert job["coarse_enough_for"] == [
-        "k-anonymity (k = 3) over job, salary",
+        "k-anonymity (k = 3) over age, job, salary, town",
         "k-anonymity (k = 4) over age, job",
     ]
+    together = "at least 3 records agree on all released attributes of all parties together"
+    assert shown["over_all_attributes"] == together
     assert set(job["shown_to"]) == {"other parties", "coordinator", "recipients"}
     assert shown["class"]["name"] == "income"
     assert shown["class"]["shown_to"]["other parties"] == "the raw class of each common record"
