@@ -139,7 +139,7 @@ def test_what_waits_and_what_it_lets_leave(folder: Folder, capsys: Capture) -> N
         f"deal {deal}",
         "asked by ana, for research; the release goes to ana",
         "  disease: as it is; the raw cell of each common record, byte for byte",
-        "    coarse enough for k-anonymity (k = 3) over age, town",
+        "    coarse enough for k-anonymity (k = 3) over age, job, salary, town",
         "Protocol: adversary semi-honest, argmax secure, score gain-ratio, normalize strip, version 1",
     ):
         assert line in text.splitlines(), text
