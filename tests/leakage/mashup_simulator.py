@@ -23,7 +23,7 @@ from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.mashup import _digest
 from masquerade.protocol.method import ASSEMBLER
-from masquerade.protocol.party import _prepared, _strategy
+from masquerade.protocol.party import _known_sensitive, _prepared, _strategy
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
 from masquerade.utility.scores import score_named
@@ -114,9 +114,10 @@ class MashupSimulator:
         """The rounds, as somebody with all tables would play them."""
         classes = self.own[self.contract.class_from or self.parties[0]].coded("Class")
         score = score_named(self.method.score, True)
-        prepared = {
-            name: _prepared(name, self.contract, own, classes, score) for name, own in self.own.items()
-        }
+        prepared = {}
+        for name, own in self.own.items():
+            sensitive = _known_sensitive(name, self.contract, own, classes)
+            prepared[name] = _prepared(name, self.contract, own, classes, sensitive, score)
         self.local: dict[str, LocalView] = {name: each[0] for name, each in prepared.items()}
         self.states: dict[str, PublicState] = {name: each[1] for name, each in prepared.items()}
         self.steps: list[tuple[int, str, mq.Step]] = []
