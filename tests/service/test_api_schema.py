@@ -48,6 +48,14 @@ def sessions(place: Room) -> list[str]:
 api = schemathesis.openapi.from_dict(document(), config=SchemathesisConfig.from_dict(CONFIG))
 
 
+def fresh_token(place: Room) -> str:
+    """An admin's token with all scopes."""
+    token = f"mq_{secrets.token_urlsafe(32)}"
+    expires = place.coordinator.clock.now() + timedelta(hours=1)
+    place.coordinator.store.users.add_token("root", "tests", token, expires, tuple(Scope), TokenKind.SIGN_IN)
+    return token
+
+
 @api.parametrize()
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_as_the_document_says(case: Any, place: Room, sessions: list[str]) -> None:
@@ -57,11 +65,7 @@ def test_every_answer_is_as_the_document_says(case: Any, place: Room, sessions: 
         case.path_parameters["id"] = fresh("root").id if fresh else sessions[next(_turns) % len(sessions)]
     if good and case.method == "PATCH":
         case.path_parameters["name"] = "ana"
-    # A token of its own for each call: some calls revoke the one that they use.
-    token = f"mq_{secrets.token_urlsafe(32)}"
-    expires = place.coordinator.clock.now() + timedelta(hours=1)
-    place.coordinator.store.users.add_token("root", "tests", token, expires, tuple(Scope), TokenKind.SIGN_IN)
-    bearer = {"Authorization": f"Bearer {token}"}
+    bearer = {"Authorization": f"Bearer {fresh_token(place)}"}  # some calls revoke the one that they use
     case.call_and_validate(base_url=f"{place.url}/api/v1", headers=bearer, timeout=60)
 
 
