@@ -80,6 +80,7 @@ def test_the_cookie_is_out_of_reach_for_scripts_and_other_sites(site: Site, clie
     assert "mq_" not in answer.headers["set-cookie"]  # it holds a token, but not for everybody's eyes
 
 
+@pytest.mark.system
 def test_under_https_the_cookie_is_secure(tmp_path: Path) -> None:
     world = World(tmp_path)
     web = 'https = { certificate = "identity/bank/identity.pem", key = "identity/bank/key.pem" }\n'

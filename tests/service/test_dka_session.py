@@ -72,6 +72,7 @@ def rows(table: Path) -> Counter[tuple[tuple[str, str], ...]]:
     return Counter(tuple(sorted(row.items())) for row in csv.DictReader(table.read_text().splitlines()))
 
 
+@pytest.mark.system
 def test_two_parties_make_the_release_of_the_command(
     house: House, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_migration_that_fails_leaves_nothing(new_database_url: str, engine: En
     assert tables(engine) == {"other"}
 
 
+@pytest.mark.system
 def test_coordinators_that_start_together_take_turns(new_database_url: str) -> None:
     opening = (
         "import sys; from masquerade.service.store import Store; print(flush=True); input();"

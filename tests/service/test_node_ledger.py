@@ -84,6 +84,7 @@ def party(capsys: Capture, folder: Folder, command: str, *words: str) -> Answer:
     return here(capsys, "party", command, folder.conf("bank"), *words)
 
 
+@pytest.mark.system
 def test_a_damaged_line_is_told_at_the_start_by_doctor_and_by_the_ledger(
     folder: Folder, capsys: Capture
 ) -> None:
