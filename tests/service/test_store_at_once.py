@@ -24,12 +24,13 @@ def test_whoever_signs_in_at_once_is_let_in_though_the_first_forgets_the_guesses
     store: Store, clock: FakeClock
 ) -> None:
     def right(_thread: int) -> bool:
-        return store.users.guarded("ann", lambda _guard: (None, True))
+        return store.users.guarded("ann", "here", lambda _own, _everybody: (None, None, True))
 
+    guess = Guard(1, 0, clock.now(), None)
     for _ in range(3):
-        store.users.guarded("ann", lambda _guard: (Guard(1, 0, clock.now(), None), None))
+        assert not store.users.guarded("ann", "here", lambda _own, _everybody: (guess, guess, False))
         assert at_once(8, right) == [True] * 8
-        assert store.users.guard("ann") is None
+        assert store.users.guard("ann", "here") is None
 
 
 def test_a_provider_is_made_known_by_several_at_once(store: Store) -> None:
