@@ -16,8 +16,8 @@ demo: $(VENV)/.core ## a coordinator, three parties, one table through it all; C
 test: $(VENV)/.dev .postgres .chromium ## run all tests
 	$(BIN)/pytest -n 2 --dist worksteal
 
-quick: $(VENV)/.dev ## run the tests that need no process, database or browser, on few examples
-	MASQUERADE_TESTS=quick $(BIN)/pytest -n 2 --dist worksteal -q -m "not system"
+quick: $(VENV)/.dev ## run the tests without processes, databases, browsers and whole sessions, on few examples
+	MASQUERADE_TESTS=quick $(BIN)/pytest -n 2 --dist worksteal -q -m "not system and not sessions"
 
 explore: $(VENV)/.fuzz .postgres ## run the properties on new examples, and fuzz every decoder (FUZZ_SECONDS=20 for each)
 	HYPOTHESIS_PROFILE=exploring $(BIN)/pytest -n 2 --dist worksteal -m hypothesis

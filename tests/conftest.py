@@ -31,6 +31,17 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick" if
 # Whatever asks for one of these starts a process, a database or a browser.
 _SYSTEM = {"postgres", "browser", "page", "site", "visit", "place"}
 
+# Where tests play whole sessions, in this process: too slow, all together, for the inner loop.
+_SESSIONS = (
+    *("attacks/", "cli/", "console/", "fuzz/", "leakage/", "library/", "net/", "protocol/"),
+    *(
+        f"service/test_{name}"
+        for name in ("account", "api", "coordinator", "dka", "horizontal", "lockout", "mutual")
+    ),
+    *(f"service/test_{name}" for name in ("node", "roll_ups", "second", "service", "store", "migrations")),
+)
+_HERE = Path(__file__).parent
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -38,6 +49,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         wants = getattr(getattr(item, "callspec", None), "params", {})
         if fixtures & _SYSTEM or "postgresql" in (wants.get("database_url"), wants.get("new_database_url")):
             item.add_marker(pytest.mark.system)
+        if item.path.relative_to(_HERE).as_posix().startswith(_SESSIONS):
+            item.add_marker(pytest.mark.sessions)
 
 
 @pytest.fixture(autouse=QUICK)
