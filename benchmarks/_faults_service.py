@@ -152,7 +152,7 @@ def service_violations(dice: random.Random, folder: Path) -> tuple[str, list[str
     after, size = int(2 ** dice.uniform(0, 14)), int(2 ** dice.uniform(0, 16))
     action = what if what in ("cut", "delay", "corrupt") else "cut"
     connection = dice.randrange(8) if action == what else -1  # never
-    house = House(folder, FaultyNetwork(Fault(action, connection, after, pause if what == "delay" else 0.0)))  # type: ignore[arg-type]
+    house = House(folder, FaultyNetwork(Fault(action, connection, after, pause if what == "delay" else 0.0)))  # type: ignore[arg-type] # one of the three
     found: list[str] = []
 
     def happen() -> None:

@@ -87,7 +87,7 @@ def main() -> None:
     def told(addresses: Mapping[str, str]) -> mashup_run.Book:
         return tell({name: network.through(address) for name, address in addresses.items()})
 
-    mashup_run.Book = told  # type: ignore[assignment,misc]
+    mashup_run.Book = told  # type: ignore[assignment,misc] # a function in place of the class it makes
     masquerade()
 
 

@@ -158,7 +158,7 @@ def _faulty(dice: random.Random, what: str, clean: Clean, job: Path) -> Ended:
         limit = int(2 ** dice.uniform(0, 16))
         return _watched(words, job.parent, most_bytes=limit)
     fault = Fault(
-        what,  # type: ignore[arg-type]
+        what,  # type: ignore[arg-type] # the other kinds have returned above
         dice.randrange(clean.scene.connections),
         int(2 ** dice.uniform(10, 16.5)),  # from the handshake to the last message
         dice.uniform(0.1, 2.0) if what == "delay" else 0.0,

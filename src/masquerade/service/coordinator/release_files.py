@@ -56,13 +56,13 @@ class ReleaseFiles:
             with _timed(release, "write"):
                 write_table(release.table, hidden / CSV)
                 write_table(release.table, hidden / PARQUET)
+            sha256 = _sha256(hidden / CSV)
             with _timed(release, "report"):
-                write_whole(hidden / REPORT, render_report(release))
+                write_whole(hidden / REPORT, render_report(release, sha256))
             digest = _sha256(hidden / REPORT)
             # after the files, with what they took
             told = {**summary, "seconds": release.seconds, "report_sha256": digest}
             write_whole(hidden / SUMMARY, as_json(told))
-            sha256 = _sha256(hidden / CSV)
             sync_folder(hidden)
             shutil.rmtree(final, ignore_errors=True)
             hidden.rename(final)
