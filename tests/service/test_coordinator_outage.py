@@ -329,6 +329,7 @@ def test_a_database_that_can_only_be_read_is_told_and_waited_for(
             wait_until(lambda: begun(other), "the database can be locked")
             written.open()
             wait_until(lambda: interrupted() > before, "the release cannot be stored")
+            wait_until(lambda: not coordinator.health()["ready"], "the trouble is told")
             told = coordinator.health()
             assert (told["ready"], told["database"], told["running"]) == (False, "cannot be written", 1)
             other.execute("ROLLBACK")
