@@ -100,7 +100,7 @@ class MemoryNetwork:
 
     @asynccontextmanager
     async def _serve(
-        self, app: Any, address: str, identity: Identity, trust: TrustStore
+        self, app: Any, address: str, identity: Identity, trust: TrustStore, _limits: object = None
     ) -> AsyncIterator[str]:
         identity.check_dates()
         place = Place(identity, trust, app=app)

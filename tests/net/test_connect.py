@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,9 @@ from masquerade.errors import (
     PeerRefused,
     PeerUnreachable,
 )
+from masquerade.net import grpc_stream
 from masquerade.net.channel import Agreement, Channel, Node, Timings
-from masquerade.net.connect import connect, listen
+from masquerade.net.connect import Listener, connect, listen
 from masquerade.net.identity import Identity, issue, self_signed
 from masquerade.net.trust import TrustStore
 from net.nodes import (
@@ -63,6 +64,29 @@ def refusal(result: Any, peer: str) -> str:
 
 
 # --- together ---
+
+
+def test_silent_connections_do_not_keep_a_session_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = dict(grpc_stream._SERVER_OPTIONS)
+    assert options["grpc.max_allowed_incoming_connections"] == 256
+    options |= {"grpc.max_allowed_incoming_connections": 10, "grpc.server_handshake_timeout_ms": 1000}
+    monkeypatch.setattr(grpc_stream, "_SERVER_OPTIONS", list(options.items()))
+
+    async def crowded() -> list[str]:
+        async with listen(PEOPLE["bank"], TRUST) as bank, listen(PEOPLE["loans"], TRUST) as loans:
+            host, port = loans.address.split(":")
+
+            async def part(listener: Listener, peer: Node) -> str:
+                async with listener.connect([peer], AGREED, QUICK) as channels:
+                    return await idle(channels)
+
+            with ExitStack() as silent:
+                for _ in range(40):
+                    silent.enter_context(socket.create_connection((host, int(port))))
+                both = part(bank, Node("loans", loans.address)), part(loans, Node("bank", bank.address))
+                return await asyncio.gather(*both)
+
+    assert run(crowded()) == ["done", "done"]
 
 
 def test_three_nodes_talk_all_with_all(capfd: Capture) -> None:

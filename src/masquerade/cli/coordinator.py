@@ -51,6 +51,7 @@ def serve(conf: Conf, json: Json = False) -> None:
     import os
     import sys
 
+    from masquerade.cli.process import open_files_for_many
     from masquerade.net.running import run_async
     from masquerade.service.api.app import create_app
     from masquerade.service.coordinator.coordinator import Coordinator
@@ -59,6 +60,7 @@ def serve(conf: Conf, json: Json = False) -> None:
     from masquerade.service.logs import configure
 
     configure(as_json=sys.stderr is None or not sys.stderr.isatty())
+    open_files_for_many()
     settings = Settings.load(conf)
     with Coordinator(settings) as coordinator:
         public = create_app(coordinator)

@@ -45,6 +45,7 @@ def serve(conf: Conf, json: Json = False) -> None:
     import os
     import sys
 
+    from masquerade.cli.process import open_files_for_many
     from masquerade.net.running import run_async
     from masquerade.service.logs import configure
     from masquerade.service.node.serving import running
@@ -52,6 +53,7 @@ def serve(conf: Conf, json: Json = False) -> None:
 
     settings = read_settings(conf)
     configure(as_json=sys.stderr is None or not sys.stderr.isatty())
+    open_files_for_many()
 
     async def run() -> None:
         async with running(settings) as node:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import resource
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -21,6 +23,13 @@ def prepare() -> None:
         signal.signal(number, _stop)
     if "bench" not in sys.argv[1:2]:  # experiments compare with pandas
         sys.meta_path.insert(0, _WithoutPandas())
+
+
+def open_files_for_many() -> None:
+    """Let a service have as many open files as the system allows it: its limits on connections come first."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with suppress(OSError, ValueError):  # where the system does not let itself be asked
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def let_go() -> None:

@@ -41,6 +41,12 @@ _OPTIONS: list[tuple[str, Any]] = [
     ("grpc.so_reuseport", 0),  # two processes on one port would split the peers at random
 ]
 
+_SERVER_OPTIONS: list[tuple[str, Any]] = [
+    *_OPTIONS,
+    ("grpc.server_handshake_timeout_ms", 5_000),  # whoever connects and says nothing does not stay
+    ("grpc.max_allowed_incoming_connections", 256),  # far more than a session has peers
+]
+
 # A server that stops during a read also raises BaseError.
 _GONE = (grpc.aio.AioRpcError, grpc.aio.BaseError, asyncio.InvalidStateError)
 
@@ -143,7 +149,7 @@ async def serve(address: str, identity: Identity, trust: TrustStore, talk: Handl
         finally:
             stream.ended.set()
 
-    server = grpc.aio.server(options=_OPTIONS)
+    server = grpc.aio.server(options=_SERVER_OPTIONS)
     methods = {_METHOD: grpc.stream_stream_rpc_method_handler(handle)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, methods),))
     roots = b"".join(trust.pin(name) for name in trust.names)

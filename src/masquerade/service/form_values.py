@@ -1,4 +1,4 @@
-"""Values shared by the service's forms: durations, hosts, and requirements in the format of a job file."""
+"""Values shared by the service's forms: durations, hosts, counts, and requirements in the format of a job file."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def _host(value: str) -> str:
 
 Duration = Annotated[float, BeforeValidator(_real_number), Field(gt=0, le=86_400, strict=False)]  # in seconds
 Host = Annotated[str, AfterValidator(_host)]
+A_NUMBER_OF_CONNECTIONS = "a whole number from 1 to 100000"
+Connections = Annotated[int, Field(ge=1, le=100_000)]
 
 
 def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ...]:

@@ -11,16 +11,18 @@ from typing import Any
 import uvicorn
 
 from masquerade.errors import ParameterError
+from masquerade.service.connections import ConnectionLimits, Connections, ListeningSocket
 
 
-def listening_at(address: str, *, key: str = "") -> socket.socket:
+def listening_at(address: str, limits: ConnectionLimits, *, key: str = "") -> ListeningSocket:
     """Return a socket that listens at `host:port`; `key` names the setting in error messages."""
     host, _, port = address.rpartition(":")
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host.strip("[]"), int(port), type=socket.SOCK_STREAM
         )[0]
-        listening = socket.socket(family, kind, protocol)
+        listening = ListeningSocket(family, kind, protocol)
+        listening.books = Connections(limits)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(place)

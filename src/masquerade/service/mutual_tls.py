@@ -20,12 +20,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from masquerade.errors import ParameterError
 from masquerade.net.channel import Node
 from masquerade.net.identity import Identity
 from masquerade.net.trust import TrustStore
+from masquerade.service.connections import ConnectionLimits, Connections, PunctualHttp
 from masquerade.service.listening import listening_at, served
 
 MOST_BYTES = 4 << 20  # of a request or an answer; tables do not travel this way
@@ -39,14 +39,20 @@ def caller(scope: MutableMapping[str, Any]) -> str:
 
 
 @asynccontextmanager
-async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -> AsyncIterator[str]:
+async def serve(
+    app: Any,
+    address: str,
+    identity: Identity,
+    trust: TrustStore,
+    limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 # frozen
+) -> AsyncIterator[str]:
     """Serve an ASGI application to the peers of a trust store; yield the address with its actual port."""
     if not trust.names:
         raise ParameterError("the trust store is empty: put one <peer>.pem a peer into it")
     identity.check_dates()
     host = Node(identity.name, address).address.rpartition(":")[0]
-    listening = listening_at(address)
-    protocol = _knowing(trust)
+    listening = listening_at(address, limits)
+    protocol = _knowing(trust, listening.books)
     config = uvicorn.Config(
         app,
         http=protocol,
@@ -71,13 +77,13 @@ async def serve(app: Any, address: str, identity: Identity, trust: TrustStore) -
         listening.close()
 
 
-class _Knowing(H11Protocol):
+class _Knowing(PunctualHttp):
     """A connection that turns callers away while its server shuts down, because uvicorn would wait for them."""
 
     is_ending: bool
 
 
-def _knowing(trust: TrustStore) -> type[_Knowing]:
+def _knowing(trust: TrustStore, books: Connections) -> type[_Knowing]:
     """Return an HTTP connection class that passes the caller's name, by its certificate, to the application."""
 
     class Knowing(_Knowing):
@@ -107,6 +113,7 @@ def _knowing(trust: TrustStore) -> type[_Knowing]:
             else:
                 super().shutdown()
 
+    Knowing.books = books
     return Knowing
 
 

@@ -6,7 +6,6 @@ steadily, so that a pause is worth as many requests as it was long.
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import threading
 import time
@@ -19,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from masquerade.service.api.problems import TooLarge, problem
+from masquerade.service.connections import network_of
 
 MOST_BYTES = 2**20
 _MOST_BUCKETS = 100_000
@@ -78,16 +78,8 @@ class RateLimit:
 
 
 def address_key(host: str | None) -> str:
-    """Return the bucket for an address: for IPv6 the network's, since one host there can use many addresses."""
-    try:
-        address = ipaddress.ip_address(host or "")
-    except ValueError:
-        return "address"
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return f"address {address.ipv4_mapped}"
-        return f"address {ipaddress.ip_network((address, 64), strict=False)}"
-    return f"address {address}"
+    """Return the bucket for an address."""
+    return f"address {network_of(host)}".rstrip()
 
 
 class BodyLimit:

@@ -138,7 +138,7 @@ class Background:
         own = self.settings
         async with AsyncExitStack() as stack:
             try:
-                server = self.network.serve(app, own.party_address, own.identity, own.trust)
+                server = self.network.serve(app, own.party_address, own.identity, own.trust, own.limits)
                 address = await stack.enter_async_context(server)
             except ParameterError as error:
                 if any(problem.source != own.party_address for problem in error.problems):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +10,7 @@ from typing import Any
 import uvicorn
 
 from masquerade.errors import ParameterError
+from masquerade.service.connections import ListeningSocket, punctual
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.listening import listening_at, served
@@ -23,7 +23,7 @@ async def serving(coordinator: Coordinator, app: Any) -> AsyncIterator[str]:
         coordinator.single_instance.held()
     ):  # first: whoever is the second here should hear why, and touch nothing
         settings = coordinator.settings
-        listening = listening_at(settings.address, key=f"{settings.path}: address")
+        listening = listening_at(settings.address, settings.limits, key=f"{settings.path}: address")
         try:
             async with coordinator.running(), _public(settings, app, listening):
                 host = settings.address.rpartition(":")[0]
@@ -33,9 +33,10 @@ async def serving(coordinator: Coordinator, app: Any) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _public(settings: Settings, app: Any, listening: socket.socket) -> AsyncIterator[None]:
+async def _public(settings: Settings, app: Any, listening: ListeningSocket) -> AsyncIterator[None]:
     config = uvicorn.Config(
         app,
+        http=punctual(listening.books),
         log_config=None,
         access_log=False,
         server_header=False,

@@ -19,13 +19,15 @@ from masquerade.net.identity import Identity, check_name
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.method import ASSEMBLER
 from masquerade.service.clock import SYSTEM_CLOCK, Now
-from masquerade.service.form_values import Duration, Host
+from masquerade.service.connections import ConnectionLimits
+from masquerade.service.form_values import A_NUMBER_OF_CONNECTIONS, Connections, Duration, Host
 from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.plain_text import insist_on_plain
 from masquerade.service.store import Store
 from masquerade.service.store.database import check_url
 
 _ADDRESS = "an address host:port"
+_LIMITS = ConnectionLimits()
 
 Read = TypeVar("Read")
 
@@ -71,6 +73,9 @@ class TimingsSection(BaseModel):
         120.0
     )  # for a party that failed to answer, before the next attempt all the same
     refresh: Duration = _seconds(30.0)  # between two looks at the parties
+    request: Duration = _seconds(
+        _LIMITS.request_within
+    )  # for a client to send the head of a request, or its body
 
 
 class PartySection(Form):
@@ -112,6 +117,8 @@ class _File(Form):
     requests_per_minute: Annotated[int, Field(ge=1, le=1_000_000)] = key(
         120, description="a whole number of at least 1"
     )
+    connections: Connections = key(_LIMITS.connections, description=A_NUMBER_OF_CONNECTIONS)
+    connections_per_address: Connections = key(_LIMITS.per_address, description=A_NUMBER_OF_CONNECTIONS)
     console: bool = key(True, description="true or false")
     timings: TimingsSection = key(TimingsSection(), description="a table, written [timings]")
     parties: dict[str, Any] = key(
@@ -165,6 +172,7 @@ class Settings:
     contract_lifetime: timedelta
     sessions_at_once: int
     requests_per_minute: int
+    limits: ConnectionLimits
     console: bool
     timings: Timings
     answer_within: float
@@ -219,6 +227,7 @@ class Settings:
             contract_lifetime=timedelta(minutes=file.contract_minutes),
             sessions_at_once=file.sessions_at_once,
             requests_per_minute=file.requests_per_minute,
+            limits=ConnectionLimits(file.connections, file.connections_per_address, times.request),
             console=file.console,
             timings=Timings(times.connect, times.silence, times.patience),
             answer_within=times.answer,

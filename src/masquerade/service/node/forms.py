@@ -15,13 +15,15 @@ from masquerade.errors import DataError, Key, ParameterError, one_line
 from masquerade.forms.form import Form, key
 from masquerade.job.model import Sign, TableSection
 from masquerade.net.channel import Node
-from masquerade.service.form_values import Duration, Host
+from masquerade.service.connections import ConnectionLimits
+from masquerade.service.form_values import A_NUMBER_OF_CONNECTIONS, Connections, Duration, Host
 from masquerade.service.request import Text, Texts
 
 _TABLES = 'a table, such as [datasets.customers] with source = "customers.csv"'
 _ADDRESS = 'an address host:port, such as "127.0.0.1:7001"'
 _ANYWHERE = ("0.0.0.0", "::", "[::]")  # noqa: S104 # to be recognised
 _SECONDS = "a number of seconds above 0"
+_LIMITS = ConnectionLimits()
 
 
 Long = Annotated[str, Field(min_length=1, max_length=20_000)]
@@ -42,6 +44,8 @@ class TopForm(Form):
     trust: Text = key("identity/trust", description='a folder, such as "identity/trust"')
     clients: Text = key("clients", description='a folder, such as "clients"')
     state: Text = key("state", description='a folder, such as "state"')
+    connections: Connections = key(_LIMITS.connections, description=A_NUMBER_OF_CONNECTIONS)
+    connections_per_address: Connections = key(_LIMITS.per_address, description=A_NUMBER_OF_CONNECTIONS)
     coordinator: dict[str, Any] = key({}, description="a table, written [coordinator]")
     timings: dict[str, Any] = key({}, description="a table, written [timings]")
     datasets: dict[str, dict[str, Any]] = key({}, description=f"tables, each {_TABLES}")
@@ -85,6 +89,7 @@ class TimingsForm(Form):
     patience: Duration = key(3600.0, description=_SECONDS)
     start: Duration = key(120.0, description=_SECONDS)
     watch: Duration = key(5.0, description=_SECONDS)
+    request: Duration = key(_LIMITS.request_within, description=_SECONDS)
 
 
 def _described(name: str) -> str:

@@ -52,9 +52,8 @@ async def running(
             node = PartyNode(settings, state, audit, datasets, clock, network)
             state.note_configuration(settings.digest)
             try:
-                async with network.serve(
-                    control_app(node), settings.address, settings.identity, settings.trust
-                ) as address:
+                own = settings.address, settings.identity, settings.trust, settings.limits
+                async with network.serve(control_app(node), *own) as address:
                     log().info("listening", party=settings.name, address=address)
                     tasks = [
                         asyncio.create_task(Publisher(node, look).run()),

@@ -33,6 +33,7 @@ from masquerade.net.identity import Identity, check_name, out_of_date
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.method import ASSEMBLER
 from masquerade.service.client_certificates import ClientCertificates
+from masquerade.service.connections import ConnectionLimits
 from masquerade.service.node.forms import CoordinatorForm, DatasetForm, TimingsForm, TopForm
 from masquerade.service.plain_text import not_plain, places_not_plain
 from masquerade.service.policy import Policy, read_policy
@@ -86,6 +87,7 @@ class Settings:
     state: Path
     coordinator: Node
     timings: Timings
+    limits: ConnectionLimits
     start_within: float  # seconds until a session that was prepared, and is not started, is dropped
     watch_every: float
     datasets: Mapping[str, DatasetSettings]
@@ -148,6 +150,7 @@ class _Reader:
             state=self.base / top.state,
             coordinator=Node(coordinator.name, coordinator.address),
             timings=Timings(timings.connect, timings.silence, timings.patience),
+            limits=ConnectionLimits(top.connections, top.connections_per_address, timings.request),
             start_within=timings.start,
             watch_every=timings.watch,
             datasets={each.name: each for each in datasets if each is not None},
