@@ -79,7 +79,9 @@ def test_hospitals_publish_together_at_the_press_of_a_button(
         expect(page.get_by_text("when any 2 providers together take their own records out")).to_be_visible()
         groups = page.get_by_role("table", name="Groups by how many providers have records in them")
         expect(groups.locator("tbody tr").first).to_contain_text(re.compile("[123] provider"))
-        expect(page.frame_locator("iframe").get_by_role("heading").first).to_be_visible()
+        with page.expect_popup() as opening:
+            page.get_by_role("link", name="Open the report").click()
+        expect(opening.value.get_by_role("heading").first).to_be_visible()
         with page.expect_download() as coming:
             page.get_by_role("link", name="Download as CSV").click()
         rows = list(csv.DictReader(coming.value.path().read_text().splitlines()))

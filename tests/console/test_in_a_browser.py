@@ -6,7 +6,7 @@ import re
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Locator, Page, expect
 
 from console.conftest import PATIENCE, Site, Visit, sign_in
 from console.world import PASSWORD
@@ -29,6 +29,19 @@ def press_to(page: Page, name: str, role: str = "") -> None:
         if found[0].strip() == name and role in ("", found[1]):
             return
     raise AssertionError(f"the Tab key never comes to {name}")
+
+
+def pressed_surely(page: Page, button: Locator, asked: str = "?", *, sure: bool = True) -> None:
+    """Press a button that asks whether one is sure, and answer."""
+    told: list[str] = []
+
+    def answer(dialog: Dialog) -> None:
+        told.append(dialog.message)
+        (dialog.accept if sure else dialog.dismiss)()
+
+    page.once("dialog", answer)
+    button.click()
+    assert asked in told[0]
 
 
 def test_signing_in_and_out(site: Site, visit: Visit) -> None:
@@ -59,7 +72,7 @@ def test_whoever_guesses_has_to_wait_and_an_admin_forgets_the_guesses(site: Site
             row = admin.get_by_role("row").filter(has_text="eve")
             expect(row).to_contain_text("5 wrong guesses in a day")
             admin.get_by_role("button", name="Forget guesses: eve").click()
-            expect(row).to_contain_text("open")
+            expect(row).to_contain_text("active")
         sign_in(page, "eve")
         expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
 
@@ -188,7 +201,7 @@ def test_offers_counter_offers_and_the_contract_are_shown(site: Site, visit: Vis
     session = site.world.agreed()
     with visit("ana") as page:
         page.goto(site.console(f"/sessions/{session.id}"))
-        expect(page.get_by_text("Counter-offer to all, at most 10.00:")).to_be_visible()
+        expect(page.get_by_text("Counter-offer to all, at most 10.00 EUR:")).to_be_visible()
         expect(page.get_by_role("table", name="Answers in round 2")).to_be_visible()
         page.get_by_text("The contract that all parties signed").click()
         expect(page.get_by_role("region", name="Contract")).to_contain_text('"purpose": "research"')
@@ -230,7 +243,7 @@ def test_a_release_is_shown_and_downloaded(site: Site, visit: Visit) -> None:
         expect(page.get_by_text("Every requirement was checked again")).to_be_visible()
         worst = page.get_by_role("table", name="Requirements and the worst group of each")
         expect(worst.get_by_role("row").nth(1)).to_contain_text("yes")
-        expect(page.get_by_text("15.50")).to_be_visible()
+        expect(page.get_by_text("15.50 EUR")).to_be_visible()
         with page.expect_download() as coming:
             page.get_by_role("link", name="Download as CSV").click()
         assert coming.value.suggested_filename == f"release-{session.id[:8]}.csv"
@@ -238,13 +251,10 @@ def test_a_release_is_shown_and_downloaded(site: Site, visit: Visit) -> None:
         with page.expect_download() as coming:
             page.get_by_role("link", name="Download as Parquet").click()
         assert coming.value.path().read_bytes() == kept.with_suffix(".parquet").read_bytes()
-        report = page.frame_locator("iframe")
-        expect(
-            report.get_by_role("heading", name="Both requirements hold").or_(
-                report.get_by_text("Both requirements hold")
-            )
-        ).to_be_visible()
-        assert page.locator("iframe").get_attribute("sandbox") == ""
+        with page.expect_popup() as opening:
+            page.get_by_role("link", name="Open the report").click()
+        report = opening.value  # a page of its own, which may not run a script
+        expect(report.get_by_text("Both requirements hold").first).to_be_visible()
 
 
 def test_the_client_decides_when_quality_was_missed(site: Site, visit: Visit) -> None:
@@ -255,7 +265,7 @@ def test_the_client_decides_when_quality_was_missed(site: Site, visit: Visit) ->
         expect(
             page.get_by_text("The classification error is 0.31; you wished for at most 0.2.")
         ).to_be_visible()
-        page.get_by_role("button", name="Withdraw").click()
+        pressed_surely(page, page.get_by_role("button", name="Withdraw"))
         expect(page.locator(".stepper [aria-current=step]")).to_have_text("cancelled")
         assert world.store.sessions.get(session.id).status is Status.CANCELLED
 
@@ -275,7 +285,11 @@ def test_the_client_decides_when_quality_was_missed(site: Site, visit: Visit) ->
         asked_again = world.store.sessions.relax(session, {**session.request, "budget": 1})
         world.store.releases.hold_on(asked_again, "bank: too cheap", ["bank: too cheap"])
         expect(page.get_by_text("bank: too cheap", exact=True)).to_be_visible()
-        page.get_by_role("button", name="Cancel the session").click()
+        cancel = page.get_by_role("button", name="Cancel the session")
+        pressed_surely(page, cancel, "cannot be resumed", sure=False)
+        expect(page.get_by_role("button", name="Accept it as it is")).to_be_visible()
+        assert world.store.sessions.get(session.id).status is Status.AWAITING_CLIENT
+        pressed_surely(page, cancel)
         expect(page.locator(".stepper [aria-current=step]")).to_have_text("cancelled")
 
 
@@ -292,7 +306,10 @@ def test_a_token_is_shown_once_and_opens_the_api_until_it_is_revoked(site: Site,
         page.reload()
         expect(page.get_by_role("row").filter(has_text="laptop")).to_be_visible()
         expect(page.locator("code.secret")).to_have_count(0)
-        page.get_by_role("button", name=re.compile("Revoke laptop")).click()
+        revoke = page.get_by_role("button", name=re.compile("Revoke laptop"))
+        pressed_surely(page, revoke, "Revoke the token laptop?", sure=False)
+        assert api.get(f"{site.address}/api/v1/me", headers=headers).status_code == 200
+        pressed_surely(page, revoke)
         expect(page.get_by_role("row").filter(has_text="laptop")).to_have_count(0)
         assert api.get(f"{site.address}/api/v1/me", headers=headers).status_code == 401
 
@@ -305,7 +322,7 @@ def test_an_admin_adds_a_user_and_one_who_is_disabled_is_out_at_the_next_action(
         admin.get_by_label("Name", exact=True).fill("dora")
         admin.get_by_label("Password", exact=True).fill("too short")
         admin.get_by_role("button", name="Add the account").click()
-        expect(admin.get_by_role("alert")).to_contain_text("from 12 to 1024 signs")
+        expect(admin.get_by_role("alert")).to_contain_text("from 12 to 1024 characters")
         admin.get_by_label("Password", exact=True).fill(PASSWORD)
         admin.get_by_role("button", name="Add the account").click()
         row = admin.get_by_role("row").filter(has_text="dora")
@@ -313,7 +330,7 @@ def test_an_admin_adds_a_user_and_one_who_is_disabled_is_out_at_the_next_action(
         with visit("dora") as page:
             page.goto(site.console("/account"))
             page.get_by_label("Name of the new token").fill("late")
-            admin.get_by_role("button", name="Disable: dora").click()
+            pressed_surely(admin, admin.get_by_role("button", name="Disable: dora"))
             expect(row).to_contain_text("disabled")
             page.get_by_role("button", name="Make a token").click()
             expect(page).to_have_url(re.compile("/console/sign-in"))
@@ -349,6 +366,23 @@ def test_pages_for_admins_are_for_admins(site: Site, visit: Visit) -> None:
             page.get_by_role("table", name="Lines of the ledger").get_by_role("row").nth(1)
         ).to_contain_text("bank")
         page.goto(site.console("/audit"))
+        records = page.get_by_role("table", name="Records, the newest first").get_by_role("row")
+        refusal = records.filter(has_text="a reason")
+        expect(refusal).to_contain_text(re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC"))
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        refusal.get_by_role("button", name=re.compile("Copy the hash of record")).click()
+        expect(refusal.get_by_role("button", name=re.compile("Copy the hash"))).to_have_text("Copied")
+        (whole_hash,) = (
+            each["hash"]
+            for each in site.world.coordinator.audit_tail(site.world.user("root"))
+            if each["event"] == "refusal"
+        )
+        assert page.evaluate("() => navigator.clipboard.readText()") == whole_hash
+        expect(refusal).not_to_contain_text(whole_hash)  # its beginning is enough to look at
+        page.get_by_label("Event").select_option("refusal")
+        expect(records).to_have_count(2)  # with the heading
+        page.get_by_label("Contains").fill("no such word")
+        expect(page.get_by_text("0 of 0 that fit")).to_be_visible()
         page.get_by_role("button", name="Verify the whole log").click()
         expect(page.get_by_text("The log is whole.")).to_be_visible()
         log = site.world.coordinator.settings.audit

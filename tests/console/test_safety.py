@@ -123,7 +123,7 @@ def test_the_report_can_do_nothing(site: Site, client: httpx.Client) -> None:
     session = site.world.published()
     headers = client.get(f"/console/sessions/{session.id}/report.html", headers=signed_in(site)).headers
     policy = headers["content-security-policy"]
-    assert {"default-src 'none'", "sandbox", "frame-ancestors 'self'"} <= {
+    assert {"default-src 'none'", "sandbox", "frame-ancestors 'none'"} <= {
         each.strip() for each in policy.split(";")
     }
     assert headers["x-content-type-options"] == "nosniff"

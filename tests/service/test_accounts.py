@@ -112,9 +112,9 @@ def test_accents_may_be_composed_differently(accounts: Accounts) -> None:
 
 @pytest.mark.parametrize("password", ["", "short", "x" * 11, "x" * 1025])
 def test_a_password_has_a_fitting_length(accounts: Accounts, password: str) -> None:
-    with pytest.raises(ParameterError, match="from 12 to 1024 signs"):
+    with pytest.raises(ParameterError, match="from 12 to 1024 characters"):
         accounts.create("ben", password)
-    with pytest.raises(ParameterError, match="from 12 to 1024 signs"):
+    with pytest.raises(ParameterError, match="from 12 to 1024 characters"):
         accounts.set_password("ann", password)
     accounts.sign_in("ann", RIGHT)
 

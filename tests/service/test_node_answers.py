@@ -278,7 +278,7 @@ def test_a_person_approves(folder: Folder) -> None:
     run(part())
     with pytest.raises(NotFound, match="there are: none"):
         approvals.find("abcdef")
-    with pytest.raises(ParameterError, match="at least 4 signs"):
+    with pytest.raises(ParameterError, match="at least 4 characters"):
         approvals.find("abc")
 
 

@@ -78,7 +78,7 @@ def test_words_are_never_somebodys_name(store: Store, words: str) -> None:
 @pytest.mark.parametrize("words", UNSTORABLE)
 def test_what_is_no_text_is_refused(store: Store, words: str) -> None:
     furnish(store)
-    with pytest.raises(ParameterError, match="holds signs that are no text"):
+    with pytest.raises(ParameterError, match="holds characters that are no text"):
         store.sessions.create("ann", ["bank"], words, {})
     session = store.sessions.create("ann", ["bank"], "research", {words: words})  # JSON can write it
     assert store.sessions.get(session.id).request == {words: words}
@@ -93,7 +93,7 @@ def test_what_is_no_json_is_refused(store: Store, value: object) -> None:
 
 def test_too_long_is_refused(store: Store) -> None:
     furnish(store)
-    with pytest.raises(ParameterError, match="the purpose: at most 4000 signs"):
+    with pytest.raises(ParameterError, match="the purpose: at most 4000 characters"):
         store.sessions.create("ann", ["bank"], "x" * 4001, {})
     with pytest.raises(ParameterError, match="the request: at most 4000000 bytes"):
         store.sessions.create("ann", ["bank"], "research", {"x": "y" * 4_000_000})

@@ -104,7 +104,11 @@ def card(conf: Conf, json: Json = False) -> None:
             say("  may be published together with others that have the same columns")
         for column in card.columns:
             tree = column.taxonomy
-            height = f", taxonomy of height {tree.height} below {tree.root or 'a root'}" if tree else ""
+            height = (
+                f", taxonomy of height {tree.height} below {tree.root or 'a top that is not published'}"
+                if tree
+                else ""
+            )
             say_plainly(f"  {column.name}: {column.kind}, {column.role}{height}")
 
 

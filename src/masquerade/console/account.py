@@ -10,7 +10,7 @@ from nicegui.element import Element
 
 from masquerade.console.elements import button, facts, table, tag, text_field, tick
 from masquerade.console.frame import View, page, problem_place
-from masquerade.console.wording import moment, money
+from masquerade.console.wording import moment
 from masquerade.errors import NotAllowed, ParameterError
 from masquerade.service.accounts import LONGEST_LIFETIME, SHORTEST_PASSWORD, USUAL_LIFETIME, USUAL_SCOPES
 from masquerade.service.lockout import Source
@@ -19,7 +19,7 @@ from masquerade.service.store import ApiToken
 from masquerade.service.token_scopes import Scope, TokenKind
 
 _MOST_DAYS = LONGEST_LIFETIME.days
-_OPENS = {
+_ALLOWS = {
     Scope.READ: "Read: providers, sessions, contracts, the ledger",
     Scope.REQUEST: "Request: ask for tables, cancel, decide",
     Scope.DOWNLOAD: "Download releases",
@@ -35,7 +35,7 @@ async def account_page(view: View) -> None:
     """Draw the account page: name, role, debts and API tokens."""
     owed = await view.ask(lambda user: view.coordinator.owed(user, of_user=user.name))
     tag("h1", "Account")
-    facts([("Name", view.user.name), ("Role", view.user.role.value), ("Owed", money(owed))])
+    facts([("Name", view.user.name), ("Role", view.user.role.value), ("Owed", view.money(owed))])
     shown = _Tokens(view)
     with tag("section"):
         tag("h2", "API tokens")
@@ -50,10 +50,10 @@ async def account_page(view: View) -> None:
             text_field("Name of the new token", "", shown.named, hint="Such as laptop")
             text_field("Days that it lasts", shown.days, shown.lasting, inputmode="numeric")
         with tag("fieldset"):
-            tag("legend", "What it opens")
-            for scope, words in _OPENS.items():
+            tag("legend", "What it allows")
+            for scope, words in _ALLOWS.items():
                 if scope is not Scope.ADMIN or view.user.role is Role.ADMIN:
-                    tick(words, scope in USUAL_SCOPES, shown.opening(scope))
+                    tick(words, scope in USUAL_SCOPES, shown.allowing(scope))
         shown.problems = problem_place()
         button("Make a token", shown.make, "first")
         shown.fresh = tag("div", aria_live="polite")
@@ -78,7 +78,7 @@ class _Tokens:
         """Set how many days the next token stays valid."""
         self.days = text.strip()
 
-    def opening(self, scope: Scope) -> Callable[[bool], None]:
+    def allowing(self, scope: Scope) -> Callable[[bool], None]:
         """Return the change handler for one of the scopes of the next token."""
 
         def change(wanted: bool) -> None:
@@ -105,7 +105,7 @@ class _Tokens:
                 ]
                 for each in living
             ]
-            table("Your tokens", ["Token", "Opens", "Made", "Last used", "Until", "Revoke"], rows)
+            table("Your tokens", ["Token", "Allows", "Made", "Last used", "Until", "Revoke"], rows)
 
     def _revoke(self, token: ApiToken) -> Callable[[], object]:
         async def revoke() -> None:
@@ -113,7 +113,13 @@ class _Tokens:
             if await self._view.trying(asked, self.problems) is not None:
                 await self._view.trying(self.refresh(), self.problems)
 
-        return lambda: button("Revoke", revoke, aria_label=f"Revoke {token.name} of {moment(token.created)}")
+        name = _HELD_BY.get(token.kind, f"token {token.name}")
+        return lambda: button(
+            "Revoke",
+            revoke,
+            sure=f"Revoke the {name}? Whatever uses it is signed out at once, and it cannot be brought back.",
+            aria_label=f"Revoke {token.name} of {moment(token.created)}",
+        )
 
     async def make(self) -> None:
         """Create a token and show it, once."""
@@ -153,7 +159,7 @@ class _Password:
                     "New password",
                     "",
                     self._set_new,
-                    hint=f"At least {SHORTEST_PASSWORD} signs",
+                    hint=f"At least {SHORTEST_PASSWORD} characters",
                     kind="password",
                     autocomplete="new-password",
                 )

@@ -1,28 +1,36 @@
-"""The end of the coordinator's audit log, and a check of its integrity, for admins."""
+"""The end of the coordinator's audit log with filters, and a check of its integrity, for admins."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from nicegui.element import Element
 
 from masquerade.audit.head import head_path
 from masquerade.audit.verify import Verification, verify
-from masquerade.console.elements import button, facts, table, tag
+from masquerade.console.elements import button, choice, copied, facts, table, tag, text_field
 from masquerade.console.frame import View, page, problem_place
-from masquerade.console.wording import number, short
+from masquerade.console.wording import moment, number, short
 from masquerade.errors import ParameterError
 from masquerade.service.accounts import require
 from masquerade.service.resources import Role, User
 
+_SEARCHED = 1000  # records
 _SHOWN = 50
+_DIGEST = re.compile(r"[0-9a-f]{32,}")
+
+Record = Mapping[str, Any]
 
 
 @page("/audit", "Audit", admin=True)
 async def audit_page(view: View) -> None:
-    """Draw the latest records, with a button that checks the whole log."""
-    records = await view.ask(view.coordinator.audit_tail, _SHOWN)
+    """Draw the latest records, with filters and a button that checks the whole log."""
+    records = await view.ask(view.coordinator.audit_tail, _SEARCHED)
     checked = _Checked(view)
     tag("h1", "Audit log")
     tag("p", "What the coordinator agreed to, said and heard, chained and sealed with its key.", "quiet")
@@ -32,21 +40,110 @@ async def audit_page(view: View) -> None:
         checked.place = tag("div", aria_live="polite")
         button("Verify the whole log", checked.check, "first")
     with tag("section"):
-        tag("h2", f"The last {len(records)} records" if records else "Records")
+        tag("h2", "Records")
         if not records:
             tag("p", "None yet.", "quiet")
             return
-        rows = [
-            [
-                number(each.get("number")),
-                _time(each.get("time")),
-                str(each.get("event")),
-                _told(each),
-                short(each.get("hash")),
-            ]
-            for each in reversed(records)
-        ]
-        table("Records, the newest first", ["Record", "Time", "Event", "Fields", "Hash"], rows)
+        _Records(view, records[::-1]).draw()
+
+
+class _Records:
+    """The newest records that pass the filters."""
+
+    def __init__(self, view: View, records: Sequence[Record]) -> None:
+        self._view, self._records = view, records
+        self._event = self._words = ""
+        self._most = _SHOWN
+
+    def draw(self) -> None:
+        """Draw the filters, and the records below them."""
+        events = sorted({str(each.get("event")) for each in self._records})
+        with tag("div", look="cols"):
+            choice("Event", {"": "all"} | {event: event for event in events}, "", self._filter("_event"))
+            text_field(
+                "Contains",
+                "",
+                self._filter("_words"),
+                hint="Such as a user, a party, a session, a day (2030-01-31)",
+                kind="search",
+            )
+        self._place = tag("div")
+        self._refresh()
+
+    def _filter(self, key: str) -> Callable[[str], None]:
+        def change(text: str) -> None:
+            setattr(self, key, text)
+            self._most = _SHOWN
+            found = self._refresh()
+            self._view.say(f"{found} record{'' if found == 1 else 's'}")
+
+        return change
+
+    def _more(self) -> None:
+        self._most += _SHOWN
+        self._refresh()
+
+    def _refresh(self) -> int:
+        found = [each for each in self._records if matches(each, self._event, self._words)]
+        self._place.clear()
+        with self._place:
+            searched = f"of the last {len(self._records)}, the newest first"
+            tag("p", f"{min(len(found), self._most)} of {len(found)} that fit, {searched}.", "quiet")
+            if found:
+                rows = [_row(each) for each in found[: self._most]]
+                table("Records, the newest first", ["Record", "Time", "Event", "Fields", "Hash"], rows)
+            if len(found) > self._most:
+                button("Show more", self._more)
+        return len(found)
+
+
+def matches(record: Record, event: str, words: str) -> bool:
+    """Return whether a record is of an event ("": of any) and contains every word."""
+    if event and str(record.get("event")) != event:
+        return False
+    text = f"{_time(record)} {json.dumps(dict(record), ensure_ascii=False)}".casefold()
+    return all(word in text for word in words.casefold().split())
+
+
+def _row(record: Record) -> list[object]:
+    place = number(record.get("number"))
+    return [
+        place,
+        _time(record),
+        str(record.get("event")),
+        partial(_draw_fields, record),
+        partial(_draw_value, str(record.get("hash") or "–"), f"the hash of record {place}"),
+    ]
+
+
+def _draw_fields(record: Record) -> None:
+    fields = record.get("fields")
+    with tag("ul", look="log"):
+        for name, value in fields.items() if isinstance(fields, Mapping) else ():
+            with tag("li"):
+                tag("span", f"{name}: ", "quiet")
+                _draw_value(_text(value), f"{name} of record {number(record.get('number'))}")
+
+
+def _draw_value(text: str, what: str) -> None:
+    """Draw a value; a hash by its beginning, with a button that copies the whole."""
+    if _DIGEST.fullmatch(text):
+        copied(text, short(text), what)
+    else:
+        tag("span", text if len(text) <= 120 else f"{text[:119]}…", title=text if len(text) > 120 else None)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _time(record: Record) -> str:
+    """Return when a record was written, to the second; as it stands, where it is no time."""
+    written = str(record.get("time"))
+    try:
+        return moment(datetime.fromisoformat(written))
+    except ValueError:
+        return written
 
 
 class _Checked:
@@ -72,7 +169,15 @@ class _Checked:
                     ("Records", number(found.records)),
                     ("Sealed up to record", number(found.sealed_up_to)),
                     ("Sessions", f"{found.sessions}, {found.unfinished} unfinished"),
-                    ("Last record", str(found.last)),
+                    (
+                        "Last record",
+                        partial(
+                            copied,
+                            str(found.last),
+                            f"{found.last.number}:{short(found.last.hash)}",
+                            "the anchor",
+                        ),
+                    ),
                 ]
             )
 
@@ -82,21 +187,3 @@ class _Checked:
         if not settings.audit.exists() and not head_path(settings.audit).exists():
             raise ParameterError("there is no audit log yet")
         return verify(settings.audit, certificates=[settings.identity.certificate])
-
-
-def _time(written: Any) -> str:
-    return f"{str(written)[:19].replace('T', ' ')} UTC"
-
-
-def _told(record: Mapping[str, Any]) -> str:
-    fields = record.get("fields")
-    return (
-        ", ".join(f"{key}: {_short(value)}" for key, value in fields.items())
-        if isinstance(fields, Mapping)
-        else ""
-    )
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"

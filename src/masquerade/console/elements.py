@@ -18,6 +18,14 @@ Say = Callable[[str], Any]
 _TYPED = "(event) => emit(event.target.value)"
 _TICKED = "(event) => emit(event.target.checked)"
 _PRESSED = "() => emit()"
+_PRESSED_SURELY = "(event) => { if (confirm(event.currentTarget.dataset.sure)) emit(); }"
+_COPY = """(event) => {
+  const pressed = event.currentTarget;
+  navigator.clipboard.writeText(pressed.dataset.text).then(() => {
+    pressed.textContent = "Copied";
+    setTimeout(() => { pressed.textContent = "Copy"; }, 2000);
+  });
+}"""
 
 
 def tag(kind: str, /, text: str | None = None, look: str = "", **attributes: Any) -> TextElement:
@@ -31,16 +39,26 @@ def tag(kind: str, /, text: str | None = None, look: str = "", **attributes: Any
     return made
 
 
-def link(text: str, target: str, look: str = "", **attributes: Any) -> TextElement:
-    """Create a link; `target` must be our own, not a user's."""
-    return tag("a", text, look, href=target, **attributes)
+def link(text: str, to: str, look: str = "", **attributes: Any) -> TextElement:
+    """Create a link; `to` must be our own, not a user's."""
+    return tag("a", text, look, href=to, **attributes)
 
 
-def button(text: str, pressed: Callable[[], Any], look: str = "", **attributes: Any) -> TextElement:
-    """Create a button that ignores presses while its action is still running."""
-    made = tag("button", text, look, type="button", **attributes)
-    made.on("click", _one_at_a_time(pressed), js_handler=_PRESSED)
+def button(
+    text: str, pressed: Callable[[], Any], look: str = "", *, sure: str = "", **attributes: Any
+) -> TextElement:
+    """Create a button that ignores presses while its action is still running; `sure` is asked before it acts."""
+    made = tag("button", text, look, type="button", data_sure=sure or None, **attributes)
+    made.on("click", _one_at_a_time(pressed), js_handler=_PRESSED_SURELY if sure else _PRESSED)
     return made
+
+
+def copied(text: str, shown: str, what: str) -> None:
+    """Draw a long text by its beginning, with a button that copies all of it; `what` names it."""
+    with tag("span", look="copied"):
+        tag("code", shown, title=text)
+        press = tag("button", "Copy", "plain", type="button", aria_label=f"Copy {what}", data_text=text)
+    press.on("click", js_handler=_COPY)
 
 
 def _one_at_a_time(pressed: Callable[[], Any]) -> Callable[[object], Awaitable[None]]:

@@ -19,6 +19,7 @@ from nicegui.elements.mixins.text_element import TextElement
 from masquerade.console.elements import bullets, link, tag
 from masquerade.console.guard import CONSOLE, PREFIX
 from masquerade.console.signed_in import COOKIE, Browsers, SignedOut
+from masquerade.console.wording import money
 from masquerade.errors import MasqueradeError, NotAllowed, NotFound
 from masquerade.report.charts import chart_style
 from masquerade.service.api.limits import RateLimit
@@ -82,6 +83,10 @@ class View:
     def coordinator(self) -> Coordinator:
         """The coordinator that the console belongs to."""
         return self.console.coordinator
+
+    def money(self, cents: int) -> str:
+        """Format a sum in the coordinator's currency."""
+        return money(cents, self.coordinator.settings.currency)
 
     async def ask(
         self,

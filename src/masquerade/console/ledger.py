@@ -9,7 +9,7 @@ from nicegui.element import Element
 from masquerade.console.elements import button, facts, link, table, tag
 from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
-from masquerade.console.wording import moment, money, short
+from masquerade.console.wording import moment, short
 from masquerade.service.accounts import require
 from masquerade.service.resources import LedgerEntry, Role, User
 
@@ -25,9 +25,12 @@ async def ledger_page(view: View) -> None:
     with tag("section"):
         tag("h2", "Sums")
         facts(
-            [("All together", money(sums[0])), *((f"To {party}", money(cents)) for party, cents in sums[1])]
+            [
+                ("All together", view.money(sums[0])),
+                *((f"To {party}", view.money(cents)) for party, cents in sums[1]),
+            ]
         )
-        rows = [[user, money(cents)] for user, cents in sums[2]]
+        rows = [[user, view.money(cents)] for user, cents in sums[2]]
         if rows:
             table("What users owe", ["User", "Owes"], rows, numbers=(1,))
     with tag("section"):
@@ -82,7 +85,7 @@ class _Lines:
                 each.user,
                 each.party,
                 _session(each),
-                money(each.cents),
+                self._view.money(each.cents),
             ]
             for each in found
         ]

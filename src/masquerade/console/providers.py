@@ -39,7 +39,13 @@ async def providers_page(view: View) -> None:
             _draw(matching, found)
         view.say(f"{len(matching)} of {len(found)} providers")
 
-    text_field("Search", "", search, hint="A party, a dataset, a column, a kind or a root", kind="search")
+    text_field(
+        "Search",
+        "",
+        search,
+        hint="A party, a dataset, a column, its kind, or the top of its taxonomy",
+        kind="search",
+    )
     shown = tag("div")
     with shown:
         _draw(found, found)

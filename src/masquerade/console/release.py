@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from masquerade.console.elements import bullets, facts, link, table, tag
+from masquerade.console.elements import bullets, copied, facts, link, table, tag
 from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
-from masquerade.console.wording import moment, money, number, share, short
+from masquerade.console.wording import moment, number, share, short
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.report.wording import METRICS
 from masquerade.service.store import StoredRelease
@@ -37,28 +37,19 @@ async def release_page(view: View) -> None:
             ("Unique records", number(summary.get("unique"))),
             ("Suppressed rows", number(summary.get("suppressed") or 0)),
             *_error(summary.get("quality") or {}),
-            ("Cost", money(int(cost.get("total") or 0))),
+            ("Cost", view.money(int(cost.get("total") or 0))),
         ],
         "figures",
     )
     with tag("div", look="row"):
         link("Download as CSV", f"{here}/table.csv", "act first", download="")
         link("Download as Parquet", f"{here}/table.parquet", "act", download="")
+        link("Open the report", f"{here}/report.html", "act", target="_blank", rel="noopener")
         link("Download the report", f"{here}/report.html?keep=1", "act", download="")
     _draw_requirements(requirements)
     _draw_providers(summary)
     _draw_metrics(summary)
-    _draw_cost(cost)
-    with tag("section"):
-        tag("h2", "Report")
-        # The frame gets no rights at all; the file's own headers enforce the same.
-        tag(
-            "iframe",
-            look="sheet",
-            src=f"{here}/report.html",
-            title="Report of the release",
-            **{"^sandbox": ""},
-        )
+    _draw_cost(cost, view.money)
     _draw_more(release, here, summary)
 
 
@@ -152,7 +143,7 @@ def _draw_metrics(summary: Mapping[str, Any]) -> None:
             table("Metrics of the release", ["Metric", "Value", "Meaning"], rows, numbers=(1,))
 
 
-def _draw_cost(cost: Mapping[str, Any]) -> None:
+def _draw_cost(cost: Mapping[str, Any], money: Callable[[int], str]) -> None:
     parties = cost.get("parties") or {}
     if parties:
         with tag("section"):
@@ -175,7 +166,10 @@ def _draw_more(release: StoredRelease, here: str, summary: Mapping[str, Any]) ->
             [
                 ("Published", moment(release.published)),
                 ("Kept until", moment(release.expires)),
-                ("SHA-256 of the CSV file", lambda: tag("code", release.sha256)),
+                (
+                    "SHA-256 of the CSV file",
+                    lambda: copied(release.sha256, short(release.sha256), "the SHA-256"),
+                ),
                 ("Session", lambda: link(short(release.session), here)),
                 *_origin(summary.get("rolled_up_from")),
             ]

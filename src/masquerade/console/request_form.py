@@ -59,11 +59,13 @@ class _Form:
                     self._wishes = Wishes(self._draft, self._changed, self._view.say)
                 self._draw_limits()
                 self._protocol_place = Place()
-                self._problems = problem_place()
-                button("Send the request", self._send, "first")
+            # After the form, also on a phone: what will happen is read before it is sent.
             with tag("aside", aria_label="Preview"), tag("section"):
                 tag("h2", "Preview")
                 self._preview_place = tag("div")
+                self._problems = problem_place()
+                with tag("div", look="row"):
+                    button("Send the request", self._send, "first")
                 self._toml = _draw_text("As TOML, for masquerade request", "TOML")
                 self._json = _draw_text("As JSON, for the HTTP API", "JSON")
         self._refresh()
@@ -101,7 +103,7 @@ class _Form:
                     "Recipients",
                     "",
                     self._set("recipients"),
-                    hint="Users, apart by spaces; none: you alone",
+                    hint="Names of users, separated by commas or spaces. Empty: you alone",
                 )
 
     def _draw_class(self) -> None:
@@ -253,7 +255,7 @@ class _Form:
                 tag("p", "Choose columns and say what for.", "quiet")
         self._toml.text, self._json.text = as_toml(content), as_json(content)
         if started:
-            self._view.say(f"{len(problems)} to mend" if problems else "This can be sent")
+            self._view.say(f"{len(problems)} to fix" if problems else "This can be sent")
 
     async def _send(self) -> None:
         if self._sent:
@@ -272,7 +274,7 @@ class _Form:
 
 def _draw_preview(shown: RequestPreview, problems: list[str], is_horizontal: bool) -> None:
     if problems:
-        tag("h3", "Still to mend")
+        tag("h3", "Still to fix")
         with tag("div", look="problems"):
             bullets(problems)
     else:

@@ -133,10 +133,10 @@ class _Shown:
                 case "steps":
                     draw_trees(course)
                 case "offers":
-                    draw_offers(self._offers, course)
+                    draw_offers(self._offers, course, self._view.money)
                     draw_contract(session)
                 case "request":
-                    draw_request(session)
+                    draw_request(session, self._view.money)
                 case "lines":
                     draw_lines(course)
         if part == "progress":
@@ -173,7 +173,13 @@ class _Shown:
             ):
                 link("Release and report", f"{PREFIX}/sessions/{session.id}/release", "act first")
             if not session.status.final:
-                button("Cancel the session", self._does(self._view.coordinator.cancel), "danger")
+                button(
+                    "Cancel the session",
+                    self._does(self._view.coordinator.cancel),
+                    "danger",
+                    sure="Cancel the session? What was computed is lost, nothing is published and nothing is"
+                    " charged. It cannot be resumed.",
+                )
         facts(
             [
                 *kind_facts(session),
@@ -205,7 +211,11 @@ class _Shown:
             self._relaxed = ""
             with tag("div", look="row"):
                 button("Accept it as it is", self._does(self._view.coordinator.accept), "first")
-                button("Withdraw", self._does(self._view.coordinator.withdraw))
+                button(
+                    "Withdraw",
+                    self._does(self._view.coordinator.withdraw),
+                    sure="Withdraw the request? The table is thrown away, and nothing is charged.",
+                )
             with tag("div", look="cols"):
                 text_field(
                     "Or relax: largest classification error",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -17,7 +17,6 @@ from masquerade.console.wording import (
     is_horizontal,
     kind_of,
     moment,
-    money,
     number,
     requirement,
     short,
@@ -111,7 +110,7 @@ def draw_trees(course: SessionProgress) -> None:
             drawing(tree_chart(step_tree(steps), title=f"{attribute}: the cut after {splits}", total=0))
 
 
-def draw_offers(offers: Sequence[PartyOffer], course: SessionProgress) -> None:
+def draw_offers(offers: Sequence[PartyOffer], course: SessionProgress, money: Callable[[int], str]) -> None:
     """Draw every party's answer, round by round, with the counter-offers in between."""
     if not offers:
         tag("p", "No party has answered yet.", "quiet")
@@ -121,7 +120,7 @@ def draw_offers(offers: Sequence[PartyOffer], course: SessionProgress) -> None:
             table(
                 f"Answers in round {turn}",
                 ["Party", "Answer", "Price at most", "What it insists on, or why not"],
-                [[each.party, _answer(each), _price(each), _why(each)] for each in answers],
+                [[each.party, _answer(each), _price(each, money), _why(each)] for each in answers],
                 numbers=(2,),
             )
             counter = course.counters.get(turn)
@@ -149,7 +148,7 @@ def draw_contract(session: SessionRecord) -> None:
     folded("The contract that all parties signed", text)
 
 
-def draw_request(session: SessionRecord) -> None:
+def draw_request(session: SessionRecord, money: Callable[[int], str]) -> None:
     """Draw the request in words."""
     asked = session.request
     facts(
@@ -196,7 +195,7 @@ def _answer(offer: PartyOffer) -> str:
     return "refuses" if offer.reasons else "offers"
 
 
-def _price(offer: PartyOffer) -> str:
+def _price(offer: PartyOffer, money: Callable[[int], str]) -> str:
     return "–" if offer.reasons else money(offer.price_cents)
 
 

@@ -34,7 +34,7 @@ async def users_page(view: View) -> None:
                 "Password",
                 "",
                 shown.set("password"),
-                hint=f"At least {SHORTEST_PASSWORD} signs",
+                hint=f"At least {SHORTEST_PASSWORD} characters",
                 kind="password",
                 autocomplete="new-password",
             )
@@ -94,7 +94,12 @@ class _Users:
                 if user.disabled:
                     self._button("Enable", user, lambda accounts: accounts.enable(user.name))
                 elif user.name != self._view.user.name:
-                    self._button("Disable", user, lambda accounts: accounts.disable(user.name))
+                    self._button(
+                        "Disable",
+                        user,
+                        lambda accounts: accounts.disable(user.name),
+                        sure=f"Disable the account of {user.name}? Its tokens and sign-ins end at once.",
+                    )
                 if guessed:
                     self._button("Forget guesses", user, lambda accounts: accounts.unlock(user.name))
                 if user.name != self._view.user.name:
@@ -102,7 +107,7 @@ class _Users:
 
         return draw
 
-    def _button(self, text: str, user: User, change: Callable[[Accounts], object]) -> None:
+    def _button(self, text: str, user: User, change: Callable[[Accounts], object], *, sure: str = "") -> None:
         def changed(admin: User) -> bool:
             accounts = self._allowed(admin)
             if admin.name == user.name:
@@ -115,7 +120,7 @@ class _Users:
                 await self._view.trying(self.refresh(), self.problems)
                 self._view.say(f"{user.name}: done")
 
-        button(text, act, aria_label=f"{text}: {user.name}")
+        button(text, act, sure=sure, aria_label=f"{text}: {user.name}")
 
     async def add(self) -> None:
         """Create an account from the form."""
@@ -139,4 +144,4 @@ class _Users:
 def _state(user: User, guesses: int) -> str:
     if user.disabled:
         return "disabled"
-    return f"open; {guesses} wrong guess{'es' if guesses > 1 else ''} in a day" if guesses else "open"
+    return f"active; {guesses} wrong guess{'es' if guesses > 1 else ''} in a day" if guesses else "active"

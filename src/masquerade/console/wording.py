@@ -90,9 +90,9 @@ def moment(time: datetime | None) -> str:
     return "–" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def money(cents: int) -> str:
-    """Format cents as an amount with two decimals."""
-    return f"{'−' if cents < 0 else ''}{abs(cents) // 100}.{abs(cents) % 100:02d}"
+def money(cents: int, currency: str) -> str:
+    """Format cents as an amount with two decimals and its currency."""
+    return f"{'−' if cents < 0 else ''}{abs(cents) // 100:,}.{abs(cents) % 100:02d} {currency}"
 
 
 def size(count: float) -> str:

@@ -44,7 +44,7 @@ def check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ParameterError(
             f"{shown(name)} cannot name a party: small letters a-z, digits and hyphens are allowed,"
-            " first a letter or a digit, at most 63 signs"
+            " first a letter or a digit, at most 63 characters"
         )
     return name
 

@@ -269,7 +269,7 @@ def checked_password(password: str) -> str:
     """Return a password that is long enough; the error message never shows it."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise ParameterError(
-            f"a password must have from {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} signs; got {len(password)}"
+            f"a password must have from {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; got {len(password)}"
         )
     return password
 

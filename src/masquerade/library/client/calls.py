@@ -226,7 +226,9 @@ class Calls:
     async def revoke_token(self, id: str) -> None:
         """Make a token worthless, or end a sign-in."""
         if not _TOKEN.fullmatch(id):
-            raise ParameterError(f"{shown(id)} is no token's identifier: that has 16 signs from 0-9 and a-f")
+            raise ParameterError(
+                f"{shown(id)} is no token's identifier: that has 16 characters from 0-9 and a-f"
+            )
         await self._caller.ask(Ask("DELETE", f"/tokens/{id}"))
 
     # --- parts of calls ---
@@ -331,7 +333,8 @@ def checked_session(session: object) -> str:
     if not isinstance(session, str) or not _SESSION.fullmatch(session):
         told = shown(session) if isinstance(session, str) else repr(session)
         raise ParameterError(
-            f"{told} is no session's identifier: that has 32 signs from 0-9 and a-f, as `masquerade sessions` shows it"
+            f"{told} is no session's identifier: that has 32 characters from 0-9 and a-f, as "
+            "`masquerade sessions` shows it"
         )
     return session
 

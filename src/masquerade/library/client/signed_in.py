@@ -24,7 +24,9 @@ class Caller:
         if token is None and user is None:
             raise ParameterError("no token: give one, or user and password, or set MASQUERADE_TOKEN")
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token and token):
-            raise ParameterError("the token holds signs that no token has; was it copied whole, on one line?")
+            raise ParameterError(
+                "the token holds characters that no token has; was it copied whole, on one line?"
+            )
         self.transport = transport
         self._token = token
         self._user, self._password = user, password

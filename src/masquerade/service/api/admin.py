@@ -62,7 +62,7 @@ def users(
 ) -> Page[UserDetails]:
     """All accounts."""
     if "\0" in after:
-        raise ParameterError("query after: no name holds such signs")
+        raise ParameterError("query after: no name holds such characters")
     items, more = page(coordinator.store.users.all(limit + 1, after), limit)
     told = tuple(_details(coordinator, each) for each in items)
     return Page[UserDetails](items=told, next=items[-1].name if more else None)

@@ -176,7 +176,7 @@ def _text_alone(content: dict[str, Any]) -> dict[str, Any]:
     try:
         json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ValueError("holds signs that are no text") from None
+        raise ValueError("holds characters that are no text") from None
     return content
 
 

@@ -120,6 +120,9 @@ class _File(Form):
     connections: Connections = key(_LIMITS.connections, description=A_NUMBER_OF_CONNECTIONS)
     connections_per_address: Connections = key(_LIMITS.per_address, description=A_NUMBER_OF_CONNECTIONS)
     console: bool = key(True, description="true or false")
+    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = key(
+        "EUR", description="three capital letters (ISO 4217): prices are hundredths of it"
+    )
     timings: TimingsSection = key(TimingsSection(), description="a table, written [timings]")
     parties: dict[str, Any] = key(
         {}, description='tables, each written [parties.NAME] with address = "host:port"'
@@ -174,6 +177,7 @@ class Settings:
     requests_per_minute: int
     limits: ConnectionLimits
     console: bool
+    currency: str  # of all prices, which are in its hundredths
     timings: Timings
     answer_within: float
     prepare_within: float
@@ -229,6 +233,7 @@ class Settings:
             requests_per_minute=file.requests_per_minute,
             limits=ConnectionLimits(file.connections, file.connections_per_address, times.request),
             console=file.console,
+            currency=file.currency,
             timings=Timings(times.connect, times.silence, times.patience),
             answer_within=times.answer,
             prepare_within=times.prepare,

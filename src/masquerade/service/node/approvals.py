@@ -160,11 +160,11 @@ def _the_one(prefix: str, deals: Iterable[str], there: str) -> str:
     """The only name that begins with `prefix`; `there` says what the deals do, for the error."""
     known = sorted(set(deals))
     if len(prefix) < LEAST_PREFIX:
-        raise ParameterError(f'"{prefix}": give at least {LEAST_PREFIX} signs of the deal\'s name')
+        raise ParameterError(f'"{prefix}": give at least {LEAST_PREFIX} characters of the deal\'s name')
     fitting = [deal for deal in known if deal.startswith(prefix.lower())]
     if not fitting:
         listed = ", ".join(deal[:12] for deal in known) or "none"
         raise NotFound(f'no deal "{prefix}" {there}; there are: {listed}')
     if len(fitting) > 1:
-        raise ParameterError(f'"{prefix}": {len(fitting)} deals begin so; give more signs')
+        raise ParameterError(f'"{prefix}": {len(fitting)} deals begin so; give more characters')
     return fitting[0]

@@ -185,7 +185,8 @@ class _Reader:
         before = len(self.problems.found)
         if not _DATASET.fullmatch(name):
             self.problems.add(
-                here, "cannot name a dataset: letters, digits, _ and - are allowed, at most 63, first no sign"
+                here,
+                "cannot name a dataset: letters, digits, _ and - are allowed, at most 63, first a letter or digit",
             )
         form = self._form(DatasetForm, content, here)
         problems = Problems(str(self.path), here)

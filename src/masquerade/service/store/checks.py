@@ -19,7 +19,7 @@ def user_name(name: str) -> str:
     if not _USER.fullmatch(name):
         raise ParameterError(
             f"{shown(name)} cannot name a user: small letters a-z, digits and . _ @ + - are allowed,"
-            " first a letter or a digit, at most 128 signs"
+            " first a letter or a digit, at most 128 characters"
         )
     return name
 
@@ -32,9 +32,9 @@ def findable(name: str) -> str:
 def text(value: str, what: str, longest: int = 4_000) -> str:
     """Check that every database can hold this text; return it."""
     if _unstorable(value):
-        raise ParameterError(f"{what}: {shown(value)} holds signs that are no text")
+        raise ParameterError(f"{what}: {shown(value)} holds characters that are no text")
     if len(value) > longest:
-        raise ParameterError(f"{what}: at most {longest} signs are allowed; got {len(value)}")
+        raise ParameterError(f"{what}: at most {longest} characters are allowed; got {len(value)}")
     return value
 
 
