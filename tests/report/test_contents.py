@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
 import masquerade as mq
+from masquerade.report import render_report
 from masquerade.report.contents import contents
 
 
@@ -38,3 +41,78 @@ def test_a_report_of_several_parties_is_named_after_them() -> None:
     told = contents(dataclasses.replace(release, settings=of))
     assert told["headline"]["source"] == "bank, clinic and shop"
     assert told["settings"]["rows"] == [("parties", "bank, clinic, shop"), ("argmax", "secure")]
+
+
+def people(rows: int = 400) -> mq.Table:
+    frame = pa.table(
+        {
+            "age": [20 + at * 7 % 60 for at in range(rows)],
+            "born": [f"19{40 + at * 11 % 60}-0{1 + at % 9}-1{at % 10}" for at in range(rows)],
+            "sex": [("f", "m")[at % 2] for at in range(rows)],
+            "disease": [("flu", "gout", "cold")[at % 3] for at in range(rows)],
+        }
+    )
+    attributes = [
+        mq.Attribute("age", "continuous"),
+        mq.Attribute("born", "date"),
+        mq.Attribute("sex", taxonomy="flat"),
+    ]
+    return mq.Table(frame, mq.Schema(attributes))
+
+
+def test_the_verdict_says_in_words_what_holds_what_was_lost_and_what_to_do() -> None:
+    release = mq.anonymize(people(), mq.KAnonymity(["age", "sex"], 20), sensitive="disease")
+    losses = {"age": 0.95, "sex": 0.0}
+    told = contents(dataclasses.replace(release, attribute_losses=losses))["headline"]
+    least = int(release.group_sizes.min())
+    assert told["sentences"] == [
+        f"Whoever knows age and sex of a person has at least {least} records to choose from; 20 were required.",
+        "All 400 records are released.",
+        "sex kept all its detail.",
+        "age lost 95.0\u202f% of its detail.",
+    ]
+    assert [line.split(":")[0] for line in told["advice"]] == [
+        "age is hardly worth releasing like this",
+        "born is published as in the input",
+        "No requirement protects disease",
+    ]
+
+
+def test_the_top_tells_date_job_version_and_digest() -> None:
+    release = mq.anonymize(people(), mq.KAnonymity("sex", 20))
+    made = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    job = {
+        "data": {"source": "/srv/x/people.csv"},
+        "privacy": [{"model": "k-anonymity", "qid": ["sex"], "k": 20}],
+    }
+    release = dataclasses.replace(release, made=made, settings={"job_file": "/srv/x/mine.toml", "job": job})
+    told = contents(release, "ab" * 32)
+    assert told["about"] == [
+        ("Made", "2026-03-04 05:06 UTC"),
+        ("Job", "mine.toml"),
+        ("By", f"Masquerade {mq.__version__}"),
+        ("SHA-256 of the table", "ab" * 32),
+    ]
+    assert told["settings"]["job_text"].unescape() == (
+        '[data]\nsource = "people.csv"\n[[privacy]]\nmodel = "k-anonymity"\nqid = ["sex"]\nk = 20'
+    )
+    assert "/srv" not in render_report(release)
+
+
+def test_many_intervals_become_a_histogram_of_their_widths() -> None:
+    release = mq.anonymize(people(), mq.KAnonymity(["age", "born", "sex"], 2), mq.Mondrian())
+    trees = {tree["name"]: tree for tree in contents(release)["trees"]}
+    assert trees["sex"]["chart"]
+    assert trees["born"]["chart"] is None
+    rows = trees["born"]["widths"]["rows"]
+    assert sum(int(row["values"]) for row in rows) == len(set(release.table.column("born").to_pylist()))
+    assert sum(int(re.match(r"\d+", row["records"])[0]) for row in rows) == 400  # type: ignore[index] # it begins with one
+    assert rows[-1]["words"] == "open at one end"
+
+
+def test_sample_rows_are_rows_of_the_release() -> None:
+    release = mq.anonymize(people(), mq.KAnonymity(["age", "born", "sex"], 20), sensitive="disease")
+    sample = contents(release)["sample"]
+    held = {tuple(map(str, row.values())) for row in release.table.to_pylist()}
+    assert len(sample["rows"]) == 6
+    assert all(tuple(row) in held for row in sample["rows"])

@@ -45,10 +45,10 @@ def test_five_thousand_steps_are_folded_and_capped(release, page):
     steps = tuple(Step("Job", f"v{i}", (f"v{i}a", f"v{i}b"), 1 / (i + 1)) for i in range(5000))
     html = render_report(dataclasses.replace(release, steps=steps))
     read = page(html)
-    assert len(read.tables["Specializations, in order"]) == 61
-    assert len(read.tables["Further specializations"]) == 941
+    assert len(read.tables["Specializations, in order"]) == 1001
+    assert sum(tag == "details" for tag, _ in read.elements) == 1
     assert "4,000 more" in read.text
-    assert "lists all 5,000" in read.text
+    assert "5,000 steps" in read.text
     assert len(html) < 1_000_000
 
 
@@ -106,7 +106,7 @@ def test_a_large_taxonomy_stays_small(hand_made, released_column, page):
     assert len(html) < 150_000
 
 
-def test_a_deep_chain_of_splits(hand_made, released_column, page, svgs):
+def test_a_deep_chain_of_splits(hand_made, released_column, page):
     n = 3000
     domain = Continuum(np.arange(n), lower=0, upper=n)
     labels = [domain.label(i, i + 1) for i in range(n)]
@@ -119,9 +119,5 @@ def test_a_deep_chain_of_splits(hand_made, released_column, page, svgs):
         labels=tuple(labels), lo=np.arange(n), hi=np.arange(1, n + 1), domain=domain,
     )  # fmt: skip
     html = render_report(hand_made([column], steps=steps, sizes=np.ones(n, np.int64)))
-    page(html)
-    tree = next(svg for svg in svgs(html) if svg.get("class") == "chart tree")
-    assert float(tree.get("width")) < 1200
-    assert "[58, 59)" in tree[1].text + "".join(tree.itertext())
-    assert "[59, 60)" not in "".join(tree.itertext())
-    assert "… and 2,941 more values, 2,941 records" in "".join(tree.itertext())
+    assert len(html) < 1_000_000
+    assert page(html).tables["x: widths of its intervals"][1:] == [["up to 1", "", "100 %", "3,000"]]

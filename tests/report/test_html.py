@@ -22,6 +22,7 @@ SECTIONS = [
     "Requirements",
     "Group sizes",
     "What each attribute lost",
+    "A few rows of the release",
     "Taxonomies and their cuts",
     "Specializations, in order",
     "Metrics",

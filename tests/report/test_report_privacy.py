@@ -16,7 +16,9 @@ from masquerade.data.schema import Attribute, Schema
 from masquerade.data.table import Origin, Table
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.l_diversity import LDiversity
 from masquerade.report import render_report
+from masquerade.report.sensitive import distributions
 
 N = 37  # rows; the raw values' tokens and numbers are unmistakable in any page
 
@@ -71,8 +73,9 @@ def test_a_fully_general_release_shows_no_raw_value():
     release = _published(k=N)
     assert not release.steps
     html = render_report(release)
-    assert "RAW" not in html
-    for token in _raw_tokens(_raw_table()):
+    as_it_is = set(release.table.column("d").to_pylist())  # the class is published unchanged
+    assert set(re.findall("RAW[A-Z]+", html)) == as_it_is
+    for token in {*_raw_tokens(_raw_table())} - as_it_is:
         assert token not in html, token
         assert not token.isdigit() or f"{int(token):,}" not in html, token
 
@@ -134,3 +137,34 @@ def test_a_suppressed_value_of_a_flat_taxonomy_is_told_nowhere(hand_made, releas
     html = render_report(hand_made([town], k=2, steps=(step,), rows=5))
     assert "KEPT2" in html
     assert "RAWGONE" not in html
+
+
+def _with_rare_towns(diseases: list[str]):
+    """Thirty people of one town, and one of each of as many others, who are suppressed."""
+    towns = ["KEPT"] * 30 + [f"RAWTOWN{i}" for i in range(len(diseases))]
+    frame = pa.table({"town": towns, "d": ["flu", "cold"] * 15 + diseases})
+    table = Table(frame, Schema([Attribute("town", taxonomy="flat")]))
+    requirement = KAnonymity(["town"], 3) & LDiversity(["town"], 2, "d")
+    return publish(table, requirement, TopDownSpecialization(suppression=0.5))
+
+
+def test_before_is_told_where_the_suppressed_rows_could_be_a_group_of_the_release():
+    release = _with_rare_towns(["flu", "flu", "flu", "cold", "RAWRARE"])
+    assert release.suppressed == 5
+    [told] = distributions(release)
+    assert [(row["value"], row["before"], row["after"]) for row in told["rows"]] == [
+        ("cold", "45.7\u202f%", "50.0\u202f%"),
+        ("flu", "51.4\u202f%", "50.0\u202f%"),
+        ("values that no released record has", "2.9\u202f%", "0\u202f%"),
+    ]
+    assert "RAW" not in render_report(release)
+
+
+@pytest.mark.parametrize("diseases", [["flu", "cold"], ["flu"] * 5], ids=["too few", "all the same"])
+def test_before_is_not_told_where_it_would_tell_of_the_suppressed_rows(diseases):
+    release = _with_rare_towns(diseases)
+    assert release.suppressed == len(diseases)
+    [told] = distributions(release)
+    assert told["untold"]
+    assert {row["before"] for row in told["rows"]} == {""}
+    assert "What it was before is not told" in render_report(release)

@@ -18,18 +18,22 @@ _MANY_LEAVES = 20  # a flat taxonomy of more numbers than these was probably mea
 _NUMBER = re.compile(NUMBER)
 
 
+HELP = "another method, some suppression, a smaller QID or a finer taxonomy would keep more"
+
+
 def cautions(release: Release) -> tuple[str, ...]:
     """Return the cautions about a release, each one sentence with what would help."""
-    return tuple(_cautions(release))
+    lost = (f"{name} lost {loss:.0%} of its detail; {HELP}" for name, loss in nearly_lost(release).items())
+    return (*lost, *other_cautions(release))
 
 
-def _cautions(release: Release) -> Iterator[str]:
-    for name, loss in release.attribute_losses.items():
-        if loss > _NEARLY_ALL:
-            yield (
-                f"{name} lost {loss:.0%} of its detail; another method, some suppression, a smaller QID or a finer "
-                "taxonomy would keep more"
-            )
+def nearly_lost(release: Release) -> dict[str, float]:
+    """Return the columns that are hardly worth releasing, with their losses."""
+    return {name: loss for name, loss in release.attribute_losses.items() if loss > _NEARLY_ALL}
+
+
+def other_cautions(release: Release) -> Iterator[str]:
+    """Yield what is not about the losses of columns."""
     for verdict in release.verdicts:
         if verdict.requirement.parameters().get("k") == 1:
             yield f"{verdict.requirement}: a group of one record hides nobody; use a k of 2 or more"

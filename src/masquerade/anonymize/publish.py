@@ -12,6 +12,7 @@ import pyarrow as pa
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.release import Provenance, Release, shuffled
+from masquerade.anonymize.sensitive_values import counts_before
 from masquerade.data.column import Coded
 from masquerade.data.encode import without_unused
 from masquerade.data.table import Missing, Table
@@ -66,12 +67,18 @@ def publish(
     dropped = known.dropped
     if dropped is None:
         dropped = tuple(name for name in table.arrow.column_names if name not in made.cells.column_names)
+    secret = [name for name in sensitive if name not in (algorithm.target, *requirement.provider_columns)]
+    protected = [name for name in requirement.special_columns if name not in requirement.provider_columns]
     release = known.kind.measured(
         shuffled(made.cells) if order == "shuffle" else made.cells,
         made.verdicts,
         made.comparison,
         providers=made.providers,
         query_error=made.queries(algorithm, seed),
+        sensitive=secret,
+        sensitive_before=counts_before(
+            made.table, made.outcome.kept, requirement, dict.fromkeys([*secret, *protected])
+        ),
         steps=made.outcome.steps,
         rows=table.rows_read,
         dropped_rows=made.table.dropped_rows,

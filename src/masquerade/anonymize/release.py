@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from masquerade.anonymize.cautions import cautions
 from masquerade.anonymize.outcome import Step
+from masquerade.anonymize.sensitive_values import CountsBefore
 from masquerade.data.column import Coded, Generalised
 from masquerade.engine.counts import Counts
 from masquerade.engine.numbering import occurring
@@ -42,6 +44,11 @@ class Release:
     group_providers: Counts | None = None
     query_error: QueryError | None = None  # where groups are cut for the sake of queries
     suppressed: int = 0  # kept rows that are not in the release
+    sensitive: tuple[str, ...] = ()  # the sensitive columns
+    sensitive_before: CountsBefore = field(
+        default_factory=dict
+    )  # where rows were suppressed, and it may be told
+    made: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
     def measured(
@@ -59,11 +66,14 @@ class Release:
         seconds: dict[str, float],
         providers: Coded | None = None,
         query_error: QueryError | None = None,
+        sensitive: Sequence[str] = (),
+        sensitive_before: CountsBefore | None = None,
     ) -> Self:
         """Make a release of verified cells, with the figures that follow from comparing them with the original.
 
         `losses` are counted by the holders of the attributes, where no one has all originals. `providers` has that
-        of every kept input row.
+        of every kept input row. `sensitive` are columns that no requirement looks at and that are sensitive
+        nevertheless.
         """
         if losses is None:
             losses = losses_of(comparison)
@@ -83,6 +93,8 @@ class Release:
             group_providers=comparison.providers_of_groups(providers) if providers is not None else None,
             query_error=query_error,
             suppressed=comparison.suppressed,
+            sensitive=_sensitive(cells, verdicts, sensitive),
+            sensitive_before=sensitive_before or {},
         )
 
     def __repr__(self) -> str:
@@ -152,6 +164,15 @@ class Provenance:
     settings: Mapping[str, Any] = field(default_factory=dict)  # beside those of the method
     read_seconds: float = 0.0
     kind: type[Release] = Release  # what is made
+
+
+def _sensitive(cells: pa.Table, verdicts: Sequence[Verdict], more: Sequence[str]) -> tuple[str, ...]:
+    """Return the released columns that a requirement protects, and `more` of them."""
+    found = [*more]
+    for verdict in verdicts:
+        providers = verdict.requirement.provider_columns
+        found += [name for name in verdict.requirement.special_columns if name not in providers]
+    return tuple(name for name in dict.fromkeys(found) if name in cells.column_names)
 
 
 def shuffled(cells: pa.Table) -> pa.Table:

@@ -74,7 +74,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
         on_step=on_step,
         provenance=Provenance(
             dropped=tuple(name for name in source.all_columns if name not in used),
-            settings={"job": plan.settings()},
+            settings={"job_file": plan.path.name, "job": plan.settings()},
             read_seconds=read,
             kind=Release,
         ),

@@ -94,7 +94,7 @@ class MashupRun:
             async with listener.connect(nodes, agreement) as channels:
                 provenance = Provenance(
                     dropped_rows=sum(self.dropped_rows.values()),
-                    settings={"job": self.plan.settings()},
+                    settings={"job_file": self.plan.path.name, "job": self.plan.settings()},
                     kind=Release,
                 )
                 assembly = Assembly(

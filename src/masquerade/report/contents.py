@@ -7,51 +7,47 @@ with their scores, how many rows were read and dropped, and metrics that compare
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
+import pyarrow as pa
 
-from masquerade.anonymize.cautions import cautions
 from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.release import Release
 from masquerade.data.column import Generalised
+from masquerade.data.encode import distinct, texts
 from masquerade.privacy.check import Verdict
 from masquerade.report.charts import SizeLine, share_bar, size_histogram, tree_chart
 from masquerade.report.cuts import cut_tree, is_flat
-from masquerade.report.wording import (
-    METRICS,
-    bare_name,
-    count,
-    counted,
-    duration,
-    figure,
-    looks_like_place,
-    percent,
-)
+from masquerade.report.sensitive import distributions
+from masquerade.report.settings import plain, settings_section
+from masquerade.report.verdict import headline
+from masquerade.report.widths import widths_section
+from masquerade.report.wording import METRICS, bare_name, count, counted, duration, figure, percent
 
 Section = dict[str, Any]
 
-STEPS_OPEN, STEPS_ALL = 60, 1000
+STEPS = 1000
 CHILDREN = 8
 TREES_OPEN = 16
 TREE_ROWS, ALL_ROWS = 60, 2400
-SETTINGS = 400
-_PLACES = ("source", "taxonomy", "taxonomies", "table", "report", "job", "path", "file")
-_UNTOLD = ("password", "secret", "token", "query")
+INTERVALS = 24  # that are drawn each, where no tree of splits is known
+SAMPLE, SAMPLE_COLUMNS = 6, 40
 
 
-def contents(release: Release) -> Section:
+def contents(release: Release, table_sha256: str = "") -> Section:
     """Return all sections by their name in the template."""
     return {
-        "headline": _headline(release),
+        "headline": headline(release),
+        "about": _about(release, table_sha256),
         "requirements": [_requirement(verdict) for verdict in release.verdicts],
         "dropped": list(release.dropped),
         "groups": _groups(release),
         "attributes": [_attribute(column, release) for column in release.columns],
         "unchanged": list(release.unchanged),
+        "sensitive": distributions(release),
+        "sample": _sample(release),
         "trees": _trees(release),
         "fold_trees": len(release.columns) > TREES_OPEN,
         "steps": _steps(release),
@@ -59,54 +55,42 @@ def contents(release: Release) -> Section:
             (name.replace("_", " "), figure(value), METRICS.get(name, ""))
             for name, value in _metrics(release).items()
         ],
-        "settings": _settings(release.settings),
+        "settings": settings_section(release.settings),
         "seconds": [(name, duration(seconds)) for name, seconds in release.seconds.items()],
         "versions": [("Masquerade", _version("masquerade")), ("Python", platform.python_version())]
         + [(name, _version(name)) for name in ("numpy", "pyarrow")],
     }
 
 
-def _headline(release: Release) -> Section:
-    bad = [verdict for verdict in release.verdicts if not verdict.holds]
-    if not release.verdicts:
-        verdict, state = "No requirement was checked", "unknown"
-    elif not bad:
-        n = len(release.verdicts)
-        verdict = {1: "The requirement holds", 2: "Both requirements hold"}.get(
-            n, f"All {n} requirements hold"
-        )
-        state = "good"
-    elif len(release.verdicts) == 1:
-        verdict, state = "The requirement does not hold", "bad"
-    else:
-        verb = "does" if len(bad) == 1 else "do"
-        verdict, state = f"{len(bad)} of {len(release.verdicts)} requirements {verb} not hold", "bad"
-    dropped = release.dropped_rows
-    figures = [
-        ("Rows read", count(release.rows)),
-        *([] if dropped is None else [("Dropped for missing cells", count(dropped))]),
-        ("Suppressed", count(release.suppressed)),
-        ("Released", count(int(release.table.num_rows))),
-        ("Groups", count(int(release.group_sizes.size))),
+def _about(release: Release, table_sha256: str) -> list[tuple[str, str]]:
+    """Return what identifies the release: when and by what it was made, and its file's digest."""
+    job = release.settings.get("job_file")
+    return [
+        ("Made", release.made.strftime("%Y-%m-%d %H:%M UTC")),
+        *([("Job", bare_name(str(job)))] if job else []),
+        ("By", f"Masquerade {_version('masquerade')}"),
+        *([("SHA-256 of the table", table_sha256)] if table_sha256 else []),
     ]
-    if release.seconds:
-        figures.append(("Time", duration(sum(release.seconds.values()))))
+
+
+def _sample(release: Release) -> Section:
+    """Take a few rows of the release, evenly spread: nobody's position is told."""
+    rows = int(release.table.num_rows)
+    at = sorted({position * rows // SAMPLE for position in range(SAMPLE)}) if rows else []
+    names = release.table.column_names
+    taken = release.table.select(names[:SAMPLE_COLUMNS]).take(pa.array(at, pa.int64()))
+    cells = [_written(column) for column in taken.columns]
     return {
-        "source": _source(release.settings),
-        "verdict": verdict,
-        "state": state,
-        "cautions": list(cautions(release)),
-        "failing": [str(verdict.requirement) for verdict in bad],
-        "figures": figures,
+        "columns": names[:SAMPLE_COLUMNS],
+        "rows": [list(row) for row in zip(*cells, strict=True)],
+        "left_out": max(0, len(names) - SAMPLE_COLUMNS),
     }
 
 
-def _source(settings: Mapping[str, Any]) -> str:
-    """Return the records' origin: the parties, or a file name without its folder."""
-    parties = [str(name) for name in settings.get("parties") or ()]
-    if parties:
-        return " and ".join([", ".join(parties[:-1]), parties[-1]] if parties[1:] else parties)
-    return bare_name(str(settings.get("source") or "table"))
+def _written(column: pa.ChunkedArray) -> list[str]:
+    codes, values = distinct(column)
+    words = texts(values).to_pylist()
+    return [words[code] for code in codes.tolist()]
 
 
 def _metrics(release: Release) -> dict[str, float | None]:
@@ -120,7 +104,7 @@ def _requirement(verdict: Verdict) -> Section:
         "model": verdict.requirement.model,
         "qid": list(verdict.requirement.qid),
         "parameters": [
-            (name, _plain(value))
+            (name, plain(value))
             for name, value in verdict.requirement.parameters().items()
             if name not in wraps
         ],
@@ -181,16 +165,19 @@ def _trees(release: Release) -> list[Section]:
     by_attribute: dict[str, list[Step]] = {}
     for step in release.steps:
         by_attribute.setdefault(step.attribute, []).append(step)
-    trees = []
+    trees, total = [], int(release.table.num_rows)
     for column in release.columns:
-        nodes = cut_tree(column, by_attribute.get(column.name, ()), rows)
+        splits = by_attribute.get(column.name, ())
+        widths = widths_section(column, total, rows if splits else INTERVALS)
+        nodes = cut_tree(column, splits, rows)
         values = int(np.count_nonzero(column.counts()))
         title = f"{column.name}: the tree and its cut"
         trees.append(
             {
                 "name": column.name,
                 "values": counted(values, "released value"),
-                "chart": tree_chart(nodes, title=title, total=int(release.table.num_rows)) if nodes else None,
+                "chart": tree_chart(nodes, title=title, total=total) if nodes and not widths else None,
+                "widths": widths,
             }
         )
     return trees
@@ -219,59 +206,15 @@ def _steps(release: Release) -> Section:
             "bar": share_bar(step.score / top if top > 0 else 0.0),
         }
 
-    rows = [row(position, step) for position, step in enumerate(release.steps[:STEPS_ALL], start=1)]
     return {
-        "first": rows[:STEPS_OPEN],
-        "rest": rows[STEPS_OPEN:],
-        "left_out": max(0, len(release.steps) - STEPS_ALL),
-        "total": len(release.steps),
+        "rows": [row(position, step) for position, step in enumerate(release.steps[:STEPS], start=1)],
+        "left_out": max(0, len(release.steps) - STEPS),
+        "total": counted(len(release.steps), "step") if release.steps else "",
     }
 
 
 def _score(score: float) -> str:
     return f"{score:.4f}" if abs(score) < 1000 else figure(score)
-
-
-def _settings(settings: Mapping[str, Any]) -> Section:
-    rows = []
-    for name, value in _flattened(settings):
-        if name == "source" and settings.get("parties"):
-            continue  # would name the parties again
-        last = name.rsplit(".", 1)[-1]
-        text = _plain(value)
-        if any(word in last.casefold() for word in _UNTOLD):
-            text = "(not shown)"
-        elif isinstance(value, str) and (last in _PLACES or looks_like_place(value)):
-            text = bare_name(value)
-        rows.append((name, text))
-    return {"rows": rows[:SETTINGS], "left_out": max(0, len(rows) - SETTINGS)}
-
-
-def _flattened(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in settings.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value:
-            yield from _flattened(value, f"{name}.")
-        elif isinstance(value, list | tuple) and value and all(isinstance(each, Mapping) for each in value):
-            for position, each in enumerate(value, start=1):
-                yield from _flattened(each, f"{name}[{position}].")
-        else:
-            yield name, value
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return figure(None)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} = {_plain(each)}" for key, each in value.items()) or figure(None)
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Markup):
-        return ", ".join(_plain(each) for each in value) or figure(None)
-    text = str(value)
-    return bare_name(text) if looks_like_place(text) else text
 
 
 def _version(package: str) -> str:

@@ -25,7 +25,7 @@ def write_report(release: Release, path: Path) -> None:
 
 def render_report(release: Release, table_sha256: str = "") -> str:
     """Return the report's HTML, which is deterministic for a release; it may name the file that holds the table."""
-    return _template().render(style=_style(), table_sha256=table_sha256, **contents(release))
+    return _template().render(style=_style(), **contents(release, table_sha256))
 
 
 @cache

@@ -1,0 +1,145 @@
+"""The verdict on a release in plain language: what holds, what was lost, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from masquerade.anonymize.cautions import HELP, nearly_lost, other_cautions
+from masquerade.anonymize.release import Release
+from masquerade.report.wording import bare_name, count, counted, duration, figure, percent
+
+_NAMED = 6  # columns whose losses are told one by one
+_ALL = 0.9995  # a share that is shown as all
+
+
+def headline(release: Release) -> dict[str, Any]:
+    """Return the verdict, the sentences below it, and the figures of the top of the page."""
+    bad = [verdict for verdict in release.verdicts if not verdict.holds]
+    says, state = _says(len(release.verdicts), len(bad))
+    return {
+        "source": _source(release.settings),
+        "verdict": says,
+        "state": state,
+        "failing": [str(verdict.requirement) for verdict in bad],
+        "sentences": list(_sentences(release)),
+        "advice": list(_advice(release)),
+        "figures": list(_figures(release)),
+    }
+
+
+def _says(n: int, bad: int) -> tuple[str, str]:
+    if not n:
+        return "No requirement was checked", "unknown"
+    if not bad:
+        return {1: "The requirement holds", 2: "Both requirements hold"}.get(
+            n, f"All {n} requirements hold"
+        ), "good"
+    if n == 1:
+        return "The requirement does not hold", "bad"
+    return f"{bad} of {n} requirements {'does' if bad == 1 else 'do'} not hold", "bad"
+
+
+def _sentences(release: Release) -> Iterator[str]:
+    for verdict in release.verdicts:
+        asked = verdict.requirement
+        if verdict.holds and asked.only_sizes and verdict.value is not None:
+            least = counted(int(verdict.value), "record")
+            yield (
+                f"Whoever knows {_some(asked.qid)} of a person has at least {least} to choose from; "
+                f"{figure(asked.required_size)} {'was' if asked.required_size == 1 else 'were'} required."
+            )
+    rows = int(release.table.num_rows)
+    left_out = [
+        f"{counted(n, 'row')} {'was' if n == 1 else 'were'} {why}"
+        for n, why in (
+            (release.dropped_rows, "dropped for missing cells"),
+            (release.suppressed, "suppressed"),
+        )
+        if n
+    ]
+    yield (
+        f"{count(rows)} of {counted(release.rows, 'record')} are released; {' and '.join(left_out)}."
+        if left_out
+        else f"All {counted(release.rows, 'record')} are released."
+    )
+    yield from _losses(release.attribute_losses)
+
+
+def _losses(losses: Mapping[str, float]) -> Iterator[str]:
+    whole = [name for name, lost in losses.items() if lost == 0]
+    gone = [name for name, lost in losses.items() if lost >= _ALL]
+    part = sorted(((lost, name) for name, lost in losses.items() if 0 < lost < _ALL), reverse=True)
+    if whole:
+        yield f"{_some(whole)} kept all {'its' if len(whole) == 1 else 'their'} detail."
+    if part:
+        named = [f"{name} lost {percent(lost)}" for lost, name in part[:_NAMED]]
+        more = part[_NAMED:]
+        if len(more) == 1:
+            named.append(f"{more[0][1]} lost {percent(more[0][0])}")
+        elif more:
+            named.append(f"{len(more)} others lost {percent(more[-1][0])} to {percent(more[0][0])}")
+        yield f"{listed(named)} of its detail." if len(part) == 1 else f"{listed(named)} of their detail."
+    if gone:
+        yield f"{_some(gone)} lost everything: all records have the same value there."
+
+
+def _advice(release: Release) -> Iterator[str]:
+    """Yield what to do before the release is used; each line begins with what it is about."""
+    if any(not verdict.holds for verdict in release.verdicts):
+        yield "Do not publish it. Make it again with the requirement, or verify it against the right job."
+    lost = list(nearly_lost(release))
+    if lost:
+        yield f"{_some(lost)} {'is' if len(lost) == 1 else 'are'} hardly worth releasing like this: {HELP}."
+    yield from (f"{caution}." for caution in other_cautions(release))
+    if release.unique:
+        yield (
+            f"{counted(release.unique, 'record')} can be found by who knows all QIDs' attributes together; "
+            "one requirement over all of them would prevent that."
+        )
+    if release.settings.get("job", {}).get("output", {}).get("order") == "input":
+        yield 'The rows are in the order of the input, for `evaluate`: publish one made without order = "input".'
+    open_columns = [name for name in release.unchanged if name not in release.sensitive]
+    if open_columns:
+        yield (
+            f"{_some(open_columns)} {'is' if len(open_columns) == 1 else 'are'} published as in the input: "
+            "what somebody could know of a person belongs in a QID."
+        )
+    unprotected = [name for name in release.sensitive if name not in _protected(release)]
+    if unprotected:
+        yield (
+            f"No requirement protects {_some(unprotected)}: a group whose records all have the same value gives it "
+            "away; ℓ-diversity or t-closeness would prevent that."
+        )
+
+
+def _protected(release: Release) -> set[str]:
+    return {name for verdict in release.verdicts for name in verdict.requirement.special_columns}
+
+
+def _figures(release: Release) -> Iterator[tuple[str, str]]:
+    yield "Rows read", count(release.rows)
+    if release.dropped_rows is not None:
+        yield "Dropped for missing cells", count(release.dropped_rows)
+    yield "Suppressed", count(release.suppressed)
+    yield "Released", count(int(release.table.num_rows))
+    yield "Groups", count(int(release.group_sizes.size))
+    if release.seconds:
+        yield "Time", duration(sum(release.seconds.values()))
+
+
+def _source(settings: Mapping[str, Any]) -> str:
+    """Return the records' origin: the parties, or a file name without its folder."""
+    parties = [str(name) for name in settings.get("parties") or ()]
+    return listed(parties) if parties else bare_name(str(settings.get("source") or "table"))
+
+
+def _some(names: Sequence[str]) -> str:
+    """Join names, of which only the first are told."""
+    more = len(names) - _NAMED
+    return listed([*names[:_NAMED], f"{more} others"] if more > 1 else names)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names: `a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
