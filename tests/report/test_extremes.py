@@ -120,4 +120,4 @@ def test_a_deep_chain_of_splits(hand_made, released_column, page):
     )  # fmt: skip
     html = render_report(hand_made([column], steps=steps, sizes=np.ones(n, np.int64)))
     assert len(html) < 1_000_000
-    assert page(html).tables["x: widths of its intervals"][1:] == [["up to 1", "", "100 %", "3,000"]]
+    assert page(html).tables["x: widths of its intervals"][1:] == [["0.5 to 1", "", "100 %", "3,000"]]
