@@ -37,6 +37,22 @@ class FileExists(FileError):
     """A file that must be new exists already."""
 
 
+FolderLook = tuple[tuple[str, int, int, int], ...]
+
+
+def look_at(folder: Path, suffix: str) -> FolderLook:
+    """Return names, files, times and sizes of a folder's files, by which a change is seen; nothing if it is gone."""
+    found = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.name.endswith(suffix):
+                continue
+            with suppress(OSError):  # a link that leads nowhere
+                status = entry.stat()
+                found.append((entry.name, status.st_ino, status.st_mtime_ns, status.st_size))
+    return tuple(sorted(found))
+
+
 @contextmanager
 def replacing_together() -> Iterator[Opener]:
     """Yield a function that opens a replacement for the file at a path; all are renamed when the block succeeds.

@@ -45,7 +45,8 @@ def test_init_never_overwrites_keys(tmp_path: Path, capsys: Capture) -> None:
     answer = here(capsys, *words)
     assert answer.code == 2
     assert answer.problems == [
-        f"{tmp_path / 'ca.pem'}: exists already, and is not overwritten; take another folder"
+        f"{tmp_path / 'bank'}: exists already, and is not overwritten; name new parties alone,"
+        " or take another folder"
     ]
     assert (tmp_path / "bank" / "key.pem").read_bytes() == key
 

@@ -164,6 +164,23 @@ def test_trust_stores_that_cannot_be(tmp_path: Path) -> None:
         TrustStore.load(folder)
 
 
+def test_a_store_follows_its_folder(tmp_path: Path) -> None:
+    TRUST.save(tmp_path)
+    store = TrustStore.load(tmp_path)
+    late = self_signed("late")
+    (tmp_path / "late.pem").write_bytes(late.certificate)
+    assert store.owner(late.certificate) == "late"
+    renewed = self_signed("bank")
+    (tmp_path / "bank.pem").write_bytes(renewed.certificate)
+    assert store.pin("bank") == renewed.certificate
+    assert store.owner(PEOPLE["bank"].certificate) is None
+    (tmp_path / "shop.pem").unlink()
+    (tmp_path / "loans.pem").write_bytes(late.certificate[:100])  # half copied
+    assert store.names == ("bank", "late")  # the others count
+    (tmp_path / "loans.pem").write_bytes(PEOPLE["loans"].certificate)
+    assert store.pin("loans") == PEOPLE["loans"].certificate
+
+
 # --- trials ---
 
 
@@ -177,6 +194,17 @@ def test_a_trial_trusts_all_the_others_and_nobody_else(tmp_path: Path) -> None:
         path for path in (tmp_path / "trial").rglob("*") if path.is_file() and b"PRIVATE" in path.read_bytes()
     ]
     assert sorted(path.parent.name for path in keys) == ["bank", "loans", "shop"]
+
+
+def test_a_trial_is_extended(tmp_path: Path) -> None:
+    first = make_trial(tmp_path, ["bank", "loans"])
+    more = make_trial(tmp_path, ["shop"])
+    for name, identity in (first | more).items():
+        assert Identity.load(tmp_path / name) == identity
+        trusted = TrustStore.load(tmp_path / name / "trust")
+        assert {each: trusted.pin(each) for each in trusted.names} == {
+            other: who.certificate for other, who in (first | more).items() if other != name
+        }
 
 
 def test_trials_that_cannot_be(tmp_path: Path) -> None:

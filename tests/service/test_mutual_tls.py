@@ -79,6 +79,42 @@ def test_nobody_gets_in_whose_certificate_is_not_pinned(who: Identity) -> None:
         with_bank(lambda bank: bank.call("GET", "/v1/health", answer=Health), who)
 
 
+def test_stores_that_change_count_at_once(tmp_path: Path) -> None:
+    """A peer is added, renews its certificate and is taken out, while the server runs and connections are open."""
+    trusting("stranger").save(tmp_path / "bank")
+    trusting("bank").save(tmp_path / "clinic")
+    pinned = tmp_path / "bank" / "clinic.pem"
+
+    async def calling() -> None:
+        known, knows = TrustStore.load(tmp_path / "bank"), TrustStore.load(tmp_path / "clinic")
+
+        async def asked(bank: PeerHttp) -> str:
+            health: Health = await bank.call("GET", "/v1/health", answer=Health)
+            return health.name
+
+        async with (
+            serve(answering, "127.0.0.1:0", IDENTITIES["bank"], known) as address,
+            PeerHttp("bank", address, IDENTITIES["clinic"], knows) as before,
+            PeerHttp("bank", address, OTHERS["clinic"], knows) as renewed,
+        ):
+            with pytest.raises((PeerUnreachable, PeerRefused)):
+                await asked(before)
+            pinned.write_bytes(IDENTITIES["clinic"].certificate)
+            assert await asked(before) == "clinic"
+            pinned.write_bytes(OTHERS["clinic"].certificate)
+            assert await asked(renewed) == "clinic"
+            with pytest.raises((PeerUnreachable, PeerRefused)):  # on the connection that is open
+                await asked(before)
+            pinned.unlink()
+            with pytest.raises((PeerUnreachable, PeerRefused)):
+                await asked(renewed)
+            (tmp_path / "clinic" / "bank.pem").write_bytes(OTHERS["bank"].certificate)
+            with pytest.raises(PeerRefused, match="fingerprints"):
+                await asked(before)
+
+    run_async(calling())
+
+
 def test_nobody_gets_in_without_a_certificate() -> None:
     async def calling() -> bytes:
         async with serve(answering, "127.0.0.1:0", IDENTITIES["bank"], trusting("clinic")) as address:

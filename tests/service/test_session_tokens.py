@@ -32,7 +32,7 @@ def issuer(clock: FakeClock) -> TokenIssuer:
 @pytest.fixture
 def verifier(clock: FakeClock) -> TokenVerifier:
     """A party's."""
-    return TokenVerifier(COORDINATOR.certificate, Nonces(clock.now), clock.now)
+    return TokenVerifier(lambda: COORDINATOR.certificate, Nonces(clock.now), clock.now)
 
 
 def test_a_session_token_is_good_once(issuer: TokenIssuer, verifier: TokenVerifier) -> None:
@@ -100,7 +100,7 @@ def test_every_other_spelling_is_refused(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(token) - 1))
     sign = data.draw(st.characters(codec="ascii").filter(lambda sign: sign != token[at]))
     other = token[:at] + sign + token[at + 1 :]
-    verifier = TokenVerifier(COORDINATOR.certificate, Nonces())
+    verifier = TokenVerifier(lambda: COORDINATOR.certificate, Nonces())
     refusal(lambda: verifier.verify(other, audience="bank", contract_hash=CONTRACT))
     verifier.verify(token, audience="bank", contract_hash=CONTRACT)
 
@@ -113,7 +113,7 @@ def test_every_other_spelling_is_refused(data: st.DataObject) -> None:
 )
 @settings(max_examples=examples(60), deadline=None)
 def test_anything_else_is_refused(token: str) -> None:
-    verifier = TokenVerifier(COORDINATOR.certificate, Nonces())
+    verifier = TokenVerifier(lambda: COORDINATOR.certificate, Nonces())
     refusal(lambda: verifier.verify(token, audience="bank", contract_hash=CONTRACT))
 
 

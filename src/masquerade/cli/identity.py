@@ -34,7 +34,8 @@ def init(
 
     Writes FOLDER/ca.pem and, for each party, FOLDER/NAME/identity.pem, key.pem and trust/OTHER.pem. For trials,
     because whoever runs this has everybody's private key: in earnest each party makes its own and sends the others
-    its certificate. The authority's own key is thrown away. Existing keys are never overwritten.
+    its certificate. The authority's own key is thrown away. Existing keys are never overwritten; new parties are added
+    to a trial that is there.
 
     Example: masquerade identity init trial --party bank --party loans
     """
@@ -109,7 +110,7 @@ def add(
     """Save a peer's certificate in a trust store, under the name that is in it.
 
     Compare the fingerprint with the peer through another channel, by telephone say, or give it with --fingerprint.
-    A node or coordinator reads its store when it starts.
+    A node or coordinator notices that its store has changed.
 
     Example: masquerade identity trust add loans.pem --store bank/trust
     """

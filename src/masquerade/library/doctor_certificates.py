@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import ssl
 import stat
 from collections.abc import Iterable, Iterator
@@ -36,7 +37,10 @@ def identity_checks(folder: Path, name: str | None) -> tuple[Identity | None, li
         checks.append(error("identity", detail, "correct the name, or take the folder that belongs to it"))
     else:
         checks.append(fine("identity", f"{identity.name}, certificate and key belong together"))
-    renew = "make a new one, and send its certificate to every peer"
+    renew = (
+        f"masquerade identity make {identity.name} --folder NEW, send NEW/identity.pem to every peer, then put both"
+        f" files into {folder}, and start again"
+    )
     checks.append(_dated(f"certificate of {identity.name}", "our own", identity.certificate, renew))
     return identity, checks
 
@@ -55,16 +59,23 @@ def trust_checks(folder: Path, needed: Iterable[str]) -> tuple[TrustStore | None
                 error(
                     "trust",
                     f"{name} is not in {folder}, which knows {known}",
-                    f"put its certificate there as {name}.pem, once you compared the fingerprint with its steward",
+                    trusting("FILE", folder, name),
                 )
             )
     checks += [
-        _dated(f"certificate of {name}", "pinned", trust.pin(name), "get its new one from its steward")
+        _dated(f"certificate of {name}", "pinned", trust.pin(name), trusting("FILE --replace", folder, name))
         for name in trust.names
     ]
     if not any(check.name == "trust" for check in checks):
         checks.insert(0, fine("trust", f"knows {', '.join(trust.names) or 'nobody'}"))
     return trust, checks
+
+
+def trusting(file: str, store: Path, name: str) -> str:
+    """Say how a peer's certificate gets into a trust store."""
+    command = f"masquerade identity trust add {file} --store {shlex.quote(str(store))} --fingerprint …"
+    asked = f"get its identity.pem and, through another channel, its fingerprint from the steward of {name}"
+    return f"{asked}; then: {command}"
 
 
 def mode_checks(name: str, path: Path) -> Iterator[Check]:

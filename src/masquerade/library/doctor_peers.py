@@ -14,6 +14,7 @@ from pathlib import Path
 from masquerade import __version__
 from masquerade.errors import MasqueradeError, PeerError, one_line
 from masquerade.library.doctor import Check, error, fine, unreachable, warning, words_of
+from masquerade.library.doctor_certificates import trusting
 from masquerade.net.channel import PROTOCOL_VERSION, Node
 from masquerade.net.identity import Identity
 from masquerade.net.probe import Finding, explain, probe
@@ -80,8 +81,7 @@ def _compared(name: str, known: str, coordinator: str, trust: TrustStore, folder
         return warning(
             f"peer {name}",
             f"is not in {folder}: no session together with it",
-            f"to compute with it, get its certificate from its steward, compare its fingerprint ({coordinator} knows "
-            f"{known}), and save it as {file}",
+            f"to compute with it, {trusting('FILE', folder, name)} ({coordinator} knows {known})",
         )
     ours = trust.fingerprint(name)
     if ours != known:
@@ -89,8 +89,8 @@ def _compared(name: str, known: str, coordinator: str, trust: TrustStore, folder
             f"peer {name}",
             f"its certificate in {file} has the fingerprint {ours}, and {coordinator} knows {known}: no contract with "
             "it can be signed here",
-            f"ask the steward of {name} which of the two is right, and replace {file}, or tell the operator of "
-            f"{coordinator}",
+            f"ask the steward of {name} which of the two is right; replace it by `masquerade identity trust add "
+            f"FILE --store {folder} --replace`, or tell the operator of {coordinator}",
         )
     return fine(f"peer {name}", f"has the certificate here that {coordinator} knows, too")
 

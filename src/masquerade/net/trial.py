@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from masquerade.errors import ParameterError
-from masquerade.files import make_folder, write_new
-from masquerade.net.identity import Identity, check_name, issue, make_authority
+from masquerade.files import make_folder, read_file, write_new
+from masquerade.net.identity import CERTIFICATE_FILE, Identity, check_name, issue, make_authority, self_signed
 from masquerade.net.trust import TrustStore
 
 AUTHORITY_FILE = "ca.pem"
@@ -16,11 +16,7 @@ TRUST_FOLDER = "trust"
 
 def trial_identities(names: Sequence[str], days: int = 30) -> tuple[bytes, dict[str, Identity]]:
     """Make an authority, whose key is discarded; return its certificate (PEM) and each party's identity."""
-    for name in names:
-        check_name(name)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ParameterError(f"party {twice[0]} is named twice; each party needs a name of its own")
+    _check_names(names)
     if len(names) < 2:
         raise ParameterError("at least two parties are needed")
     authority = make_authority(days=days)
@@ -28,15 +24,43 @@ def trial_identities(names: Sequence[str], days: int = 30) -> tuple[bytes, dict[
 
 
 def make_trial(folder: Path, names: Sequence[str], days: int = 30) -> dict[str, Identity]:
-    """Write `ca.pem` and, for each party, a folder with its identity, its key and a trust store of all others."""
-    certificate, identities = trial_identities(names, days)
-    taken = [path for path in (folder / AUTHORITY_FILE, *(folder / name for name in names)) if path.exists()]
+    """Write `ca.pem` and, for each party, a folder with its identity, its key and a trust store of all others.
+
+    A folder that holds a trial already gets these parties as well: they and those who are there trust each other.
+    """
+    extends = (folder / AUTHORITY_FILE).exists()
+    before = _certificates(folder) if extends else {}
+    if extends:
+        _check_names(names)
+        identities = {name: self_signed(name, days) for name in names}  # the authority's key is gone
+    else:
+        certificate, identities = trial_identities(names, days)
+    taken = [folder / name for name in names if (folder / name).exists()]
     if taken:  # before anything is written
-        raise ParameterError(f"{taken[0]}: exists already, and is not overwritten; take another folder")
+        raise ParameterError(
+            f"{taken[0]}: exists already, and is not overwritten; name new parties alone, or take another folder"
+        )
     make_folder(folder)
-    write_new(folder / AUTHORITY_FILE, certificate)
+    if not extends:
+        write_new(folder / AUTHORITY_FILE, certificate)
+    made = {name: identity.certificate for name, identity in identities.items()}
     for name, identity in identities.items():
         identity.save(folder / name)
-        others = {other: who.certificate for other, who in identities.items() if other != name}
+        others = {other: pem for other, pem in (before | made).items() if other != name}
         TrustStore(others).save(folder / name / TRUST_FOLDER)
+    for name in before:
+        TrustStore(made).save(folder / name / TRUST_FOLDER)
     return identities
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        check_name(name)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ParameterError(f"party {twice[0]} is named twice; each party needs a name of its own")
+
+
+def _certificates(folder: Path) -> dict[str, bytes]:
+    """The certificates of the parties whose folders are in a trial's."""
+    return {path.parent.name: read_file(path) for path in sorted(folder.glob(f"*/{CERTIFICATE_FILE}"))}

@@ -1,11 +1,13 @@
 """Whom a node trusts: for each peer's name, the one certificate that it must present.
 
-The store is the node's own: no coordinator, authority or system store adds to it.
+The store is the node's own: no coordinator, authority or system store adds to it. One that was loaded from a folder
+follows it: a peer whose file is added, replaced or removed is trusted, or not, from then on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from masquerade.errors import ParameterError, PeerRefused, hint, shown
-from masquerade.files import make_folder, read_file, write_new, write_whole
+from masquerade.files import FolderLook, look_at, make_folder, read_file, write_new, write_whole
 from masquerade.net.identity import check_name, fingerprint, party_of
 
 SUFFIX = ".pem"
@@ -23,9 +25,11 @@ class TrustStore:
     """Peer names with their pinned certificates (PEM)."""
 
     def __init__(self, pins: Mapping[str, bytes]) -> None:
-        self._pins: dict[str, bytes] = {}
+        self._folder: Path | None = None
+        self._look: FolderLook = ()
+        self._read: dict[str, bytes] = {}
         for name, pem in pins.items():
-            self._pins[check_name(name)] = _checked(pem, name, f"the certificate of {name}")
+            self._read[check_name(name)] = _checked(pem, name, f"the certificate of {name}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,13 +72,24 @@ class TrustStore:
         if not there:
             raise ParameterError(f"{folder}: there is no such folder; a trust store has one .pem file a peer")
         store = cls({})
+        store._folder, store._look = folder, look_at(folder, SUFFIX)
         for path in sorted(folder.glob(f"*{SUFFIX}")):
-            try:
-                name = check_name(path.stem)
-            except ParameterError as error:
-                raise ParameterError(f"{path}: {error}") from None
-            store._pins[name] = _checked(read_file(path), name, str(path))
+            name, pem = _read(path)
+            store._read[name] = pem
         return store
+
+    @property
+    def _pins(self) -> Mapping[str, bytes]:
+        """The certificates as they are now. A file that cannot be read trusts nobody; the others count."""
+        if self._folder is None or (look := look_at(self._folder, SUFFIX)) == self._look:
+            return self._read
+        found: dict[str, bytes] = {}
+        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
+            with suppress(ParameterError):  # half copied, say; it is looked at again when it changes
+                name, pem = _read(path)
+                found[name] = pem
+        self._read, self._look = found, look
+        return found
 
 
 def add_to_store(
@@ -98,6 +113,14 @@ def add_to_store(
         raise ParameterError(f"{text}; ask {name} why it changed, and replace it with --replace")
     write_whole(path, pem)
     return name, found
+
+
+def _read(path: Path) -> tuple[str, bytes]:
+    try:
+        name = check_name(path.stem)
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
+    return name, _checked(read_file(path), name, str(path))
 
 
 def _digits(written: str) -> str:

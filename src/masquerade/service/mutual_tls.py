@@ -6,6 +6,8 @@ server passes the caller's name to its application:
     async with serve(app, "127.0.0.1:7001", identity, trust) as address:   # any ASGI application
         ...                                                                # caller(scope) is the peer's name
 
+A store that changes counts at once: for new connections, and for the next request on those that are open.
+
 `peer_http` is the other end.
 """
 
@@ -19,6 +21,7 @@ from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import structlog
 import uvicorn
 
 from masquerade.errors import ParameterError
@@ -27,6 +30,8 @@ from masquerade.net.identity import Identity
 from masquerade.net.trust import TrustStore
 from masquerade.service.connections import ConnectionLimits, Connections, PunctualHttp
 from masquerade.service.listening import listening_at, served
+
+_log = structlog.get_logger("masquerade.peers")
 
 MOST_BYTES = 4 << 20  # of a request or an answer; tables do not travel this way
 _CALLER = "masquerade.caller"
@@ -67,6 +72,7 @@ async def serve(
     )
     config.load()
     config.ssl = tls_context(ssl.PROTOCOL_TLS_SERVER, identity, trust, *trust.names)
+    _follow(trust, config.ssl)
     try:
         async with served(config, listening):
             try:
@@ -102,6 +108,9 @@ def _knowing(trust: TrustStore, books: Connections) -> type[_Knowing]:
             inner = self.app
 
             async def named(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+                if trust.owner(shown) != name:  # taken out of the store since it connected
+                    transport.abort()
+                    return
                 scope[_CALLER] = name
                 await inner(scope, receive, send)
 
@@ -128,6 +137,20 @@ def tls_context(kind: int, identity: Identity, trust: TrustStore, *peers: str) -
     context.load_verify_locations(cadata="".join(trust.pin(peer).decode() for peer in peers))
     _load_own(context, identity)
     return context
+
+
+def _follow(trust: TrustStore, context: ssl.SSLContext) -> None:
+    """Let a server's context accept certificates that are pinned later. Whether one still is, `owner` says."""
+    accepted = {trust.pin(peer) for peer in trust.names}
+
+    def greeted(_connection: object, _name: str | None, _context: ssl.SSLContext) -> None:
+        new = {trust.pin(peer) for peer in trust.names} - accepted
+        if new:
+            _log.info("trust store read again", peers=list(trust.names))
+            context.load_verify_locations(cadata=b"".join(new).decode())
+            accepted.update(new)
+
+    context.sni_callback = greeted  # called at the beginning of every handshake, also without a name
 
 
 def _load_own(context: ssl.SSLContext, identity: Identity) -> None:

@@ -41,22 +41,33 @@ class PeerHttp(ControlLink):
     ) -> None:
         super().__init__(peer, notes)
         self.address = Node(peer, address).address
+        self._identity, self._trust, self._timeout = identity, trust, timeout
         self._pinned, self._own = trust.pin(peer), identity.certificate
-        # Only this peer's certificate is accepted here, though others may be trusted.
-        context = tls_context(ssl.PROTOCOL_TLS_CLIENT, identity, trust, peer)
-        self._http = httpx.AsyncClient(
+        self._http, self._retired = self._connections(), list[httpx.AsyncClient]()
+
+    def _connections(self) -> httpx.AsyncClient:
+        """Return a client that accepts only this peer's certificate, though others may be trusted."""
+        return httpx.AsyncClient(
             base_url=f"https://{self.address}",
-            verify=context,
-            timeout=_within(timeout),
+            verify=tls_context(ssl.PROTOCOL_TLS_CLIENT, self._identity, self._trust, self.peer),
+            timeout=_within(self._timeout),
             trust_env=False,
             follow_redirects=False,
             headers={"accept-encoding": "identity"},
         )
 
+    def _follow_trust(self) -> None:
+        """Connect anew when another certificate of the peer is pinned than before; PeerRefused when none is."""
+        pinned = self._trust.pin(self.peer)
+        if pinned != self._pinned:
+            self._retired.append(self._http)  # calls may be under way there
+            self._pinned, self._http = pinned, self._connections()
+
     async def exchange(
         self, method: str, path: str, content: bytes | None, timeout: float | None
     ) -> tuple[int, bytes]:
         """Send a request to the peer; return the HTTP status and content of its answer."""
+        self._follow_trust()
         request = self._http.build_request(
             method,
             path,
@@ -84,7 +95,8 @@ class PeerHttp(ControlLink):
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        for each in (self._http, *self._retired):
+            await each.aclose()
 
     async def __aenter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ import binascii
 import re
 import secrets
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -95,7 +96,7 @@ class TokenIssuer:
 class TokenVerifier:
     """Verify session tokens against the coordinator's pinned certificate (PEM). Verifying a token uses it up."""
 
-    certificate: bytes
+    certificate: Callable[[], bytes]  # the one that is pinned now
     seen: Nonces
     clock: Now = SYSTEM_CLOCK.now
 
@@ -123,7 +124,7 @@ class TokenVerifier:
         if len(parts) != 3 or parts[0] != _VERSION:
             raise NotAllowed("session token: not of a form that is known here")
         try:
-            if _is_signed(self.certificate, parts[1], _decoded(parts[2])):
+            if _is_signed(self.certificate(), parts[1], _decoded(parts[2])):
                 return msgspec.json.decode(_decoded(parts[1]), type=Claims)
         except (binascii.Error, ValueError, msgspec.MsgspecError):
             pass

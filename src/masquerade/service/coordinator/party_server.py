@@ -76,7 +76,15 @@ def party_app(
         return Response(status_code=204)
 
     async def parties(_sender: str, _body: bytes) -> Response:
-        return said(Parties({party: settings.trust.fingerprint(party) for party in settings.parties}))
+        return said(
+            Parties(
+                {
+                    party: settings.trust.fingerprint(party)
+                    for party in settings.parties
+                    if party in settings.trust.names
+                }
+            )
+        )
 
     routes = [
         Route("/v1/health", health),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 
@@ -96,7 +97,7 @@ class PartyNode:
         self._releasing = threading.Lock()
         self._signing = threading.Lock()
         self._noting = threading.Lock()
-        pinned = settings.trust.pin(settings.coordinator.name)
+        pinned = partial(settings.trust.pin, settings.coordinator.name)
         self._tokens = TokenVerifier(pinned, Nonces(clock.now), clock.now)
 
     # --- what is published ---
