@@ -69,7 +69,7 @@ WRONG = {
     ),
     "unknown distance": (
         entry("t-closeness", t=0.5, distance="order"),
-        'distance: must be one of "equal", "ordered"; got "order" (did you mean "ordered"?)',
+        'distance: must be one of "equal", "ordered", "hierarchical"; got "order" (did you mean "ordered"?)',
     ),
     "alpha 0": (
         entry("alpha-k-anonymity", k=2, alpha=0),

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import pytest
@@ -69,6 +69,36 @@ def work_along_the_line(group: Group, table: Group, order: Sequence[str]) -> Fra
     return Fraction(steps, len(here) * max(len(order) - 1, 1))
 
 
+# Of the values a, b, c and d: a and b are near, c is farther away, d the farthest.
+ROWS = ("a;ab;abc;any", "b;ab;abc;any", "c;abc;any", "d;any")
+
+
+def work_on_the_tree(group: Group, table: Group, rows: Sequence[str]) -> Fraction:
+    """Li et al., section 5.3: each node's height over the tree's, times its children's surplus or lack, if smaller."""
+    children: dict[str, set[str]] = {}
+    for row in rows:
+        path = row.split(";")
+        for child, parent in pairwise(path):
+            children.setdefault(parent, set()).add(child)
+
+    def height(name: str) -> int:
+        return 1 + max(map(height, children[name])) if name in children else 0
+
+    def extra(name: str) -> Fraction:
+        if name in children:
+            return sum(map(extra, children[name]), Fraction(0))
+        here, there = Counter(group), Counter(table)
+        return Fraction(here[name], len(group)) - Fraction(there[name], len(table))
+
+    root = rows[0].split(";")[-1]
+    work = Fraction(0)
+    for name, below in children.items():
+        surplus = sum((max(extra(child), Fraction(0)) for child in below), Fraction(0))
+        lack = sum((max(-extra(child), Fraction(0)) for child in below), Fraction(0))
+        work += Fraction(height(name), height(root)) * min(surplus, lack)
+    return work
+
+
 def effective_values(group: Group) -> float:
     """As many equally frequent values have the same entropy."""
     return math.prod((len(group) / count) ** (count / len(group)) for count in Counter(group).values())
@@ -88,6 +118,8 @@ def recursively_diverse(requirement: RecursiveLDiversity, group: Group) -> bool:
 
 
 def distance(requirement: TCloseness, group: Group, table: Group) -> Fraction:
+    if requirement.distance == "hierarchical":
+        return work_on_the_tree(group, table, requirement.taxonomy or ())
     ordered = requirement.distance == "ordered"
     return work_along_the_line(group, table, sorted(set(table))) if ordered else mass_moved(group, table)
 
@@ -154,6 +186,7 @@ DEFINITIONS = {
         (
             lambda qid: TCloseness(qid, 0.3, SENSITIVE),
             lambda qid: TCloseness(qid, 0.2, SENSITIVE, "ordered"),
+            lambda qid: TCloseness(qid, 0.2, SENSITIVE, "hierarchical", ROWS),
         ),
         satisfied=lambda want, group, table: distance(want, group, table) <= exact(want.t),
         figure=lambda want, group, table: float(distance(want, group, table)),

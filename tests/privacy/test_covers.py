@@ -21,7 +21,7 @@ from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
-from privacy.definitions import QID, SENSITIVE
+from privacy.definitions import QID, ROWS, SENSITIVE
 from privacy.histograms import count, tables
 
 COVERS = [
@@ -82,7 +82,7 @@ def parameters(draw: st.DrawFn) -> tuple[GroupRequirement, GroupRequirement]:
         "l-diversity": (whole,),
         "entropy-l-diversity": (st.sampled_from([1, 1.4, 2, 2.5]),),
         "recursive-l-diversity": (st.sampled_from([0.5, 1, 2, 3]), whole),
-        "t-closeness": (fraction, st.sampled_from(["equal", "ordered"])),
+        "t-closeness": (fraction, st.sampled_from(["equal", "ordered", "hierarchical"])),
         "alpha-k-anonymity": (fraction, whole, listed),
         "confidence-bounding": (fraction, listed),
         "p-sensitive-k-anonymity": (whole, whole),
@@ -92,6 +92,7 @@ def parameters(draw: st.DrawFn) -> tuple[GroupRequirement, GroupRequirement]:
         values = [draw(pool) for pool in pools[name]]
         if name == "k-anonymity":
             return KAnonymity(qid, *values)
+        values += [ROWS] if "hierarchical" in values else []
         at = {"t-closeness": 1, "alpha-k-anonymity": 2, "confidence-bounding": 1}.get(name, len(values))
         return REQUIREMENTS[name](qid, *values[:at], SENSITIVE, *values[at:])  # type: ignore[call-arg]
 

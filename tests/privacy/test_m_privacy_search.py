@@ -29,7 +29,7 @@ from masquerade.privacy.m_privacy.group_check import GroupCheck
 from masquerade.privacy.m_privacy.strategies import STRATEGIES, exact, strategy_named
 from masquerade.privacy.m_privacy.surviving_values import worst_coalition
 from masquerade.privacy.recursive_l_diversity import largest_ratios
-from privacy.definitions import EXAMPLES, QID, SENSITIVE
+from privacy.definitions import EXAMPLES, QID, ROWS, SENSITIVE
 
 
 def group_of(matrix: np.ndarray, k: int = 1, l: int = 1) -> Group:  # noqa: E741 # the papers' name
@@ -321,6 +321,7 @@ def test_a_search_in_little_room_finds_the_same(rest: np.ndarray, more: np.ndarr
         mq.EntropyLDiversity("q", 2.5, "d"),
         mq.TCloseness("q", 0.45, "d"),
         mq.TCloseness("q", 0.3, "d", "ordered"),
+        mq.TCloseness("q", 0.3, "d", "hierarchical", [*ROWS, "e;any"]),
     ):
         constraint = constraint_of(part, whole, tuple("abcde"))
         found = constraint.holds_between(rest, total)

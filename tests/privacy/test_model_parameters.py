@@ -100,7 +100,31 @@ WRONG = [
     ),
     (
         lambda: TCloseness(QID, 0.1, "d", "euclidean"),
-        'The distance parameter of TCloseness must be one of "equal", "ordered". Got \'euclidean\' instead.',
+        'The distance parameter of TCloseness must be one of "equal", "ordered", "hierarchical". '
+        "Got 'euclidean' instead.",
+    ),
+    (
+        lambda: TCloseness(QID, 0.1, "d", "hierarchical"),
+        'The taxonomy parameter of TCloseness must be a taxonomy of d for distance = "hierarchical". Got None instead.',
+    ),
+    (
+        lambda: TCloseness(QID, 0.1, "d", taxonomy=["a;any", "b;any"]),
+        "The distance parameter of TCloseness must be \"hierarchical\" where a taxonomy is given. Got 'equal' instead.",
+    ),
+    (
+        lambda: TCloseness(QID, 0.1, ["d", "e"], "hierarchical", ["a;any", "b;any"]),
+        'The distance parameter of TCloseness must be "equal" for several sensitive attributes. '
+        "Got 'hierarchical' instead.",
+    ),
+    (
+        lambda: TCloseness(QID, 0.1, "d", "hierarchical", ["a;any", "b;some"]),
+        'The taxonomy parameter of TCloseness must be a taxonomy (taxonomy: two roots: "any" (line 1) and '
+        "\"some\" (line 2); all paths must end in one root). Got ['a;any', 'b;some'] instead.",
+    ),
+    (
+        lambda: TCloseness(QID, 0.1, "d", "hierarchical", "disease.csv"),
+        'The taxonomy parameter of TCloseness must be a taxonomy: a list of rows "leaf;parent;…;root". '
+        "Got 'disease.csv' instead.",
     ),
     (
         lambda: AlphaKAnonymity(QID, 0, 2, "d"),

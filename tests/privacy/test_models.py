@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from masquerade.data.taxonomy import Branch, Taxonomy
+from masquerade.errors import ParameterError
 from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
@@ -167,6 +169,65 @@ def test_closeness_by_hand() -> None:
     assert TCloseness(QID, 0.374, "salary", "ordered").holds(histogram, whole)[:2].tolist() == [False, True]
     equal = TCloseness(QID, 0.5, "salary")
     assert equal.figures(histogram, whole) == pytest.approx([2 / 3] * 3)
+
+
+DISEASES = [
+    "flu;respiratory infection;respiratory;any",
+    "pneumonia;respiratory infection;respiratory;any",
+    "bronchitis;respiratory infection;respiratory;any",
+    "pulmonary edema;vascular lung;respiratory;any",
+    "pulmonary embolism;vascular lung;respiratory;any",
+    "gastric ulcer;stomach;digestive;any",
+    "stomach cancer;stomach;digestive;any",
+    "gastritis;stomach;digestive;any",
+    "colitis;colon;digestive;any",
+    "colon cancer;colon;digestive;any",
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "distance"), [("bronchitis", 1 / 3), ("pulmonary embolism", 2 / 3), ("stomach cancer", 1)]
+)
+def test_closeness_in_a_taxonomy_by_hand(value: str, distance: float) -> None:
+    """Li, Li and Venkatasubramanian, section 5.3: how far these are from flu in Figure 2; all alike without it."""
+    labels = ("flu", value)
+    histogram, whole = np.array([[2, 0]]), np.array([[1, 1]])
+    hierarchical = TCloseness(QID, 0.5, SENSITIVE, "hierarchical", DISEASES)
+    assert hierarchical.figures(histogram, whole, labels) == pytest.approx([distance / 2])
+    assert TCloseness(QID, 0.5, SENSITIVE).figures(histogram, whole, labels) == [0.5]
+
+
+def test_closeness_of_several_diseases_by_hand() -> None:
+    labels = ("gastric ulcer", "gastritis", "stomach cancer", "flu", "bronchitis", "pneumonia")
+    histogram = np.array([[1, 0, 1, 0, 0, 1], [0, 1, 0, 1, 1, 0], [0, 1, 1, 0, 1, 0]])
+    hierarchical = TCloseness(QID, 7 / 27, SENSITIVE, "hierarchical", DISEASES)
+    whole = histogram.sum(axis=0, keepdims=True)
+    assert hierarchical.figures(histogram, whole, labels) == pytest.approx([7 / 27, 8 / 27, 5 / 27])
+    assert hierarchical.holds(histogram, whole, labels).tolist() == [True, False, True]
+
+
+def test_a_missing_cell_is_far_from_everything() -> None:
+    hierarchical = TCloseness(QID, 0.5, SENSITIVE, "hierarchical", DISEASES)
+    for missing in ("", "?"):
+        assert hierarchical.figures(np.array([[2, 0]]), np.array([[1, 1]]), ("flu", missing)) == [0.5]
+
+
+def test_a_taxonomy_is_the_same_in_any_order_and_quotes_what_it_must() -> None:
+    tree = Taxonomy(Branch("any", (Branch("x;y", (Branch("b"), Branch("a"))), Branch("c"))))
+    made = TCloseness(QID, 0.5, SENSITIVE, "hierarchical", tree)
+    assert made.taxonomy == ('a;"x;y";any', 'b;"x;y";any', "c;any")
+    assert made == TCloseness(QID, 0.5, SENSITIVE, "hierarchical", ["c;any", *made.taxonomy[:2]])
+    assert str(made) == "t-closeness (t = 0.5, sensitive = disease, distance = hierarchical) over age, job"
+
+
+def test_values_outside_the_taxonomy_are_refused() -> None:
+    hierarchical = TCloseness(QID, 0.5, SENSITIVE, "hierarchical", DISEASES)
+    hierarchical.bind(("flu", "", "colitis"))
+    with pytest.raises(ParameterError) as caught:
+        hierarchical.bind(("flu", "collitis", "gout"))
+    assert caught.value.lines == (
+        'the taxonomy of disease lacks "collitis", "gout" (did you mean "colitis"?)',
+    )
 
 
 def test_closeness_of_one_value_is_zero() -> None:

@@ -24,6 +24,9 @@ REQUIREMENTS = [
     mq.EntropyLDiversity(["a"], l=2.5, sensitive="s"),
     mq.RecursiveLDiversity(["a"], c=0.7, l=2, sensitive="s"),
     mq.TCloseness(["a"], t=0.15, sensitive="s", distance="ordered"),
+    mq.TCloseness(
+        ["a"], t=0.15, sensitive="s", distance="hierarchical", taxonomy=["x;xy;any", "y;xy;any", "z;any"]
+    ),
     mq.AlphaKAnonymity(["a"], alpha=0.29, k=4, sensitive="s", values=["x", "y"]),
     mq.ConfidenceBounding(["a"], confidence=1 / 3, sensitive="s"),
     mq.PSensitiveKAnonymity(["a"], p=2, k=4, sensitive="s"),

@@ -111,7 +111,7 @@ def _refuse(plan: Plan, method: SessionMethod, proposal: Proposal) -> None:
     for problem in method.refusals(proposal):
         if problem.key[:1] == ("privacy",):
             part = proposal.parts[int(problem.key[1])]
-            plan.problems.add(entry_of(plan.job, part), problem)
+            plan.problems.add(entry_of(plan.job, part, plan.base), problem)
         else:
             plan.refuse(problem)
 

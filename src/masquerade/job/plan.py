@@ -44,7 +44,7 @@ class Plan:
             self.common.verification,
             FOR_PROVIDERS if self.is_method_known else None,
         )
-        self.requirement: Requirement = requirement_of(self.job, self.problems, providers)
+        self.requirement: Requirement = requirement_of(self.job, self.problems, providers, self.base)
         check_roles(
             self.job, self.problems, needs_provider=self.is_method_known and not self.is_collaboration
         )

@@ -36,7 +36,7 @@ def check_providers(plan: Plan, method: SessionMethod) -> None:
     wrapped = tuple(_wrapped(plan))
     for problem in method.refusals(Proposal(wrapped, _m(plan), tuple(job.parties), schema=plan.schema())):
         if problem.key[:1] == ("privacy",):
-            problems.add(entry_of(job, wrapped[int(problem.key[1])]), problem)
+            problems.add(entry_of(job, wrapped[int(problem.key[1])], plan.base), problem)
         else:
             plan.refuse(problem)
 

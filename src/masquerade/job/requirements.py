@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from masquerade.data.product import Product, columns_of
-from masquerade.errors import Key, ParameterError, hint, nearest
+from masquerade.errors import BadInput, Key, ParameterError, hint, nearest
 from masquerade.forms.declared import checked, parameters_of, read_declared, words_of
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job, PrivacyEntry
+from masquerade.job.sensitive_trees import Trees
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
 from masquerade.privacy.registry import REQUIREMENTS, requirement_named
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
@@ -34,34 +36,37 @@ class Providers:
     )
 
 
-def requirement_of(job: Job, problems: Problems, providers: Providers | None = None) -> Requirement:
+def requirement_of(
+    job: Job, problems: Problems, providers: Providers | None = None, base: Path | None = None
+) -> Requirement:
     """Return the conjunction of all entries; invalid ones are added to `problems` and left out.
 
+    Taxonomies of sensitive attributes are read relative to `base`; without it, the entries hold them themselves.
     An m-privacy entry is not a separate part: it wraps all the others.
     """
     if not job.privacy:
         problems.add(("privacy",), "missing; give at least one [[privacy]] entry")
     wrapping = [position for position, entry in enumerate(job.privacy) if entry.model == M_PRIVACY]
-    joined = Conjunction([part for _, part in _entries(job, problems)])
+    joined = Conjunction([part for _, part in _entries(job, problems, base)])
     return _wrapped(job, wrapping, joined, providers or Providers(), problems) if wrapping else joined
 
 
-def entry_of(job: Job, part: GroupRequirement) -> Key:
+def entry_of(job: Job, part: GroupRequirement, base: Path) -> Key:
     """Return the key of the entry that a requirement comes from."""
     unheard = Problems("")  # already reported when the entries were read
-    return next((key for key, each in _entries(job, unheard) if each == part), ("privacy",))
+    return next((key for key, each in _entries(job, unheard, base) if each == part), ("privacy",))
 
 
-def tell_values(job: Job, problems: Problems, error: ParameterError) -> None:
-    """Add an error's problems, about values that no record has, to the entries that list these values."""
-    entries = list(_entries(job, Problems("")))
+def tell_values(job: Job, problems: Problems, error: ParameterError, base: Path) -> None:
+    """Add an error's problems, about values that no record or no taxonomy has, to the entries they belong to."""
+    entries = list(_entries(job, Problems(""), base))
     for problem in error.problems:
         for key, part in entries:
             if problem.owner == str(part):
-                problems.add((*key, "values"), problem.at(owner=""))
+                problems.add((*key, *(problem.key or ("values",))), problem.at(owner=""))
 
 
-def _entries(job: Job, problems: Problems) -> Iterator[tuple[Key, GroupRequirement]]:
+def _entries(job: Job, problems: Problems, base: Path | None) -> Iterator[tuple[Key, GroupRequirement]]:
     """Yield the requirements of all entries except m-privacy, each with its entry's key."""
     sensitive: list[str] = list(dict.fromkeys(job.roles.sensitive))
     if len(sensitive) > 1 and any(entry.model == M_PRIVACY for entry in job.privacy):
@@ -69,7 +74,7 @@ def _entries(job: Job, problems: Problems) -> Iterator[tuple[Key, GroupRequireme
     for position, entry in enumerate(job.privacy):
         key = ("privacy", position)
         if entry.model != M_PRIVACY:
-            for part in _parts(key, entry, sensitive, problems):
+            for part in _parts(key, entry, sensitive, problems, Trees(job, base)):
                 yield key, part
 
 
@@ -109,7 +114,7 @@ def _wrapped(
 
 
 def _parts(
-    key: Key, entry: PrivacyEntry, sensitive: list[str], problems: Problems
+    key: Key, entry: PrivacyEntry, sensitive: list[str], problems: Problems, trees: Trees
 ) -> Iterator[GroupRequirement]:
     """Yield one requirement for each sensitive attribute that the entry applies to."""
     try:
@@ -121,7 +126,14 @@ def _parts(
     if entry.qid is not None:
         table["qid"] = entry.qid
     for names in _sensitive(key, model, table, sensitive, problems):
-        made, wrong = read_declared(model, {**table, **names})
+        given = {**table, **names}
+        if trees.wanted(model, given):
+            try:
+                given["taxonomy"] = trees.tree_of(given["sensitive"])
+            except BadInput as error:
+                problems.collect(error, key)
+                continue
+        made, wrong = read_declared(model, given)
         for problem in wrong:
             if problem.allowed:
                 problems.broken((*key, *problem.key), problem)

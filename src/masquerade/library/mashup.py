@@ -80,7 +80,7 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
         try:
             release = run_async(run.run())
         except ParameterError as error:  # with a trusted third party
-            tell_values(plan.job, plan.problems, error)
+            tell_values(plan.job, plan.problems, error, plan.base)
             plan.settle()
             raise
         return _written(run, release, outputs, transcripts)

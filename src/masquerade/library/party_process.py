@@ -174,7 +174,7 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
     try:
         refuse_unknown_to(name, contract, table)
     except ParameterError as error:
-        tell_values(plan.job, plan.problems, error)
+        tell_values(plan.job, plan.problems, error, plan.base)
         plan.settle()
     return table, tuple(each for each in source.all_columns if each not in needed)
 

@@ -13,7 +13,7 @@ in one line.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -189,6 +189,11 @@ class GroupRequirement(Requirement, Declared):
         raise NotImplementedError(f"{self.model} has no circuit")
 
     @classmethod
+    def needs_taxonomy(cls, given: Mapping[str, Any]) -> bool:
+        """Whether, with these parameters, it looks at the tree of its sensitive values (its parameter `taxonomy`)."""
+        return False
+
+    @classmethod
     def declares(cls, name: str) -> bool:
         """Whether the model has an answer of its own to this question, and not the default, which is "not known"."""
         return getattr(cls, name) is not getattr(GroupRequirement, name)
@@ -279,10 +284,14 @@ class GroupRequirement(Requirement, Declared):
             and self.as_strict_as(other)
         )
 
+    def shown_parameters(self) -> dict[str, object]:
+        """The parameters that a person wants to read in a line."""
+        return {name: value for name, value in self.parameters().items() if name != "taxonomy"}
+
     @property
     def without_qid(self) -> str:
         """The model with its parameters, for a person."""
-        settings = ", ".join(f"{key} = {_plain(value)}" for key, value in self.parameters().items())
+        settings = ", ".join(f"{key} = {_plain(value)}" for key, value in self.shown_parameters().items())
         return f"{self.model} ({settings})"
 
     def __str__(self) -> str:

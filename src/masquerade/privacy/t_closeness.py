@@ -1,20 +1,26 @@
 """t-closeness: the sensitive values of each group are distributed almost as in the whole table.
 
-Monotone under specialization: a union's distribution is a weighted mean of its parts', and both distances are
+Monotone under specialization: a union's distribution is a weighted mean of its parts', and all three distances are
 convex.
+
+All three are sums of absolute differences with public weights: over values, over prefixes of their order, over the
+edges of their tree. A circuit on shared counts is for the first two, and refuses "hierarchical" until it takes the
+edges of `value_tree.edges_above`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.data.product import Product
 from masquerade.engine.counts import Counts
-from masquerade.forms.declared import parameter
+from masquerade.forms.declared import parameter, parameter_error
 from masquerade.forms.rules import choice, number
 from masquerade.privacy.m_privacy.constraint import largest_contributors, least_left
 from masquerade.privacy.m_privacy.corners import CornerConstraint
@@ -25,6 +31,7 @@ from masquerade.privacy.requirement import (
     GroupRequirement,
     beside,
 )
+from masquerade.privacy.value_tree import edges_above, taxonomy
 
 _MOST_SETS = 1 << 16  # of values; beyond, providers are searched
 _AT_A_TIME = 1 << 12  # sets
@@ -42,14 +49,28 @@ class MostDistance(CornerConstraint):
     both_ends = True
 
     def corner_order(self, rest: Counts, total: Counts) -> NDArray[np.intp]:
-        """The values in their order, or the ones first that can be the most frequent beside the whole table."""
+        """The values in their order, or else those first that can be the most frequent beside the whole table."""
         if self.part.distance == "ordered":
             return np.broadcast_to(np.arange(total.size), rest.shape)
         return np.argsort(-(total / np.maximum(self.whole, 1e-9) + 0 * rest), axis=1)
 
     def bound_holds(self, low: Counts, high: Counts) -> NDArray[np.bool_]:
         """Where an upper bound of the distance is small enough."""
-        return _distance_bound(low, high, self.whole, self.part.distance == "ordered") <= self.part.t
+        edges = self._edges
+        if edges is None:
+            return _distance_bound(low, high, self.whole, self.part.distance == "ordered") <= self.part.t
+        return _bound_on_tree(low, high, self.whole, edges) <= self.part.t
+
+    @cached_property
+    def _edges(self) -> NDArray[np.float64] | None:
+        """The edges of the values' tree, none above values that no record has; None without a tree."""
+        if self.part.distance != "hierarchical":
+            return None
+        occurring = np.flatnonzero(self.whole[0])
+        found = self.part.edges([self.labels[at] for at in occurring.tolist()])
+        edges = np.zeros((self.whole.shape[1], found.shape[1]))
+        edges[occurring] = found
+        return edges
 
     def worst_coalition(self, matrix: Counts, power: int) -> Outcome:
         """One candidate for each linear function."""
@@ -58,7 +79,10 @@ class MostDistance(CornerConstraint):
             occurring = whole > 0
             if 1 << (np.count_nonzero(occurring) - 1) <= _MOST_SETS:
                 shares = whole[occurring] / whole[occurring].sum()
-                return _worst_signs(matrix[:, occurring], shares, t, power)
+                return _worst_signs(matrix[:, occurring], shares, _steps(shares.size), t, power)
+        elif (edges := self._edges) is not None:
+            if 1 << edges.shape[1] <= _MOST_SETS:
+                return _worst_signs(matrix, whole / whole.sum(), edges, t, power)
         else:
             present = np.flatnonzero(matrix.any(axis=0))
             if 1 << present.size <= _MOST_SETS:
@@ -71,8 +95,9 @@ class TCloseness(GroupRequirement):
     """Groups whose sensitive values are at most t away from the whole table's.
 
     The distance is the earth mover's: "equal" when any two values are as far from each other as any other
-    two, "ordered" when values are as far as their ranks among the table's values (numbers in their order,
-    text in its).
+    two; "ordered" when values are as far as their ranks among the table's values (numbers in their order,
+    text in its); "hierarchical" when they are as far as their lowest common ancestor in `taxonomy` is high.
+    Neither of the two is ever larger than "equal".
     """
 
     model: ClassVar[str] = "t-closeness"
@@ -91,11 +116,42 @@ class TCloseness(GroupRequirement):
         help="the distance from the whole table, at most",
     )
     sensitive: str = sensitive()
-    distance: Literal["equal", "ordered"] = parameter(
-        choice("equal", "ordered"),
+    distance: Literal["equal", "ordered", "hierarchical"] = parameter(
+        choice("equal", "ordered", "hierarchical"),
         "equal",
-        help="how far values are from each other: all alike, or by their order",
+        help="how far values are from each other: all alike, by their order, or by their taxonomy",
     )
+    taxonomy: Sequence[str] | None = taxonomy(
+        'the tree of the sensitive values, for distance = "hierarchical"; in a job file the attribute\'s own'
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.distance == "hierarchical":
+            if isinstance(self.sensitive, Product):
+                raise parameter_error(
+                    self, "distance", '"equal" for several sensitive attributes', self.distance
+                )
+            if self.taxonomy is None:
+                allowed = f'a taxonomy of {self.sensitive} for distance = "hierarchical"'
+                raise parameter_error(self, "taxonomy", allowed, None)
+        elif self.taxonomy is not None:
+            raise parameter_error(self, "distance", '"hierarchical" where a taxonomy is given', self.distance)
+
+    @classmethod
+    def needs_taxonomy(cls, given: Mapping[str, Any]) -> bool:
+        """For the hierarchical distance alone."""
+        return given.get("distance") == "hierarchical"
+
+    def bind(self, labels: Sequence[str]) -> None:
+        """Refuse a table with values that are not in the taxonomy."""
+        if self.distance == "hierarchical":
+            self.edges(labels)
+
+    def edges(self, labels: Sequence[str]) -> NDArray[np.float64]:
+        """The edges of the taxonomy above these values; see `edges_above`."""
+        assert self.taxonomy is not None  # __post_init__ has refused it otherwise
+        return edges_above(tuple(self.taxonomy), labels, self.sensitive)
 
     @property
     def limit(self) -> float:
@@ -107,9 +163,13 @@ class TCloseness(GroupRequirement):
         occurring = whole[0] > 0
         if not occurring.all():
             histogram, whole = histogram[:, occurring], whole[:, occurring]
+            labels = [label for label, there in zip(labels, occurring, strict=False) if there]
         # One array of the histogram's size is all the room it takes.
         difference: NDArray[np.float64] = histogram / histogram.sum(axis=1, keepdims=True)
         difference -= whole / whole.sum()
+        if self.distance == "hierarchical":
+            on_edges: NDArray[np.float64] = np.abs(difference @ self.edges(labels)).sum(axis=1)
+            return on_edges
         if self.distance == "ordered":
             np.cumsum(difference, axis=1, out=difference)
         np.abs(difference, out=difference)
@@ -129,10 +189,10 @@ class TCloseness(GroupRequirement):
         )
 
     def as_strict_as(self, other: GroupRequirement) -> bool:
-        """A smaller t implies a larger one; an equal distance is never below the ordered one."""
-        return (
-            isinstance(other, TCloseness) and self.t <= other.t and self.distance in ("equal", other.distance)
-        )
+        """A smaller t implies a larger one; the equal distance is never below another one."""
+        if not isinstance(other, TCloseness) or self.t > other.t:
+            return False
+        return self.distance == "equal" or (self.distance, self.taxonomy) == (other.distance, other.taxonomy)
 
 
 def _distance_bound(low: Counts, high: Counts, whole: Counts, ordered: bool) -> NDArray[np.float64]:
@@ -156,6 +216,20 @@ def _distance_bound(low: Counts, high: Counts, whole: Counts, ordered: bool) -> 
     return bound
 
 
+def _bound_on_tree(
+    low: Counts, high: Counts, whole: Counts, edges: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The same on a tree: what every edge carries is by itself as much as it can be; the equal distance is no less."""
+    below = (edges > 0).astype(float)
+    least, most, there = low @ below, high @ below, (whole / whole.sum()) @ below
+    smallest = least / np.maximum(least + high.sum(axis=1, keepdims=True) - most, 1)
+    largest = most / np.maximum(most + low.sum(axis=1, keepdims=True) - least, 1)
+    carried: NDArray[np.float64] = np.maximum(largest - there, there - smallest) @ edges.max(
+        axis=0, initial=0
+    )
+    return np.minimum(carried, _distance_bound(low, high, whole, ordered=False))
+
+
 def _worst_set(matrix: Counts, shares: NDArray[np.float64], t: float, power: int) -> Outcome:
     """Sets A of values: the distance is the largest p(A) − q(A)."""
     total, sizes, checks = matrix.sum(axis=0), matrix.sum(axis=1, keepdims=True), 0
@@ -170,22 +244,25 @@ def _worst_set(matrix: Counts, shares: NDArray[np.float64], t: float, power: int
     return Outcome(True, None, checks)
 
 
-def _worst_signs(matrix: Counts, shares: NDArray[np.float64], t: float, power: int) -> Outcome:
-    """Patterns of signs: the distance is the largest Σ σᵢ (Pᵢ − Qᵢ), and (Σ wᵥ hᵥ) / (Σ hᵥ) is one with σ's weights.
+def _steps(n_values: int) -> NDArray[np.float64]:
+    """A row a value and a column a step between neighbours: its length where it leads over this value, else 0."""
+    return np.triu(np.ones((n_values, n_values - 1))) / max(n_values - 1, 1)
+
+
+def _worst_signs(
+    matrix: Counts, shares: NDArray[np.float64], edges: NDArray[np.float64], t: float, power: int
+) -> Outcome:
+    """Patterns of signs: the distance is the largest Σ σₑ (p − q)·e, and (Σ wᵥ hᵥ) / (Σ hᵥ) is one with σ's weights.
 
     It exceeds a bound λ where Σ (wᵥ − λ) hᵥ > 0: values above have all of their records, those below the fewest.
     """
-    n_values = matrix.shape[1]
-    there = np.cumsum(shares)[:-1]
     total, checks = matrix.sum(axis=0), 0
-    for chosen in _subsets(n_values - 1):
-        signs = 2.0 * chosen - 1
-        weights = np.vstack([np.cumsum(signs[::-1], axis=0)[::-1], np.zeros((1, signs.shape[1]))])
-        limit = t * max(n_values - 1, 1) + there @ signs
-        above = weights - limit
+    for chosen in _subsets(edges.shape[1]):
+        weights = edges @ (2.0 * chosen - 1)
+        above = weights - (t + shares @ weights)
         pull = matrix @ np.maximum(-above, 0)
         bad = np.flatnonzero(total @ np.maximum(above, 0) > least_left(pull, power))
-        checks += signs.shape[1]
+        checks += chosen.shape[1]
         if bad.size:
             return Outcome(False, largest_contributors(pull[:, bad[0]], power), checks)
     return Outcome(True, None, checks)

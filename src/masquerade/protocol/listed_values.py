@@ -23,7 +23,8 @@ def refuse_unknown_values(
 ) -> None:
     """Raise a problem for each requirement that lists values which no record of the table has.
 
-    The requirement is the problem's owner. `who` says whose table it is: "the clinic has no record".
+    Another is a requirement with a taxonomy that lacks values of the table: the holder finds that out before its first
+    message, too. The requirement is the problem's owner. `who` says whose table it is: "the clinic has no record".
     """
     problems = []
     for part in parts:
@@ -33,6 +34,11 @@ def refuse_unknown_values(
             lacking = f"{who} with {part.sensitive} = {' or '.join(unknown)}"
             text = f"{lacking}; a bound on a value that is nowhere binds nothing"
             problems.append(Problem(text, owner=str(part)))
+        if part.sensitive is not None and part.needs_taxonomy(part.parameters()):
+            try:
+                part.bind(table.coded(part.sensitive).labels)
+            except ParameterError as error:
+                problems += [each.at(owner=str(part), key=("taxonomy",)) for each in error.problems]
     if problems:
         raise ParameterError(*problems)
 

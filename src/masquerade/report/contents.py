@@ -105,7 +105,7 @@ def _requirement(verdict: Verdict) -> Section:
         "qid": list(verdict.requirement.qid),
         "parameters": [
             (name, plain(value))
-            for name, value in verdict.requirement.parameters().items()
+            for name, value in verdict.requirement.shown_parameters().items()
             if name not in wraps
         ],
         "value": figure(verdict.value),
