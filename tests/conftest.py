@@ -75,6 +75,17 @@ def _own_logging() -> Iterator[None]:
     logging.getLogger().handlers = handlers
 
 
+@pytest.fixture(scope="module")
+def few_queries() -> Iterator[None]:
+    """Ask few random queries of each release: 2,500 take far longer than to anonymize a small table."""
+    from masquerade.utility import queries
+
+    asked = queries.random_queries
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queries, "random_queries", lambda sizes, _n, seed: asked(sizes, 3, seed))
+        yield
+
+
 PASSWORD = "Zw3i/Herzen@7"  # with signs that a URL must encode, and that nothing else in a message contains
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -15,6 +17,17 @@ from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.requirement import Requirement
 
 CLASS, SENSITIVE = "class", "disease"  # the columns of `tables` that are in no schema
+
+T = TypeVar("T")
+
+
+def column(values: Sequence[T], n: int) -> st.SearchStrategy[list[T]]:
+    """`n` of at most 256 values.
+
+    All are drawn as one string of bytes, which shrinks to the first value: hypothesis takes longer to draw the
+    cells of a table one by one than an algorithm takes to anonymize it.
+    """
+    return st.binary(min_size=n, max_size=n).map(lambda drawn: [values[at % len(values)] for at in drawn])
 
 
 @st.composite
@@ -66,17 +79,15 @@ DECADES = Branch(
 )
 
 
-def cells(attribute: Attribute) -> st.SearchStrategy[object]:
-    """A raw cell that the attribute allows."""
+def raw_values(attribute: Attribute) -> Sequence[object]:
+    """The raw cells that the attribute allows in `tables`."""
     if isinstance(attribute.taxonomy, Taxonomy):
-        if attribute.taxonomy.edges is not None:
-            return st.integers(0, 39)
-        return st.sampled_from(attribute.taxonomy.leaves)
+        return attribute.taxonomy.leaves if attribute.taxonomy.edges is None else range(40)
     if attribute.taxonomy == "flat":
-        return st.sampled_from("abcde")
+        return "abcde"
     if attribute.kind == "date":
-        return st.dates(datetime.date(1999, 12, 25), datetime.date(2000, 1, 5))
-    return st.integers(-8, 8)
+        return [datetime.date(2000, 1, 1) + datetime.timedelta(days) for days in range(-7, 5)]
+    return range(-8, 9)
 
 
 @st.composite
@@ -87,13 +98,9 @@ def tables(
     n_attributes = draw(st.integers(min_attributes, max_attributes))
     schema = Schema([draw(attributes(f"a{at}")) for at in range(n_attributes)])
     n_rows = draw(st.integers(min_rows, max_rows))
-
-    def column(values: st.SearchStrategy[object]) -> list[object]:
-        return draw(st.lists(values, min_size=n_rows, max_size=n_rows))
-
-    columns = {attribute.name: column(cells(attribute)) for attribute in schema}
-    columns[CLASS] = column(st.sampled_from("NY"))
-    columns[SENSITIVE] = column(st.sampled_from(["Asthma", "Flu", "HIV"]))
+    columns = {each.name: draw(column(raw_values(each), n_rows)) for each in schema}
+    columns[CLASS] = draw(column("NY", n_rows))
+    columns[SENSITIVE] = draw(column(["Asthma", "Flu", "HIV"], n_rows))
     return Table(pa.table(columns), schema)
 
 

@@ -7,14 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
+from examples import examples
 from masquerade.anonymize.certain_records import CertainRecords, with_marks
 from masquerade.data.continuum import read_interval, read_number
 from masquerade.privacy.requirement import GroupRequirement
 from strategies import CLASS, SENSITIVE, requirements, tables
+
+pytestmark = pytest.mark.usefixtures("few_queries")
 
 RECORD = "record"  # a column that is released as it is, and tells the records apart
 METHODS = (mq.TopDownSpecialization(), mq.Mondrian())
@@ -72,6 +75,7 @@ def covers(new: str, old: str, taxonomy: object) -> bool:
     return wide[0] <= narrow[0] and (narrow[1] <= wide[1] if narrow[0] < narrow[1] else narrow[1] < wide[1])
 
 
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_groups_are_united_cells_cover_and_the_requirement_holds(data: st.DataObject) -> None:
     table = with_records(data.draw(tables(min_rows=4)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -30,18 +29,9 @@ from masquerade.errors import ParameterError
 from masquerade.methods import table_methods
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
-from masquerade.utility import queries
 from privacy.definitions import SENSITIVE, definition_of, satisfied
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _few_queries() -> Iterator[None]:
-    """Random queries take fifty times as long as the rest, and are tested elsewhere."""
-    asked = queries.random_queries
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queries, "random_queries", lambda sizes, n, seed: asked(sizes, 3, seed))
-        yield
-
+pytestmark = pytest.mark.usefixtures("few_queries")
 
 METHODS = [
     (method, {"target": target, **chosen})

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +23,11 @@ from masquerade.errors import ParameterError
 from masquerade.utility.comparison import Comparison
 
 _FLOOR = 0.001  # of the rows: the least denominator of a relative error
+_SHARES_AT_A_TIME = 1 << 16  # of groups in queries, which are answered together while they fit
 _DECIMALS = 4  # of what is published
 
 
-@dataclass(frozen=True)
-class Predicate:
+class Predicate(NamedTuple):
     """The condition that the attribute at a position has a rank in `[lo, hi)`."""
 
     attribute: int
@@ -77,9 +78,9 @@ def random_queries(sizes: Sequence[int], n_queries: int, seed: int) -> list[Quer
     for _ in range(n_queries):
         length = min(int(random.integers(2, most + 1)), len(sizes))
         query = []
-        for attribute in random.permutation(len(sizes))[:length]:
-            lo, last = np.sort(random.integers(0, sizes[attribute], 2))
-            query.append(Predicate(int(attribute), int(lo), int(last) + 1))
+        for attribute in random.permutation(len(sizes))[:length].tolist():
+            one, other = random.integers(0, sizes[attribute], 2).tolist()
+            query.append(Predicate(attribute, min(one, other), max(one, other) + 1))
         queries.append(tuple(query))
     return queries
 
@@ -113,9 +114,9 @@ class _Cells:
     lo: Counts
     hi: Counts
 
-    def inside(self, predicate: Predicate) -> NDArray[np.float64]:
-        """Return the share of each code's ranks that satisfies the predicate."""
-        overlap = np.minimum(self.hi, predicate.hi) - np.maximum(self.lo, predicate.lo)
+    def inside(self, lo: Counts, hi: Counts) -> NDArray[np.float64]:
+        """Return the share of each code's ranks that is in each range: a row a range, a column a code."""
+        overlap = np.minimum(self.hi, hi[:, None]) - np.maximum(self.lo, lo[:, None])
         share: NDArray[np.float64] = np.maximum(overlap, 0) / (self.hi - self.lo)
         return share
 
@@ -135,22 +136,28 @@ def _answers(cells: Sequence[_Cells], sizes: Counts, queries: Sequence[Query]) -
     """
     asked: dict[tuple[int, ...], list[int]] = {}
     for position, query in enumerate(queries):
-        asked.setdefault(tuple(sorted({each.attribute for each in query})), []).append(position)
+        asked.setdefault(tuple(sorted(each.attribute for each in query)), []).append(position)
     answers = np.zeros(len(queries))
     for attributes, positions in asked.items():
         merged, totals = _merged([cells[each] for each in attributes], sizes)
-        place = {attribute: number for number, attribute in enumerate(attributes)}
-        for position in positions:
-            expected = totals
-            hit: NDArray[np.intp] | None = None  # groups that can still contribute; None: all
-            for predicate in queries[position]:
-                cell = merged[place[predicate.attribute]]
-                codes = cell.codes if hit is None else cell.codes[hit]
-                expected = expected * cell.inside(predicate)[codes]
-                some = np.flatnonzero(expected)
-                expected = expected[some]
-                hit = some if hit is None else hit[some]
-            answers[position] = expected.sum()
+        ranges = np.array([[each[1:] for each in sorted(queries[position])] for position in positions])
+        step = max(1, _SHARES_AT_A_TIME // max(1, totals.size))
+        for start in range(0, len(positions), step):
+            some = slice(start, start + step)
+            answers[positions[some]] = _counted(merged, totals, ranges[some])
+    return answers
+
+
+def _counted(cells: Sequence[_Cells], sizes: NDArray[np.float64], ranges: Counts) -> NDArray[np.float64]:
+    """Return the answer of each query, given its range of ranks for each attribute."""
+    expected = sizes[None]
+    hit: NDArray[np.intp] | slice = slice(None)  # groups that can still contribute to some query
+    for cell, (lo, hi) in zip(cells, ranges.transpose(1, 2, 0), strict=True):
+        expected = expected * cell.inside(lo, hi)[:, cell.codes[hit]]
+        some = np.flatnonzero(expected.any(axis=0))
+        expected = expected[:, some]
+        hit = some if isinstance(hit, slice) else hit[some]
+    answers: NDArray[np.float64] = expected.sum(axis=1)
     return answers
 
 
