@@ -126,7 +126,7 @@ def test_who_asks_must_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
         mq.Client("https://coordinator.example")
     with pytest.raises(mq.ParameterError, match="both user and password"):
         mq.Client("https://coordinator.example", user="ana")
-    with pytest.raises(mq.ParameterError, match="signs that no token has") as caught:
+    with pytest.raises(mq.ParameterError, match="characters that no token has") as caught:
         mq.Client("https://coordinator.example", "two words\n")
     assert "two words" not in str(caught.value)
     monkeypatch.setenv("MASQUERADE_TOKEN", f"{TOKEN}\n")
@@ -293,7 +293,7 @@ def test_what_is_no_session_is_asked_of_nobody(session: Any) -> None:
             lambda: next(client.watch(session)),
         ]
         for call in calls:
-            with pytest.raises(mq.ParameterError, match="is no session's identifier: that has 32 signs"):
+            with pytest.raises(mq.ParameterError, match="is no session's identifier: that has 32 characters"):
                 call()
         assert server.asked == []
         assert client.session(ID).id == ID
