@@ -35,7 +35,7 @@ from masquerade.service.accounts import Accounts
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.node.serving import running
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings as NodeSettings
 from masquerade.service.resources import User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
@@ -301,7 +301,7 @@ console = {toml_value(self.console)}
 
     def start_node(self, party: str) -> Any:
         if not self.processes:
-            settings = read_settings(self.folder / f"{party}.toml")
+            settings = NodeSettings.load(self.folder / f"{party}.toml")
             held = self.loop.hold(lambda: running(settings, network=self.memory.network))
             self.nodes[party] = NodeInMemory(party, self.memory, self.loop, held)
             return self.nodes[party]

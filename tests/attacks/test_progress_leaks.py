@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from masquerade.net.progress import Stage
-from masquerade.service.card import rounded_up
+from masquerade.service.card_making import rounded_up
 from masquerade.service.control import Progress
 from masquerade.service.node.session import Session
 from masquerade.service.signing import SignedContract

@@ -34,7 +34,7 @@ from masquerade.net.progress import Stage
 from masquerade.net.trust import TrustStore
 from masquerade.service.control import Health
 from masquerade.service.mutual_tls import serve
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
 from masquerade.service.store import Store
 from service_house import House
@@ -366,7 +366,7 @@ def test_state_and_audit_log(house: House, capsys: Capture) -> None:
 def test_what_a_node_runs_by_and_has_published(house: House, capsys: Capture) -> None:
     conf, state = house.folder / "bank.toml", State(house.folder / "bank-state")
     state.make()
-    state.note_configuration(read_settings(conf).digest)
+    state.note_configuration(Settings.load(conf).digest)
     _, found = visit(capsys, conf)
     assert [check["status"] for check in found["configuration"]] == ["ok"]
     assert worst(found["snapshots"]) == "ok"

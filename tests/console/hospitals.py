@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 import masquerade as mq
@@ -20,7 +20,7 @@ from masquerade.service.store import NewRelease, SessionRecord
 
 AGE = ColumnCard("age", "continuous")
 WARD = ColumnCard("ward", "categorical", "attribute", TaxonomyCard("ab" * 32, 2, "Any ward"))
-OTHER_WARD = msgspec.structs.replace(WARD, taxonomy=TaxonomyCard("cd" * 32, 3, "Everywhere"))
+OTHER_WARD = dataclasses.replace(WARD, taxonomy=TaxonomyCard("cd" * 32, 3, "Everywhere"))
 DISEASE = ColumnCard("disease", "categorical", "sensitive")
 SURVIVED = ColumnCard("survived", "categorical", "class")
 WEIGHT = ColumnCard("weight", "continuous")

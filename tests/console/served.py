@@ -39,8 +39,8 @@ def main() -> None:
             app,
             log_level="warning",
             timeout_graceful_shutdown=1,
-            ssl_certfile=settings.certificate,
-            ssl_keyfile=settings.key,
+            ssl_certfile=settings.https.certificate,
+            ssl_keyfile=settings.https.key,
         )
         Told(config).run([listening])
 

@@ -23,7 +23,7 @@ from masquerade.data.schema import Attribute, Schema
 from masquerade.data.write import write_table
 from masquerade.net.trial import make_trial
 from masquerade.service.api.app import create_app
-from masquerade.service.card import card_of
+from masquerade.service.card_making import card_of
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
@@ -90,8 +90,8 @@ class LiveApi:
             log_config=None,
             lifespan="off",
             timeout_graceful_shutdown=2,
-            ssl_certfile=self.settings.certificate,
-            ssl_keyfile=self.settings.key,
+            ssl_certfile=self.settings.https.certificate,
+            ssl_keyfile=self.settings.https.key,
         )
         self._server = uvicorn.Server(config)
         self._streams = app.state.streams

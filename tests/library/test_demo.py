@@ -25,11 +25,11 @@ from masquerade.library.demo_scene import ANALYST, HOLDINGS, request
 from masquerade.library.local_configurations import is_taken, toml_table, write_sqlite
 from masquerade.library.local_services import LocalServices
 from masquerade.service.answering import answer
-from masquerade.service.card import card_of
+from masquerade.service.card_making import card_of
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.ledger import Ledger
 from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings as NodeSettings
 from masquerade.service.offers import Load
 from masquerade.service.request import read_request
 from masquerade.service.terms import strictest
@@ -159,7 +159,7 @@ def test_the_parties_agree_on_what_the_trusted_job_says(scene: Path) -> None:
     for party, holding in HOLDINGS.items():
         if holding.file.endswith(".db"):  # a snapshot is of its rows' order, too
             assert " ORDER BY ssn" in (scene / party / "party.toml").read_text()
-        settings = read_settings(scene / party / "party.toml")
+        settings = NodeSettings.load(scene / party / "party.toml")
         (dataset,) = settings.datasets.values()
         policies[party] = dataset.policy
         cards.append(

@@ -38,7 +38,7 @@ from masquerade.service.control_link import ControlLink
 from masquerade.service.negotiation import Agreed, CounterOffer, negotiate
 from masquerade.service.network import TLS, Network
 from masquerade.service.node.serving import RunningNode, running
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings
 from masquerade.service.offers import Offer, Refusal
 from masquerade.service.request import Request, read_request
 from masquerade.service.session_tokens import TokenIssuer
@@ -320,7 +320,7 @@ async def world(folder: Folder, *parties: str) -> AsyncIterator[World]:
     async with AsyncExitStack() as stack:
         nodes, https = {}, {}
         for name in parties or tuple(DATASETS):
-            settings, network = read_settings(folder.conf(name)), folder.network
+            settings, network = Settings.load(folder.conf(name)), folder.network
             node = await stack.enter_async_context(running(settings, folder.clock, network))
             nodes[name] = node
             link = http("coordinator", name, node.address, network=network)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import ParameterError
-from masquerade.service.card import card_of, rounded_up
+from masquerade.service.card_making import card_of, rounded_up
+from masquerade.service.control import Published, PublishedDataset, read_said
 
 
 def test_a_card_never_has_values() -> None:
@@ -53,3 +54,27 @@ def test_records_are_rounded_up(records: int) -> None:
     assert told % 100 == 0
     assert told - records < max(100, records / 9)
     assert len(str(told).rstrip("0")) <= 2
+
+
+def test_a_newer_nodes_card_is_read_without_what_is_not_known_here() -> None:
+    tree = Taxonomy(Branch("Anywhere", (Branch("North"), Branch("South"))))
+    card = card_of(
+        "clinic", "patients", Schema([Attribute("town", taxonomy=tree)]), identifier="ssn", key=bytes(32)
+    )
+    published = Published("clinic", (PublishedDataset(card),))
+    newer = msgspec.to_builtins(published)
+    described = newer["datasets"][0]["card"]
+    for place in (described, described["columns"][0], described["columns"][0]["taxonomy"]):
+        place["since"] = "a later version"
+    assert read_said(msgspec.json.encode(newer), Published, "clinic") == published
+    described["since"] = "\x1b[1A"  # what nobody here knows is not stored, and must be plain all the same
+    with pytest.raises(ParameterError, match="control character"):
+        read_said(msgspec.json.encode(newer), Published, "clinic")
+
+
+def test_what_says_who_may_ask_is_refused_when_it_is_not_known_here() -> None:
+    card = card_of("clinic", "patients", Schema([Attribute("age")]), identifier="ssn", key=bytes(32))
+    newer = msgspec.to_builtins(Published("clinic", (PublishedDataset(card),)))
+    newer["datasets"][0]["only_on"] = "mondays"
+    with pytest.raises(ParameterError, match="only_on"):
+        read_said(msgspec.json.encode(newer), Published, "clinic")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from fake_clock import FakeClock
@@ -73,7 +73,7 @@ def test_a_party_publishes_in_its_own_name_alone(coordinator: Coordinator) -> No
 
 def test_a_table_that_cannot_be_read_for_a_while_stays_in_the_cache(coordinator: Coordinator) -> None:
     def bank(snapshot: str | None, *replaced: str) -> Published:
-        card = msgspec.structs.replace(BANK, snapshot=snapshot)
+        card = dataclasses.replace(BANK, snapshot=snapshot)
         return Published("bank", (PublishedDataset(card, public=True),), replaced)
 
     take_in, releases = coordinator.directory.take_in, coordinator.store.releases

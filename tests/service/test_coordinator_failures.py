@@ -13,7 +13,7 @@ from masquerade.service.control import AskSignature, Signature
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.node import serving
 from masquerade.service.node.node import PartyNode
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings
 from masquerade.service.offers import Offer
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
@@ -204,7 +204,7 @@ def lying(
 ) -> AbstractContextManager[None]:
     """A real node in this process, which answers falsely where `liar` says so."""
     monkeypatch.setattr(serving, "PartyNode", liar)
-    settings = read_settings(house.folder / f"{party}.toml")
+    settings = Settings.load(house.folder / f"{party}.toml")
     return house.loop.holding(lambda: serving.running(settings, network=house.memory.network))
 
 

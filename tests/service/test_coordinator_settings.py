@@ -95,7 +95,7 @@ def test_identity_trust_certificates_and_parties_are_told_together(trial: Path) 
         assert any(line.startswith(f"{trial / 'coordinator.toml'}: {key}: ") for line in told)
     with pytest.raises(ParameterError) as caught:
         read_settings(trial, 'name = "Me"\n[parties.shop]\naddress = "127.0.0.1:1"\n')
-    name, party = caught.value.lines
+    party, name = caught.value.lines
     assert '"Me" cannot name a party' in name
     assert "parties.shop: its certificate is not in the trust store" in party
     assert not (trial / "state").exists()

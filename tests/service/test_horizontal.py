@@ -20,7 +20,8 @@ from masquerade.privacy.l_diversity import LDiversity
 from masquerade.protocol.collaborate.terms import refuse_impossible
 from masquerade.protocol.contract import EVERYBODY, PROVIDER
 from masquerade.service.answering import accepts, answer
-from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard, card_of
+from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard
+from masquerade.service.card_making import card_of
 from masquerade.service.control import PublishedDataset
 from masquerade.service.coordinator.directory import find
 from masquerade.service.kinds.horizontal import axes_of

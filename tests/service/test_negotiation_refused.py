@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_the_price_is_held_against_the_budget() -> None:
 
 
 def test_conflicts_between_offers() -> None:
-    both = msgspec.structs.replace(BANK, columns=(*BANK.columns, ColumnCard("age", "continuous")))
+    both = dataclasses.replace(BANK, columns=(*BANK.columns, ColumnCard("age", "continuous")))
     open_to_all = {"bank": policy(), "clinic": policy()}
     ended, _ = carried(request(), open_to_all, (both, CLINIC))
     assert isinstance(ended, Refused)

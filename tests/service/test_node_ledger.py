@@ -19,7 +19,7 @@ from masquerade.service.control import Signature
 from masquerade.service.ledger import Ledger, Released, append
 from masquerade.service.network import TLS
 from masquerade.service.node.serving import running
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
 from masquerade.service.offers import Offer, Refusal
 from masquerade.service.terms import Provision, Terms
@@ -68,7 +68,7 @@ def damage(ledger: Path, line: int, new: bytes) -> None:
 
 def start(folder: Folder) -> None:
     async def part() -> None:
-        async with running(read_settings(folder.conf("bank"))):
+        async with running(Settings.load(folder.conf("bank"))):
             pass
 
     run(part())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from masquerade.net.identity import self_signed
 from masquerade.net.trust import TrustStore
 from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.serving import warn_of_certificates
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
 from net.nodes import expired
 from service.party_nodes import PEOPLE, Folder
@@ -29,7 +28,7 @@ def folder(tmp_path: Path) -> Folder:
 
 def problems(path: Path) -> list[str]:
     with pytest.raises(ParameterError) as refused:
-        read_settings(path)
+        Settings.load(path)
     assert all(line.startswith(f"{path}: ") for line in refused.value.lines), refused.value.lines
     return [line.removeprefix(f"{path}: ") for line in refused.value.lines]
 
@@ -38,13 +37,13 @@ def test_a_configuration_is_read(folder: Folder) -> None:
     extra = (
         'session_ports = [7200, 7299]\nsession_host = "bank.example"\npublic_address = "bank.example:7001"'
     )
-    settings = read_settings(folder.write_conf("bank", extra=extra))
+    settings = Settings.load(folder.write_conf("bank", extra=extra))
     assert (settings.name, settings.address, settings.public_address) == (
         "bank",
         "127.0.0.1:0",
         "bank.example:7001",
     )
-    assert (settings.session_host, settings.session_ports, settings.announced_host) == (
+    assert (settings.listening_host, settings.listening_ports, settings.announced_host) == (
         "127.0.0.1",
         (7200, 7299),
         "bank.example",
@@ -118,8 +117,8 @@ def test_peers_must_be_told_a_host_that_they_can_reach(folder: Folder) -> None:
         'session_host: missing; peers cannot reach "0.0.0.0": name the host that they know'
     ]
     path.write_text('public_address = "bank.example:7001"\n' + path.read_text())
-    settings = read_settings(path)
-    assert (settings.session_host, settings.announced_host) == ("0.0.0.0", "bank.example")
+    settings = Settings.load(path)
+    assert (settings.listening_host, settings.announced_host) == ("0.0.0.0", "bank.example")
 
 
 @pytest.mark.parametrize(
@@ -131,10 +130,14 @@ def test_peers_must_be_told_a_host_that_they_can_reach(folder: Folder) -> None:
         (
             '"127.0.0.1:0"',
             '"127.0.0.1:0"\nsession_host = "http://x"',
-            "session_host: must be a host without a",
+            "session_host: must be the name or number of a host, without a",
         ),
-        ('"127.0.0.1:0"', '"127.0.0.1:0"\nsession_host = "1.2.3.4:99999"', "session_host: must be a host"),
-        ('"127.0.0.1:0"', f'"127.0.0.1:0"\ntrust = "{"x" * 256}"', "trust: must be a folder"),
+        (
+            '"127.0.0.1:0"',
+            '"127.0.0.1:0"\nsession_host = "1.2.3.4:99999"',
+            "session_host: must be the name or number of a host",
+        ),
+        ('"127.0.0.1:0"', f'"127.0.0.1:0"\ntrust = "{"x" * 256}"', "trust: "),
         ('"127.0.0.1:0"', f'"127.0.0.1:0"\ntrust = "/tmp/{"x" * 190}/{"y" * 9}"', "trust: "),
         (
             "least_k = 3",
@@ -157,19 +160,19 @@ def test_nonsense_is_refused_before_the_start(folder: Folder, old: str, new: str
 def test_certificates_that_end_are_told_to_the_log(
     folder: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = read_settings(folder.conf("bank"))
+    settings = Settings.load(folder.conf("bank"))
     warn_of_certificates(settings)
     assert capsys.readouterr().out == ""
     pins = {name: settings.trust.pin(name) for name in settings.trust.names}
     pins["clinic"] = self_signed("clinic", days=5).certificate
-    soon = replace(settings, identity=self_signed("bank", days=9), trust=TrustStore(pins))
+    soon = settings.model_copy(update={"identity": self_signed("bank", days=9), "trust": TrustStore(pins)})
     warn_of_certificates(soon)
     told = capsys.readouterr().out.splitlines()
     assert [("our own certificate ends soon" in line, "peer=clinic" in line) for line in told] == [
         (True, False),
         (False, True),
     ]
-    warn_of_certificates(replace(settings, identity=expired("bank")))
+    warn_of_certificates(settings.model_copy(update={"identity": expired("bank")}))
     assert "our own certificate is of no use" in capsys.readouterr().out
 
 
@@ -190,7 +193,7 @@ def test_whatever_is_written_is_read_or_explained(
     path.write_text("\n".join(lines))
     told: tuple[str, ...] = (f"{path}: fine",)
     try:
-        read_settings(path)
+        Settings.load(path)
     except ParameterError as error:
         told = error.lines
     assert told
@@ -224,13 +227,13 @@ def test_what_is_hardly_a_configuration(folder: Folder, content: str) -> None:
 
 def test_there_is_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="no such configuration"):
-        read_settings(tmp_path / "bank.toml")
+        Settings.load(tmp_path / "bank.toml")
 
 
 def test_another_partys_identity(folder: Folder) -> None:
     path = folder.conf("bank")
     path.write_text(path.read_text().replace('name = "bank"', 'name = "shop"'))
-    assert problems(path) == ['name: "shop", but the certificate in identity is of "bank"']
+    assert problems(path) == ['name: "shop", but the certificate that identity names is of "bank"']
 
 
 def test_a_coordinator_that_is_not_trusted(folder: Folder) -> None:
@@ -271,7 +274,7 @@ def test_the_tables_are_looked_at_before_the_start(folder: Folder) -> None:
     table = path.parent / "customers.csv"
     table.write_text(table.read_text().replace("Qzjanitor", "Qzpilot", 1))
     path.write_text(path.read_text() + "[datasets.customers.policy.price]\nattributes = { salari = 5 }\n")
-    settings = read_settings(path)
+    settings = Settings.load(path)
     state = State(settings.state)
     state.make()
     with pytest.raises(BadInput) as refused:
@@ -279,7 +282,7 @@ def test_the_tables_are_looked_at_before_the_start(folder: Folder) -> None:
     assert "price.attributes: customers has no column" in refused.value.lines[0]
     path.write_text(path.read_text().replace("salari =", "salary ="))
     with pytest.raises(BadInput) as refused:
-        open_datasets(read_settings(path), state)
+        open_datasets(Settings.load(path), state)
     assert "Qzpilot" in refused.value.lines[0]
     assert "row 1 (line 2)" in refused.value.lines[0]
 
@@ -287,7 +290,7 @@ def test_the_tables_are_looked_at_before_the_start(folder: Folder) -> None:
 def test_doubled_identifiers_are_told_before_the_start(folder: Folder) -> None:
     table = folder.path / "bank" / "customers.csv"
     table.write_text(table.read_text().replace("1001,", "1000,"))
-    settings = read_settings(folder.conf("bank"))
+    settings = Settings.load(folder.conf("bank"))
     state = State(settings.state)
     state.make()
     with pytest.raises(BadInput, match="the same identifier as row 1"):
@@ -320,6 +323,6 @@ def test_one_node_uses_a_state_folder(folder: Folder) -> None:
 
 
 def test_who_is_trusted_is_this_nodes_own_affair(folder: Folder) -> None:
-    settings = read_settings(folder.conf("clinic"))
+    settings = Settings.load(folder.conf("clinic"))
     assert settings.trust.fingerprint("bank") == PEOPLE["bank"].fingerprint
     assert "clinic" not in settings.trust.names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from masquerade.errors import ParameterError
 from masquerade.service.card import ColumnCard
 from masquerade.service.control import AskSignature, Published, PublishedDataset, read_said
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings
 from masquerade.service.plain_text import not_plain
 from masquerade.service.request import read_request
 from masquerade.service.signing import SignedContract
@@ -72,7 +73,7 @@ def test_a_contract_with_a_column_that_forges(tmp_path: Path) -> None:
 
 
 def test_a_card_that_forges() -> None:
-    card = msgspec.structs.replace(BANK, columns=(ColumnCard("job\x1b[1A", "categorical"),))
+    card = dataclasses.replace(BANK, columns=(ColumnCard("job\x1b[1A", "categorical"),))
     said = msgspec.json.encode(Published("bank", (PublishedDataset(card),)))
     with pytest.raises(ParameterError, match=r"what bank publishes: datasets\[1\]\.card\.columns\[1\]\.name"):
         read_said(said, Published, "what bank publishes")
@@ -95,7 +96,7 @@ def test_a_configuration(tmp_path: Path, old: str, new: str, place: str) -> None
     conf = folder.conf("bank")
     conf.write_text(conf.read_text().replace(old, new))
     with pytest.raises(ParameterError) as refused:
-        read_settings(conf)
+        Settings.load(conf)
     line = refused.value.lines[0]
     assert line.startswith(f"{conf}: {place}: ")
     assert "control character" in line
@@ -108,4 +109,4 @@ def test_a_query_has_lines_and_may_be_long(tmp_path: Path) -> None:
     query = "SELECT *\n\tFROM customers\n" + "-- a word\n" * 40
     source = f'source = "sqlite:///bank.db"\nquery = """\n{query}"""'
     conf.write_text(conf.read_text().replace('source = "customers.csv"', source))
-    assert read_settings(conf).datasets["customers"].section.query == query
+    assert Settings.load(conf).datasets["customers"].section.query == query

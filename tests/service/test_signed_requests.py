@@ -12,7 +12,7 @@ from masquerade.errors import ParameterError
 from masquerade.net.identity import self_signed
 from masquerade.service.clock import SYSTEM_CLOCK, seconds_since_1970
 from masquerade.service.coordinator.coordinator import Coordinator
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings
 from masquerade.service.request import read_request
 from masquerade.service.session_states import Status
 from service.party_nodes import Folder
@@ -91,9 +91,9 @@ def test_a_policy_that_insists_needs_certificates(tmp_path: Path) -> None:
     with pytest.raises(
         ParameterError, match="signed_requests: needs certificates of clients; clients has none"
     ):
-        read_settings(conf)
+        Settings.load(conf)
     save_certificate(conf.parent)
-    assert read_settings(conf).clients.of("ana") == ANA.certificate
+    assert Settings.load(conf).clients.of("ana") == ANA.certificate
     (conf.parent / "clients" / "eve.pem").write_text("nothing")
     with pytest.raises(ParameterError, match=r"clients: .*eve\.pem: must be one certificate in PEM"):
-        read_settings(conf)
+        Settings.load(conf)

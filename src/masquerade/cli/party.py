@@ -49,9 +49,9 @@ def serve(conf: Conf, json: Json = False) -> None:
     from masquerade.net.running import run_async
     from masquerade.service.logs import configure
     from masquerade.service.node.serving import running
-    from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.settings import Settings
 
-    settings = read_settings(conf)
+    settings = Settings.load(conf)
     configure(as_json=sys.stderr is None or not sys.stderr.isatty())
     open_files_for_many()
 
@@ -82,10 +82,10 @@ def card(conf: Conf, json: Json = False) -> None:
     import msgspec
 
     from masquerade.service.node.datasets import open_datasets
-    from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.settings import Settings
     from masquerade.service.node.state import State
 
-    settings = read_settings(conf)
+    settings = Settings.load(conf)
     state = State(settings.state)
     state.make()
     datasets = [each.published(asked=False) for each in open_datasets(settings, state).values()]
@@ -135,9 +135,9 @@ def preview(
     """
     from masquerade.cli.preview_text import described
     from masquerade.service.node.preview import preview as previewed
-    from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.settings import Settings
 
-    settings = read_settings(conf)
+    settings = Settings.load(conf)
     if not contract:
         _list_waiting(settings, json)
         return
@@ -211,10 +211,10 @@ def ledger(
     from masquerade.methods import described
     from masquerade.service.kinds.horizontal import against
     from masquerade.service.ledger import Ledger
-    from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.settings import Settings
     from masquerade.service.node.state import State
 
-    settings = read_settings(conf)
+    settings = Settings.load(conf)
     records = Ledger.load(State(settings.state).ledger).records
     if forget:
         _forget(settings, forget, json)
@@ -315,10 +315,10 @@ def _decide(conf: Path, word: str, reason: str | None, by: str, json: bool) -> N
 
     from masquerade.audit.log import AuditLog
     from masquerade.service.node.approvals import Approvals
-    from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.settings import Settings
     from masquerade.service.node.state import State
 
-    settings = read_settings(conf)
+    settings = Settings.load(conf)
     state = State(settings.state)
     approvals = Approvals(state)
     deal = approvals.known(word)

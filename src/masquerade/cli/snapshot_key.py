@@ -52,11 +52,11 @@ def snapshot_key(
 
     Example: masquerade party snapshot-key bank.toml contract.json --column salary --out salary.key
     """
-    from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.settings import Settings
     from masquerade.service.node.snapshot_keys import hand_out
     from masquerade.service.signing import read_contract
 
-    settings = read_settings(conf)
+    settings = Settings.load(conf)
     found = hand_out(settings, read_contract(contract), out, column or None, table or None, operator(by))
     what = f"column {found.column} of {found.dataset}" if found.column else found.dataset
     if json:

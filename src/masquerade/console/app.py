@@ -35,7 +35,7 @@ def mount(app: FastAPI, coordinator: Coordinator) -> None:
     )
     guesses = RateLimit(settings.requests_per_minute)
     app.add_middleware(
-        Guard, console=Console(coordinator, browsers, guesses, https=settings.certificate is not None)
+        Guard, console=Console(coordinator, browsers, guesses, https=settings.https.certificate is not None)
     )
     app.include_router(sign_in.router)
     app.include_router(files.router)

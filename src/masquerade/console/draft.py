@@ -13,8 +13,9 @@ from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import SessionMethod
+from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.request import USUAL, Kind
-from masquerade.service.resources import Dataset, DatasetColumn, Provider
+from masquerade.service.resources import Provider
 
 
 @dataclass(frozen=True)
@@ -317,7 +318,7 @@ def columns_of(found: Sequence[Provider]) -> list[Column]:
     return [column_of(card, each) for one in found for card in one.datasets for each in card.columns]
 
 
-def column_of(card: Dataset, column: DatasetColumn) -> Column:
+def column_of(card: SchemaCard, column: ColumnCard) -> Column:
     """Describe a column of a dataset for the form."""
     return Column(card.party, card.dataset, column.name, column.role, card.horizontal)
 

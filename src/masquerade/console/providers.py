@@ -9,7 +9,8 @@ from masquerade.console.frame import View, page
 from masquerade.console.guard import PREFIX
 from masquerade.console.shared_columns import same_elsewhere
 from masquerade.console.wording import moment, number, short
-from masquerade.service.resources import Dataset, DatasetColumn, Provider
+from masquerade.service.card import ColumnCard, SchemaCard
+from masquerade.service.resources import Provider
 
 _ROLES = {
     "attribute": "attribute",
@@ -64,7 +65,7 @@ def matches(found: Sequence[Provider], words: str) -> list[Provider]:
     return kept
 
 
-def tree_of(column: DatasetColumn) -> str:
+def tree_of(column: ColumnCard) -> str:
     """Describe a column's taxonomy in a few words."""
     taxonomy = column.taxonomy
     if taxonomy is None:
@@ -73,7 +74,7 @@ def tree_of(column: DatasetColumn) -> str:
     return f"{root}height {taxonomy.height}"
 
 
-def _searchable(party: str, card: Dataset) -> str:
+def _searchable(party: str, card: SchemaCard) -> str:
     columns = [f"{each.name} {each.kind} {each.role} {tree_of(each)}" for each in card.columns]
     return " ".join([party, card.dataset, *columns]).casefold()
 
@@ -96,7 +97,7 @@ def _draw(found: Sequence[Provider], everybody: Sequence[Provider]) -> None:
         link("Ask for a table", f"{PREFIX}/request", "act first")
 
 
-def _draw_dataset(card: Dataset, everybody: Sequence[Provider]) -> None:
+def _draw_dataset(card: SchemaCard, everybody: Sequence[Provider]) -> None:
     tag("h3", card.dataset)
     facts(
         [

@@ -10,7 +10,8 @@ from masquerade.console.draft import Column, Draft, column_of
 from masquerade.console.elements import Place, Ticks, bullets, tag, tick
 from masquerade.console.providers import tree_of
 from masquerade.console.shared_columns import Shared, by_name, pooling
-from masquerade.service.resources import DatasetColumn, Provider
+from masquerade.service.card import ColumnCard
+from masquerade.service.resources import Provider
 
 
 class Columns:
@@ -116,7 +117,7 @@ def _who_can(draft: Draft) -> str:
     return "These hold all that you chose. At least two must take part."
 
 
-def _told(column: DatasetColumn) -> str:
+def _told(column: ColumnCard) -> str:
     tree = f", {tree_of(column)}" if column.taxonomy is not None else ""
     role = "" if column.role == "attribute" else f", {column.role}"
     return f"{column.kind}{role}{tree}"

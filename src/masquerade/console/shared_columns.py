@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from masquerade.service.resources import Dataset, DatasetColumn, Provider
+from masquerade.service.card import ColumnCard, SchemaCard
+from masquerade.service.resources import Provider
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class Shared:
 
     name: str
     holders: tuple[str, ...]
-    cards: tuple[DatasetColumn, ...]
+    cards: tuple[ColumnCard, ...]
 
     @property
     def is_alike(self) -> bool:
@@ -33,7 +34,7 @@ def pooling(found: Sequence[Provider]) -> list[Provider]:
 
 def by_name(found: Sequence[Provider]) -> list[Shared]:
     """Return every column once, in the order of parties and datasets."""
-    held: dict[str, list[tuple[str, DatasetColumn]]] = {}
+    held: dict[str, list[tuple[str, ColumnCard]]] = {}
     for each in found:
         for card in each.datasets:
             for column in card.columns:
@@ -44,7 +45,7 @@ def by_name(found: Sequence[Provider]) -> list[Shared]:
     ]
 
 
-def same_elsewhere(card: Dataset, found: Sequence[Provider]) -> dict[str, tuple[str, ...]]:
+def same_elsewhere(card: SchemaCard, found: Sequence[Provider]) -> dict[str, tuple[str, ...]]:
     """Return, by party, the columns described exactly as in this dataset, which could be published together."""
     same: dict[str, tuple[str, ...]] = {}
     for each in pooling(found) if card.horizontal else ():

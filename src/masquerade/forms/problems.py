@@ -48,6 +48,11 @@ class Problems:
             if not self.about(below):
                 self.found.append(problem.within(self.source, (*self.prefix, *key)))
 
+    def broken_by(self, part: Problems) -> None:
+        """Take over the problems of a table inside; it counts as broken."""
+        self.found += part.found
+        self._broken.add(part.prefix)
+
     def settle(self, kind: type[BadInput] = JobError) -> None:
         """Raise one error with all problems, without duplicates, if there are any."""
         if self.found:

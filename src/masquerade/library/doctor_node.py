@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 def party_checks(path: Path, content: dict[str, Any], on_stage: OnStage) -> Iterator[Check]:
     """Check everything that `party serve` needs."""
-    from masquerade.service.node.settings import read_settings
+    from masquerade.service.node.settings import Settings as NodeSettings
 
     try:
-        settings = read_settings(path)
+        settings = NodeSettings.load(path)
         held = counted(len(settings.datasets), "dataset")
         yield fine("configuration", f"{path}: party {settings.name}, {held}")
     except MasqueradeError as caught:

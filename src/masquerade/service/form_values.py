@@ -1,18 +1,17 @@
-"""Values shared by the service's forms: durations, hosts, counts, and requirements in the format of a job file."""
+"""Values shared by the service's forms: durations, and requirements in the format of a job file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from masquerade.forms.declared import words_of
 from masquerade.forms.form import fill
 from masquerade.forms.problems import Problems
 from masquerade.job.model import Job
 from masquerade.job.requirements import M_PRIVACY, requirement_of
-from masquerade.net.channel import is_host
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.service.canonical import MOST_WHOLE
@@ -24,16 +23,7 @@ def _real_number(value: object) -> object:
     return value
 
 
-def _host(value: str) -> str:
-    if not is_host(value):
-        raise ValueError
-    return value
-
-
 Duration = Annotated[float, BeforeValidator(_real_number), Field(gt=0, le=86_400, strict=False)]  # in seconds
-Host = Annotated[str, AfterValidator(_host)]
-A_NUMBER_OF_CONNECTIONS = "a whole number from 1 to 100000"
-Connections = Annotated[int, Field(ge=1, le=100_000)]
 
 
 def read_privacy(entries: Any, problems: Problems) -> tuple[GroupRequirement, ...]:

@@ -9,13 +9,13 @@ default, because an older coordinator does not send it.
 
 from __future__ import annotations
 
-import inspect
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
+from masquerade.service.card import SchemaCard, declare_exactly
 from masquerade.service.problem_document import ProblemData
 from masquerade.service.session_states import Status
 from masquerade.service.token_scopes import Scope, TokenKind
@@ -31,12 +31,6 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-def _described(schema: dict[str, Any], model: type[BaseModel]) -> None:
-    """Declare exactly these keys, and describe a model that has no docstring of its own (`Page[Session]`)."""
-    schema["additionalProperties"] = False
-    schema.setdefault("description", inspect.getdoc(model))
-
-
 class Resource(BaseModel):
     """A frozen answer of the API, made from any object whose attributes have the names of its fields."""
 
@@ -44,7 +38,7 @@ class Resource(BaseModel):
         frozen=True,
         from_attributes=True,
         populate_by_name=True,
-        json_schema_extra=_described,
+        json_schema_extra=declare_exactly,
         json_schema_serialization_defaults_required=True,
     )
 
@@ -125,50 +119,11 @@ class IssuedToken(Token):
 # --- what can be requested ---
 
 
-class TaxonomyDigest(Resource):
-    """A taxonomy without its values."""
-
-    fingerprint: str = Field(description="a digest of the whole tree: equal for equal trees")
-    height: int = Field(description="levels below the root")
-    root: str | None = Field(description="the name of the root; null: not published", examples=["Any job"])
-
-
-class DatasetColumn(Resource):
-    """A column that can be asked for."""
-
-    name: str = Field(description="the column's name", examples=["age"])
-    kind: Literal["categorical", "continuous", "date"] = Field(description="what its values are")
-    role: Literal["attribute", "sensitive", "class"] = Field(
-        description="only an attribute can be in a QID; the others are released as they are"
-    )
-    taxonomy: TaxonomyDigest | None = Field(description="its taxonomy; null: none is published")
-
-
-class Dataset(Resource):
-    """A dataset, as its party has published it: never a value."""
-
-    party: str = Field(description="whose it is", examples=["bank"])
-    dataset: str = Field(description="its name", examples=["customers"])
-    identifier: str = Field(description="the column that identifies people, which is never released")
-    columns: tuple[DatasetColumn, ...] = Field(description="what can be asked for")
-    records: int | None = Field(description="the number of records, rounded up; null: not published")
-    schema_digest: str = Field(alias="schema", description="a digest of how the columns are generalised")
-    snapshot: str | None = Field(description="the commitment to the table as it stands; null: not read yet")
-    horizontal: bool = Field(
-        description="whether it may be published together with others that have the same columns"
-    )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns' names."""
-        return tuple(column.name for column in self.columns)
-
-
 class Provider(Resource):
     """A party that you may ask."""
 
     party: str = Field(description="the party's name", examples=["bank"])
-    datasets: tuple[Dataset, ...] = Field(description="its datasets that you may ask for")
+    datasets: tuple[SchemaCard, ...] = Field(description="its datasets that you may ask for")
     last_seen: datetime | None = Field(description="when it was last there; null: never")
     reachable: bool = Field(description="whether it answered when it was last asked")
 

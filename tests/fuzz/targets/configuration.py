@@ -6,7 +6,7 @@ from fuzz.oracle import allowing, scratch
 from masquerade.errors import ParameterError
 from masquerade.library.client import settings as client
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings as NodeSettings
 from service.party_nodes import Folder
 
 FOLDER = Folder(scratch()).path / "clinic"
@@ -17,7 +17,7 @@ def fuzz(data: bytes) -> None:
     path = FOLDER / "fuzzed.toml"
     path.write_bytes(data)
     with allowing(ParameterError):
-        read_settings(path)
+        NodeSettings.load(path)
     with allowing(ParameterError):
         Settings.load(path)
     with allowing(ParameterError):

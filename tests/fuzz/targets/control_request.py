@@ -16,7 +16,7 @@ from masquerade.service.mutual_tls import _CALLER
 from masquerade.service.node.control_server import control_app
 from masquerade.service.node.datasets import open_datasets
 from masquerade.service.node.node import PartyNode
-from masquerade.service.node.settings import read_settings
+from masquerade.service.node.settings import Settings
 from masquerade.service.node.state import State
 from service.api_server import make_coordinator
 from service.parties import BANK
@@ -24,7 +24,7 @@ from service.party_nodes import Folder, wish
 
 
 async def _node() -> PartyNode:
-    settings = read_settings(Folder(scratch()).conf("clinic"))
+    settings = Settings.load(Folder(scratch()).conf("clinic"))
     state = State(settings.state)
     state.make()
     node = PartyNode(

@@ -115,7 +115,7 @@ class Background:
                     group.create_task(self._repeat(work, pause))
                     for work, pause in (
                         (scheduler.look, lambda: self.wakeup.wait(LOOK_EVERY)),
-                        (lambda: self.refresh(links), lambda: clock.sleep(own.refresh_every)),
+                        (lambda: self.refresh(links), lambda: clock.sleep(own.timings.refresh)),
                         (self._keep_house, lambda: clock.sleep(_KEEP_HOUSE_EVERY)),
                     )
                 ]

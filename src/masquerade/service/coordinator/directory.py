@@ -17,7 +17,7 @@ from masquerade.service.coordinator.settings import Settings
 from masquerade.service.kinds import KINDS
 from masquerade.service.kinds.kind import Available, Match
 from masquerade.service.request import Request
-from masquerade.service.resources import Dataset, Provider
+from masquerade.service.resources import Provider
 from masquerade.service.store import RegisteredProvider, Store, is_outage
 
 log = structlog.get_logger("masquerade.coordinator")
@@ -136,7 +136,7 @@ class Directory:
         return [
             Provider(
                 party=party,
-                datasets=tuple(Dataset.model_validate(each.card) for each in datasets),
+                datasets=tuple(each.card for each in datasets),
                 last_seen=known[party].last_seen,
                 reachable=self.reachable(known[party]),
             )
@@ -180,7 +180,7 @@ class Directory:
         """Whether a party answered when it was last asked; before anybody asked, whether it was seen lately."""
         if provider.party in self._answered:
             return self._answered[provider.party]
-        lately = timedelta(seconds=3 * self._settings.refresh_every)
+        lately = timedelta(seconds=3 * self._settings.timings.refresh)
         return provider.last_seen is not None and self._store.clock() - provider.last_seen < lately
 
     def _known(self) -> dict[str, RegisteredProvider]:

@@ -182,7 +182,7 @@ class Negotiator:
             except PeerUnreachable as error:
                 if tried == TRIES:
                     return error
-            await self.clock.sleep(self.settings.retry_after * tried)
+            await self.clock.sleep(self.settings.timings.retry * tried)
         raise AssertionError
 
     async def _note(

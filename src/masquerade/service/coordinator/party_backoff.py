@@ -36,7 +36,7 @@ class PartyBackoff:
 
     def busy(self, party: str) -> None:
         """Pause after a party had no place for a session."""
-        self._wait(party, self._clock.sleep(self._settings.retry_after))
+        self._wait(party, self._clock.sleep(self._settings.timings.retry))
 
     def failed(self, parties: Iterable[str], culprit: str, attempts: int) -> None:
         """Pause after a failed attempt, the `attempts`-th of its session, until each of its parties answers.
@@ -44,7 +44,7 @@ class PartyBackoff:
         The culprit is given a moment before it is asked; when nobody knows who it is (""), all are.
         """
         for party in parties:
-            pause = self._settings.retry_after * attempts if culprit in (party, "") else 0.0
+            pause = self._settings.timings.retry * attempts if culprit in (party, "") else 0.0
             self._wait(party, self._until_back(party, pause))
 
     async def close(self) -> None:
@@ -56,12 +56,12 @@ class PartyBackoff:
 
     async def _until_back(self, party: str, pause: float) -> None:
         own = self._settings
-        deadline = self._clock.monotonic() + own.comeback_within
+        deadline = self._clock.monotonic() + own.timings.comeback
         while True:
             await self._clock.sleep(pause)
-            pause = max(pause, own.retry_after)
+            pause = max(pause, own.timings.retry)
             try:
-                await self._links.health(party, min(own.answer_within, own.timings.silence))
+                await self._links.health(party, min(own.timings.answer, own.timings.silence))
                 return
             except PeerError as error:
                 left = deadline - self._clock.monotonic()

@@ -58,7 +58,7 @@ class PartyLinks:
 
     async def __aenter__(self) -> Self:
         own = self._settings
-        keys, more = (own.identity, own.trust), {"timeout": own.answer_within, "notes": self._notes}
+        keys, more = (own.identity, own.trust), {"timeout": own.timings.answer, "notes": self._notes}
         self._links = {
             party: await self._stack.enter_async_context(self._network.link(party, address, *keys, **more))
             for party, address in own.parties.items()
@@ -105,10 +105,10 @@ class PartyLinks:
     async def prepare(self, party: str, said: Prepare) -> Ready | Refusal:
         """Let a party read its table and listen, which takes the longer the larger the table is.
 
-        Meanwhile its health is asked, so that a frozen party is not waited for until `prepare_within`.
+        Meanwhile its health is asked, so that a frozen party is not waited for until `timings.prepare`.
         """
         await self._catch_up(party)
-        within, silence = self._settings.prepare_within, self._settings.timings.silence
+        within, silence = self._settings.timings.prepare, self._settings.timings.silence
         asking = asyncio.create_task(
             self._call(party, "POST", "/v1/sessions", said, answer=Ready | Refusal, timeout=within)
         )
@@ -131,7 +131,7 @@ class PartyLinks:
     async def progress(self, party: str, contract: str, within: float | None = None) -> Progress:
         """How far a party is; it must answer before it counts as silent."""
         own = self._settings
-        limit = within or min(own.answer_within, own.timings.silence)
+        limit = within or min(own.timings.answer, own.timings.silence)
         answer: Progress = await self._call(
             party, "GET", f"/v1/sessions/{contract}", answer=Progress, timeout=limit
         )

@@ -209,7 +209,7 @@ class Attempt:
         )
         addresses = await self._ready(name)
         port = listener.address.rpartition(":")[2]
-        addresses[self.settings.name] = f"{self.settings.session_host}:{port}"
+        addresses[self.settings.name] = f"{self.settings.announced_host}:{port}"
         await asyncio.gather(*(self.links.start(party, name, Start(addresses)) for party in parties))
         watch = ProgressWatch(self.links, self.store, self.clock, self.session.id, name, parties)
         looking = asyncio.create_task(watch.until_one_fails(show))
@@ -275,7 +275,7 @@ class Attempt:
 
         try:
             with self.audit.session(contract.hash.hex(), parties) as transcript:
-                async with listener.connect(nodes, agreement, self.settings.timings) as channels:
+                async with listener.connect(nodes, agreement, self.settings.timings.of_session) as channels:
                     agreed = contract.contract
                     script = method_of(agreed).assembler(Assembly(agreed))
                     release = await run_script(script, channels, transcript=transcript, on_move=on_move)

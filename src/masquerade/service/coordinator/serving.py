@@ -40,8 +40,8 @@ async def _public(settings: Settings, app: Any, listening: ListeningSocket) -> A
         log_config=None,
         access_log=False,
         server_header=False,
-        ssl_certfile=settings.certificate,
-        ssl_keyfile=settings.key,
+        ssl_certfile=settings.https.certificate,
+        ssl_keyfile=settings.https.key,
         timeout_graceful_shutdown=3,
         timeout_keep_alive=75,  # clients let go of an idle connection first, or a request meets one that closes
     )
@@ -49,8 +49,8 @@ async def _public(settings: Settings, app: Any, listening: ListeningSocket) -> A
         config.load()
     except (ssl.SSLError, OSError) as error:
         raise ParameterError(
-            f"{settings.path}: https: {settings.certificate} and {settings.key} are no certificate in PEM with its key"
-            f" ({type(error).__name__})"
+            f"{settings.path}: https: {settings.https.certificate} and {settings.https.key} are no certificate in PEM"
+            f" with its key ({type(error).__name__})"
         ) from None
     async with served(config, listening):
         try:

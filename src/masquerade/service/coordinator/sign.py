@@ -60,7 +60,7 @@ class Signer:
     async def agree(self, session: SessionRecord, deal: Deal) -> SessionRecord | tuple[Refusal, ...]:
         """Ask until all have signed; the session as agreed, or who refuses. PeerError when a party is away."""
         contract = self.new_contract(deal)
-        pause = self.settings.retry_after
+        pause = self.settings.timings.retry
         waiting: set[str] = set()
         tries = 0
         while True:

@@ -14,7 +14,8 @@ from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Problem, hint
 from masquerade.protocol.contract import EVERYBODY
 from masquerade.protocol.method import Proposal
-from masquerade.service.card import FLAT, ColumnCard, SchemaCard, fingerprint_of, unknown_column
+from masquerade.service.card import FLAT, ColumnCard, SchemaCard, unknown_column
+from masquerade.service.card_making import fingerprint_of
 from masquerade.service.control import PublishedDataset
 from masquerade.service.kinds.kind import (
     THE_REQUEST,

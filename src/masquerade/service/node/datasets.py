@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-import msgspec
 
 from masquerade.data.database_url import FILE_SCHEMES, database_path
 from masquerade.data.source import database_scheme
@@ -21,7 +19,8 @@ from masquerade.errors import BadInput, DataError, MasqueradeError, ParameterErr
 from masquerade.job.tables import read_section
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.identifiers import identifiers
-from masquerade.service.card import SchemaCard, card_of
+from masquerade.service.card import SchemaCard
+from masquerade.service.card_making import card_of
 from masquerade.service.clock import SYSTEM_CLOCK, Clock
 from masquerade.service.control import PublishedDataset
 from masquerade.service.ledger import Ledger
@@ -93,7 +92,7 @@ class Dataset:
 
     def describes(self, reading: Reading) -> bool:
         """Return whether the columns of a reading, which may be an older one, still mean the same."""
-        return self._card(None, None) == msgspec.structs.replace(reading.card, records=None, snapshot=None)
+        return self._card(None, None) == replace(reading.card, records=None, snapshot=None)
 
     def reading(self, *, for_session: bool = False, quiet: bool = False) -> Reading:
         """Read the table as it is now. Errors name the file and may show a cell: they are for the steward alone.
@@ -151,16 +150,16 @@ class Dataset:
     def table_for(self, reading: Reading, contract: Contract) -> tuple[Table, list[bytes]]:
         """This party's rows without missing cells, and their identifiers, as a contract asks for them."""
         needed = contract.columns_needed(self.party)
-        used = [*dict.fromkeys((*needed, self.settings.identifier))]
+        used = [*dict.fromkeys((*needed, self.settings.keys.identifier))]
         whole = reading.table
         table = Table(whole.arrow.select(used), whole.schema, origin=whole.origin)
-        table = table.complete(used, self.settings.section.missing)
+        table = table.complete(used, self.settings.keys.missing)
         if not len(table):
             raise DataError.about(whole.origin.name, "no complete row is left")
         # Wrong cells are told before anybody else is bothered.
         own = contract.columns_of(self.party)
         table.columns(column.name for column in contract.qid_columns if column in own)
-        return table, identifiers(table, self.settings.identifier, contract.normalize)
+        return table, identifiers(table, self.settings.keys.identifier, contract.normalize)
 
     def check_policy(self) -> None:
         """Refuse a policy about columns that do not exist; reads no table."""
@@ -173,13 +172,13 @@ class Dataset:
         errors = [error for name in settings.schema.names if (error := self._wrong(reading.table, [name]))]
         if gathered := DataError.gather(errors):
             raise gathered
-        table = reading.table.complete(settings.columns, settings.section.missing)
-        identifiers(table, settings.identifier, "none")
+        table = reading.table.complete(settings.columns, settings.keys.missing)
+        identifiers(table, settings.keys.identifier, "none")
         return reading
 
     def _wrong(self, table: Table, names: Sequence[str]) -> BadInput | None:
         try:
-            table.complete(names, self.settings.section.missing).columns(names)
+            table.complete(names, self.settings.keys.missing).columns(names)
         except BadInput as error:
             return error
         return None
@@ -192,8 +191,8 @@ class Dataset:
     def _read(self, stamp: Stamp, moment: float) -> Reading:
         settings = self.settings
         columns = settings.columns
-        coded = [name for name in columns if name != settings.identifier]
-        source = read_section(settings.section, settings.base, columns, coded)
+        coded = [name for name in columns if name != settings.keys.identifier]
+        source = read_section(settings.keys, settings.base, columns, coded)
         table = Table(source.table, settings.schema, origin=source.origin)
         snapshot = take_snapshot(table, self._secret).commitment.root
         return Reading(table, self._card(len(table), snapshot), stamp, moment)
@@ -204,10 +203,10 @@ class Dataset:
             self.party,
             settings.name,
             settings.schema,
-            identifier=settings.identifier,
+            identifier=settings.keys.identifier,
             key=self._secret,
-            sensitive=settings.sensitive,
-            classes=[settings.class_name] if settings.class_name is not None else [],
+            sensitive=settings.keys.sensitive,
+            classes=settings.keys.classes,
             records=records if settings.policy.publish_records else None,
             snapshot=snapshot,
             horizontal=settings.policy.least_m is not None,
@@ -225,7 +224,7 @@ class Dataset:
         return tuple(found)
 
     def _files(self) -> tuple[Path, ...]:
-        source, base = self.settings.section.source, self.settings.base
+        source, base = self.settings.keys.source, self.settings.base
         scheme = database_scheme(source)
         if scheme is None:
             return (base / source,)

@@ -7,7 +7,6 @@ away it is tried again, ever more rarely, and the log hears of it once.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +18,7 @@ from masquerade.service.control_link import ControlLink
 from masquerade.service.logs import log
 from masquerade.service.node.datasets import read_all, reopen_datasets
 from masquerade.service.node.node import PartyNode
-from masquerade.service.node.settings import Settings, read_settings
+from masquerade.service.node.settings import Settings
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 
@@ -52,7 +51,7 @@ class Publisher:
             delay, due = _FIRST_DELAY, 0.0
             while True:
                 self._node.changed.clear()
-                pause = settings.watch_every
+                pause = settings.timings.watch
                 try:
                     await self._reload_when_changed()
                     if clock.monotonic() >= due:
@@ -103,7 +102,7 @@ class Publisher:
             return
         node = self._node
         try:
-            settings = await asyncio.to_thread(read_settings, node.settings.path)
+            settings = await asyncio.to_thread(Settings.load, node.settings.path)
             given = node.settings.name, settings, node.state, node.datasets, node.clock
             datasets = await asyncio.to_thread(reopen_datasets, *given)
         except MasqueradeError as error:  # tried again at every look: a file that it names may come yet
@@ -142,8 +141,7 @@ def looked_at(files: Iterable[Path]) -> Look:
 
 def _same_node(one: Settings, other: Settings) -> bool:
     def plain(settings: Settings) -> tuple[object, ...]:
-        left_out = ("datasets", "trust", "digest")
-        fields = [each.name for each in dataclasses.fields(settings) if each.name not in left_out]
-        return tuple(getattr(settings, name) for name in fields)
+        fields = type(settings).model_fields.keys() - {"datasets", "trust"}
+        return settings.path, *(getattr(settings, name) for name in sorted(fields))
 
     return plain(one) == plain(other)

@@ -38,7 +38,7 @@ from masquerade.net.script import Script
 from masquerade.net.session import run_script
 from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.method import ASSEMBLER, Seat
-from masquerade.service.card import rounded_up
+from masquerade.service.card_making import rounded_up
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
 from masquerade.service.control import Progress, SeenStep, State
 from masquerade.service.kinds import KINDS
@@ -163,7 +163,7 @@ class Session:
                     await self._take_part(listener)
                     end = "done"
                 else:
-                    within = self._settings.start_within
+                    within = self._settings.timings.start
                     self._error = Conflict(f"nobody started the session within {within:.0f} seconds")
                     end = "cancelled"
         except asyncio.CancelledError:
@@ -184,9 +184,9 @@ class Session:
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[Listener]:
         settings = self._settings
-        first, last = settings.session_ports or (0, 0)
+        first, last = settings.listening_ports
         for port in range(first, last + 1):
-            address = f"{settings.session_host}:{port}"
+            address = f"{settings.listening_host}:{port}"
             opening = self._network.listen(settings.identity, settings.trust, address)
             try:
                 listener = await opening.__aenter__()
@@ -205,7 +205,7 @@ class Session:
     async def _started(self) -> bool:
         """Wait until it is started; False when that does not happen in time, and later is too late."""
         try:
-            await wait(self._clock, {self._book}, self._settings.start_within)
+            await wait(self._clock, {self._book}, self._settings.timings.start)
         finally:
             if not self._book.done():
                 self._state = "cancelled"
@@ -220,7 +220,7 @@ class Session:
         names = [name for name in part.contract.parties if name != settings.name]
         with self._audit.session(self.name, [*names, ASSEMBLER]) as transcript:
             self._stage = Stage("connecting")
-            async with listener.connect(nodes, agreement, settings.timings) as channels:
+            async with listener.connect(nodes, agreement, settings.timings.of_session) as channels:
                 # In the protocol the coordinator is the assembler, whatever its certificate calls it.
                 self._channels = {
                     ASSEMBLER if name == settings.coordinator.name else name: channel
