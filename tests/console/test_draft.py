@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from examples import examples
 from masquerade.console.draft import Column, Draft, Wish, as_json, as_toml, needs_sensitive, numbers_of
+from masquerade.console.kinds import KINDS
 from masquerade.errors import ParameterError
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import Proposal
+from masquerade.service.kinds import KINDS as SERVICE_KINDS
 from masquerade.service.request import read_request
 
 JOB = Column("bank", "customers", "job", "attribute")
@@ -255,3 +257,7 @@ def test_toml_and_json_say_the_same(names: list[str], purpose: str, show: bool, 
     content = draft.content()
     assert tomllib.loads(as_toml(content))["request"] == content
     assert json.loads(as_json(content)) == content
+
+
+def test_every_kind_of_session_is_shown() -> None:
+    assert KINDS.keys() == SERVICE_KINDS.keys()

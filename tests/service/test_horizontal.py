@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -54,7 +55,7 @@ def card(party: str, schema: Schema = SCHEMA, **changes: Any) -> SchemaCard:
         snapshot=party.encode().hex() * 2,
         horizontal=True,
     )
-    return msgspec.structs.replace(made, **changes)
+    return dataclasses.replace(made, **changes)
 
 
 CARDS = {name: card(name) for name in NAMES}
@@ -292,7 +293,7 @@ def test_what_a_second_release_may_not_change() -> None:
     assert "another list of columns (age, ward, disease before, ward, age, disease now)" in against(
         attributes=["ward", "age", "disease"]
     )
-    wider = msgspec.structs.replace(CARDS["north"], schema="ff" * 32)
+    wider = dataclasses.replace(CARDS["north"], schema="ff" * 32)
     given = answer(hospital(), wish(m=1), wider, ledger, IDLE, SCHEMA)
     assert isinstance(given, Refusal)
     assert "a second release with another schema of north" in given.reasons[0]

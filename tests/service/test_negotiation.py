@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
-import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,7 +84,7 @@ def test_incomparable_requirements_are_all_kept() -> None:
         return policy(privacy=[{"model": model, "sensitive": "disease", "qid": ["age"], **parameters}])
 
     def parts(first: Policy, second: Policy) -> set[object]:
-        two = msgspec.structs.replace(CLINIC, columns=CLINIC.columns)
+        two = dataclasses.replace(CLINIC, columns=CLINIC.columns)
         made = [offer(each, request(), two).parts for each in (first, second)]
         return {part for part in strictest([*made[0], *made[1]], "vertical") if part.sensitive}
 
@@ -241,8 +241,8 @@ def test_equal_terms_have_one_hash_and_the_occasion_is_no_part_of_it() -> None:
     ]
     policies = {"bank": policy(), "clinic": policy()}
     for card in (
-        msgspec.structs.replace(CLINIC, snapshot="dd" * 32),
-        msgspec.structs.replace(CLINIC, schema="dd" * 32),
+        dataclasses.replace(CLINIC, snapshot="dd" * 32),
+        dataclasses.replace(CLINIC, schema="dd" * 32),
     ):
         ended, _ = carried(request(), policies, (BANK, card))
         assert isinstance(ended, Agreed)
@@ -257,7 +257,7 @@ def test_who_shares_the_class() -> None:
     assert refused(request(), clinic=closed) == {
         "clinic": ('does not share the class "income" with the other parties, who do not all hold it',)
     }
-    everybody = msgspec.structs.replace(
+    everybody = dataclasses.replace(
         BANK, columns=(*BANK.columns, ColumnCard("income", "categorical", "class"))
     )
     ended, _ = carried(request(), {"bank": closed, "clinic": closed}, (everybody, CLINIC))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from masquerade.console.kinds import KINDS, USUAL_KIND, KindView
 from masquerade.forms.declared import Parameter, parameters_of, words_of
 from masquerade.methods import session_methods
 from masquerade.privacy.k_anonymity import KAnonymity
@@ -96,7 +97,7 @@ class Draft:
     """
 
     offered: Sequence[Column] = ()
-    kind: Kind = "vertical"
+    kind: Kind = USUAL_KIND
     chosen: list[Column] = field(default_factory=list)
     purpose: str = ""
     class_name: str = ""
@@ -138,19 +139,20 @@ class Draft:
     # --- what takes effect ---
 
     @property
-    def is_horizontal(self) -> bool:
-        """Whether the request is for the same columns about different people."""
-        return self.kind == "horizontal"
+    def view(self) -> KindView:
+        """What depends on the kind."""
+        return KINDS[self.kind]
 
     @property
     def _of_kind(self) -> list[Column]:
         """The columns that a request of this kind can ask for."""
-        return [each for each in self.offered if each.pooled or not self.is_horizontal]
+        return [each for each in self.offered if each.pooled or not self.view.every_party_holds_all]
 
     @property
     def columns(self) -> list[Column]:
-        """The chosen columns that can be requested; in a horizontal request, at least two parties must hold each."""
-        return [each for each in self.chosen if not self.is_horizontal or len(self.holders(each.name)) > 1]
+        """The chosen columns that enough parties hold."""
+        least = self.view.least_holders
+        return [each for each in self.chosen if len(self.holders(each.name)) >= least]
 
     @property
     def in_qids(self) -> list[Column]:
@@ -167,10 +169,9 @@ class Draft:
     def classes(self) -> list[str]:
         """The names that can be the class: columns released unchanged and not already requested."""
         asked = {each.name for each in self.chosen}
-        least = 2 if self.is_horizontal else 1
         kinds = ("class", "sensitive")
         names = [each.name for each in self._of_kind if each.role in kinds and each.name not in asked]
-        return [name for name in dict.fromkeys(names) if len(self.holders(name)) >= least]
+        return [name for name in dict.fromkeys(names) if len(self.holders(name)) >= self.view.least_holders]
 
     @property
     def wanted_class(self) -> str:
@@ -180,8 +181,7 @@ class Draft:
     @property
     def sharers(self) -> list[str]:
         """The parties that may contribute the class, if there is a choice."""
-        holders = self.holders(self.wanted_class)
-        return holders if len(holders) > 1 and not self.is_horizontal else []
+        return self.view.sharers(self.holders(self.wanted_class))
 
     @property
     def able(self) -> list[str]:
@@ -249,9 +249,7 @@ class Draft:
             for number, wish in enumerate(self.wishes, start=1)
             if wish.model not in self.models
         ]
-        if self.is_horizontal and self.able and not self.together:
-            found.append("parties: none is ticked; at least two must publish together")
-        return found
+        return [*found, *self.view.problems(self)]
 
     # --- the request ---
 
@@ -259,10 +257,10 @@ class Draft:
         """Return the request in the form that the coordinator accepts."""
         made: dict[str, Any] = {
             "purpose": self.purpose.strip(),
-            "kind": self.kind if self.is_horizontal else "",
+            "kind": "" if self.kind == USUAL_KIND else self.kind,
             "attributes": [each.name for each in self.columns],
             "class": self.wanted_class,
-            **(self._between_providers() if self.is_horizontal else self._contributions()),
+            **self.view.content(self),
             "most_error": _number(self.most_error),
             "budget": _cents(self.budget),
             "recipients": self.recipients.replace(",", " ").split(),
@@ -272,17 +270,9 @@ class Draft:
         }
         return {key: value for key, value in made.items() if not _is_empty(value)}
 
-    def _between_providers(self) -> dict[str, Any]:
-        return {
-            "parties": self.together,
-            "m": _number(self.m, whole=True),
-        }
-
-    def _contributions(self) -> dict[str, Any]:
-        providers = {each.name: each.party for each in self.chosen if len(self.holders(each.name)) > 1}
-        if self.class_from in self.sharers:
-            providers[self.class_name] = self.class_from
-        return {"providers": providers}
+    def number(self, name: str) -> Any:
+        """Return the whole number entered in a field; text that is none is returned unchanged."""
+        return _number(getattr(self, name), whole=True)
 
     def _algorithm(self) -> dict[str, Any]:
         """Return what differs from the default method and its default parameters."""

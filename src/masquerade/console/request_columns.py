@@ -32,9 +32,10 @@ class Columns:
     def refresh(self) -> None:
         """Show the current choice. Checkboxes stay in place until the kind changes."""
         draft = self._draft
-        self._ticks.show(draft.kind, self._draw_shared if draft.is_horizontal else self._draw_by_party)
-        self._together.set_visibility(draft.is_horizontal)
-        if draft.is_horizontal:
+        shared = draft.view.every_party_holds_all
+        self._ticks.show(draft.kind, self._draw_shared if shared else self._draw_by_party)
+        self._together.set_visibility(shared)
+        if shared:
             self._explained.text = _who_can(draft)
             self._parties.show(draft.able, draft.together, self._party_chooser)
             self._lacking.show(draft.lacking(), self._draw_lacking)

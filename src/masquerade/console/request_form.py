@@ -11,9 +11,10 @@ from nicegui.elements.mixins.text_element import TextElement
 from masquerade.console.draft import Draft, as_json, as_toml, columns_of
 from masquerade.console.elements import Place, bullets, button, choice, radios, tag, text_field, tick
 from masquerade.console.frame import View, page, problem_place, tell_problems
+from masquerade.console.kinds import KINDS, KindView
 from masquerade.console.request_columns import Columns
 from masquerade.console.request_wishes import Wishes
-from masquerade.console.wording import KINDS, PARAMETERS
+from masquerade.console.wording import PARAMETERS
 from masquerade.errors import ParameterError
 from masquerade.forms.declared import Parameter, parameters_of
 from masquerade.service.resources import Provider, RequestPreview
@@ -42,11 +43,12 @@ class _Form:
 
     async def draw(self) -> None:
         """Draw the whole form."""
+        kinds = {name: (each.title, each.example) for name, each in KINDS.items()}
         with tag("div", look="beside"):
             with tag("form", aria_label="Request").on(
                 "submit", js_handler="(event) => event.preventDefault()"
             ):
-                radios("What the parties hold", KINDS, self._draft.kind, self._choose_kind)
+                radios("What the parties hold", kinds, self._draft.kind, self._choose_kind)
                 self._columns = Columns(self._draft, self._found, self._chosen)
                 self._draw_purpose()
                 with tag("fieldset"):
@@ -123,34 +125,24 @@ class _Form:
             choice("Class contributed by", options, self._draft.class_from, self._set("class_from"))
 
     def _draw_protocol(self) -> None:
+        kind = self._draft.view
         with tag("fieldset"):
-            tag("legend", "Protocol")
+            tag("legend", kind.legend)
+            for each in kind.numbers:
+                text_field(
+                    each.label,
+                    getattr(self._draft, each.key),
+                    self._set(each.key),
+                    hint=each.hint,
+                    inputmode="numeric",
+                )
             self._draw_method()
-            self._draw_progress()
-
-    def _draw_between_providers(self) -> None:
-        draft = self._draft
-        with tag("fieldset"):
-            tag("legend", "Between the providers")
-            text_field(
-                "How many providers may collude (m)",
-                draft.m,
-                self._set("m"),
-                hint="Even if so many put their own records together, the requirement holds for the people of the"
-                " others. 0: against outsiders alone",
-                inputmode="numeric",
+            tick(
+                "Show the progress",
+                self._draft.show_progress,
+                self._show_progress,
+                note=f"You watch {kind.watched}, where every party's policy allows it; otherwise the rounds alone",
             )
-            self._draw_method()
-            self._draw_progress()
-
-    def _draw_progress(self) -> None:
-        cuts = "" if self._draft.is_horizontal else " and the taxonomies being cut"
-        tick(
-            "Show the progress",
-            self._draft.show_progress,
-            self._show_progress,
-            note=f"You watch the stages{cuts}, where every party's policy allows it; otherwise the rounds alone",
-        )
 
     def _draw_method(self) -> None:
         """Draw the method and its declared parameters."""
@@ -185,10 +177,7 @@ class _Form:
         self._class_place.show(draft.classes, self._draw_class)
         self._sharer_place.show((draft.wanted_class, draft.sharers), self._draw_sharer)
         self._wishes.refresh()
-        self._protocol_place.show(
-            (draft.kind, draft.method),
-            self._draw_between_providers if draft.is_horizontal else self._draw_protocol,
-        )
+        self._protocol_place.show((draft.kind, draft.method), self._draw_protocol)
 
     def _set(self, key: str) -> Callable[[str], None]:
         def change(text: str) -> None:
@@ -202,7 +191,7 @@ class _Form:
         self._changed()
 
     def _choose_kind(self, kind: str) -> None:
-        self._draft.kind = "horizontal" if kind == "horizontal" else "vertical"
+        self._draft.kind = KINDS[kind].name
         self._chosen()
 
     def _choose_method(self, name: str) -> None:
@@ -250,7 +239,7 @@ class _Form:
         started = bool(self._draft.columns or self._draft.purpose)
         with self._preview_place:
             if started:
-                _draw_preview(shown, problems, self._draft.is_horizontal)
+                _draw_preview(shown, problems, self._draft.view)
             else:
                 tag("p", "Choose columns and say what for.", "quiet")
         self._toml.text, self._json.text = as_toml(content), as_json(content)
@@ -272,7 +261,7 @@ class _Form:
             ui.navigate.to(f"/sessions/{made.id}")
 
 
-def _draw_preview(shown: RequestPreview, problems: list[str], is_horizontal: bool) -> None:
+def _draw_preview(shown: RequestPreview, problems: list[str], kind: KindView) -> None:
     if problems:
         tag("h3", "Still to fix")
         with tag("div", look="problems"):
@@ -282,12 +271,10 @@ def _draw_preview(shown: RequestPreview, problems: list[str], is_horizontal: boo
     if shown.requirement:
         tag("h3", "Requirement")
         bullets(shown.requirement)
-    if is_horizontal and shown.parties:
-        tag("h3", "Who publishes together")
-        bullets(shown.parties)
-    elif shown.contributors:
-        tag("h3", "Who contributes")
-        bullets([f"{name}: {', '.join(parties) or 'nobody'}" for name, parties in shown.contributors.items()])
+    heading, lines = kind.contributors(shown)
+    if lines:
+        tag("h3", heading)
+        bullets(lines)
 
 
 def _draw_text(summary: str, kind: str) -> TextElement:

@@ -10,6 +10,7 @@ from nicegui.element import Element
 from masquerade.console.elements import button, facts, link, tag, text_field
 from masquerade.console.frame import View, leave, page, problem_place
 from masquerade.console.guard import PREFIX
+from masquerade.console.kinds import kind_of
 from masquerade.console.session_parts import (
     draw_contract,
     draw_lines,
@@ -23,7 +24,7 @@ from masquerade.console.session_parts import (
 )
 from masquerade.console.session_progress import SessionProgress
 from masquerade.console.signed_in import SignedOut
-from masquerade.console.wording import STATUS, is_horizontal, look_of, moment, share, short
+from masquerade.console.wording import STATUS, look_of, moment, share, short
 from masquerade.errors import MasqueradeError
 from masquerade.service.resources import Event, PartyOffer, User
 from masquerade.service.session_states import Status
@@ -129,7 +130,7 @@ class _Shown:
                 case "status":
                     self._draw_status()
                 case "progress":
-                    draw_progress(course, "Cuts tried" if is_horizontal(session.request) else "Rounds")
+                    draw_progress(course, kind_of(session.request).rounds)
                 case "steps":
                     draw_trees(course)
                 case "offers":

@@ -8,20 +8,17 @@ from itertools import groupby
 from typing import Any
 
 from masquerade.console.elements import bullets, drawing, facts, folded, table, tag
+from masquerade.console.kinds import kind_of
 from masquerade.console.session_progress import STEPS, SessionProgress, step_tree
 from masquerade.console.wording import (
-    KINDS,
     STATUS,
     THIRD_PARTIES,
     asked_method,
-    is_horizontal,
-    kind_of,
     moment,
     number,
     requirement,
     short,
     size,
-    wished_m,
 )
 from masquerade.methods import described
 from masquerade.report.charts import tree_chart
@@ -71,17 +68,12 @@ def draw_progress(course: SessionProgress, counted: str) -> None:
 
 
 def kind_facts(session: SessionRecord) -> list[tuple[str, object]]:
-    """Return the kind of session and, if it is horizontal, how many providers may collude."""
-    asked = session.request
-    kind: list[tuple[str, object]] = [("Kind", KINDS[kind_of(asked)][0])]
-    if (source := _agreed(session.contract).get("source")) is not None:
-        kind.append(("Made from", f"an earlier release of the same tables, rolled up ({short(source)})"))
-    if not is_horizontal(asked):
-        return kind
-    wished = wished_m(asked)
-    agreed = _agreed(session.contract).get("m", wished)
-    more = "" if agreed == wished else f"; asked for {wished}"
-    return [*kind, ("Providers that may collude", f"{agreed}{more}")]
+    """Return the kind of session, and what is agreed in sessions of this kind alone."""
+    kind, terms = kind_of(session.request), _agreed(session.contract)
+    told: list[tuple[str, object]] = [("Kind", kind.title)]
+    if (source := terms.get("source")) is not None:
+        told.append(("Made from", f"an earlier release of the same tables, rolled up ({short(source)})"))
+    return [*told, *kind.agreed(session.request, terms)]
 
 
 def draw_who_sees(session: SessionRecord) -> None:
@@ -157,7 +149,7 @@ def draw_request(session: SessionRecord, money: Callable[[int], str]) -> None:
             ("Class", asked.get("class") or "none"),
             ("Budget", money(int(asked.get("budget") or 0))),
             ("Largest classification error", asked.get("most_error") or "any"),
-            *(_asked_of_providers(asked) if is_horizontal(asked) else _asked_of_steps(asked)),
+            *kind_of(asked).asked(asked),
             ("Method", described(asked_method(asked))),
         ]
     )
@@ -167,19 +159,6 @@ def draw_request(session: SessionRecord, money: Callable[[int], str]) -> None:
         bullets([requirement(each) for each in wished])
     else:
         tag("p", "None beside the parties' own.", "quiet")
-
-
-def _asked_of_steps(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [
-        ("Progress", "shown, where all parties allow it" if asked.get("show_progress") else "not shown"),
-    ]
-
-
-def _asked_of_providers(asked: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [
-        ("Providers", ", ".join(asked.get("parties") or ()) or "all that have these columns"),
-        ("Providers that may collude", str(wished_m(asked))),
-    ]
 
 
 def draw_lines(course: SessionProgress) -> None:

@@ -10,8 +10,9 @@ from nicegui.element import Element
 from masquerade.console.elements import button, choice, link, table, tag, tick
 from masquerade.console.frame import View, leave, page
 from masquerade.console.guard import PREFIX
+from masquerade.console.kinds import kind_of
 from masquerade.console.signed_in import SignedOut
-from masquerade.console.wording import KIND, STATUS, kind_of, look_of, moment, short
+from masquerade.console.wording import STATUS, look_of, moment, short
 from masquerade.service.resources import Role
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
@@ -85,7 +86,7 @@ class _List:
                 [
                     _link(each),
                     each.purpose,
-                    KIND[kind_of(each.request)],
+                    kind_of(each.request).brief,
                     _mark(each.status),
                     each.client,
                     moment(each.created),

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from masquerade.console.kinds import kind_of
 from masquerade.report.wording import figure
-from masquerade.service.request import USUAL, read_request
+from masquerade.service.request import USUAL
 from masquerade.service.session_states import Status
 
 STATUS: Mapping[Status, str] = {
@@ -25,18 +26,6 @@ STATUS: Mapping[Status, str] = {
     Status.EXPIRED: "expired",
 }
 
-KINDS: Mapping[str, tuple[str, str]] = {
-    "vertical": (
-        "Different columns about the same people",
-        "Such as a bank and a clinic that know the same persons. What they know of a person is joined in one row.",
-    ),
-    "horizontal": (
-        "The same columns about different people",
-        "Such as hospitals, each with patients of its own. Their records are published together, as one table.",
-    ),
-}
-KIND: Mapping[str, str] = {"vertical": "columns joined", "horizontal": "records pooled"}  # in a word or two
-
 THIRD_PARTIES: Mapping[str, tuple[str, str]] = {
     "secure": (
         "Secure",
@@ -52,26 +41,9 @@ THIRD_PARTIES: Mapping[str, tuple[str, str]] = {
 PARAMETERS: Mapping[str, str] = {"argmax": "Comparison of scores"}  # where a method's own name says little
 
 
-def kind_of(request: Mapping[str, Any]) -> str:
-    """Return the kind of a request; old requests without one are vertical."""
-    return "horizontal" if is_horizontal(request) else "vertical"
-
-
-def is_horizontal(request: Mapping[str, Any]) -> bool:
-    """Return whether a request is for the same columns about different people."""
-    return request.get("kind") == "horizontal"
-
-
-def wished_m(request: Mapping[str, Any]) -> int:
-    """Return how many colluding providers a horizontal request must withstand."""
-    return read_request(request).colluding
-
-
 def asked_method(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the requested method with its parameters, or the default one."""
-    return (
-        request.get("algorithm") or USUAL["horizontal" if is_horizontal(request) else "vertical"]().settings()
-    )
+    return request.get("algorithm") or USUAL[kind_of(request).name]().settings()
 
 
 def look_of(status: Status) -> str:

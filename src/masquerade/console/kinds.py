@@ -1,0 +1,154 @@
+"""The kinds of sessions as the console shows them: one object a kind, which forms and pages ask."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from masquerade.service.request import Kind, Request, read_request
+from masquerade.service.resources import RequestPreview
+
+if TYPE_CHECKING:
+    from masquerade.console.draft import Draft
+
+Facts = list[tuple[str, object]]
+
+
+@dataclass(frozen=True)
+class NumberField:
+    """A field of the form that only requests of one kind have; `key` is its name in the draft."""
+
+    key: str
+    label: str
+    hint: str
+
+
+class KindView(ABC):
+    """How sessions of one kind are asked for and shown."""
+
+    name: ClassVar[Kind]
+    title: ClassVar[str]
+    example: ClassVar[str]
+    brief: ClassVar[str]  # in a word or two
+    rounds: ClassVar[str] = "Rounds"  # what a party's rounds count
+    watched: ClassVar[str] = "the stages"  # where the progress is shown
+    legend: ClassVar[str] = "Protocol"
+    numbers: ClassVar[tuple[NumberField, ...]] = ()
+    least_holders: ClassVar[int] = 1  # of each column that can be asked for
+    # Whether every party holds all columns: a column is chosen once, and the client says who takes part.
+    every_party_holds_all: ClassVar[bool] = False
+
+    def sharers(self, holders: list[str]) -> list[str]:
+        """Return the parties of which one can be chosen to contribute the class."""
+        return []
+
+    @abstractmethod
+    def content(self, draft: Draft) -> dict[str, Any]:
+        """Return the keys that only requests of this kind have."""
+
+    def problems(self, draft: Draft) -> list[str]:
+        """Return the problems that do not show in the request itself."""
+        return []
+
+    @abstractmethod
+    def contributors(self, shown: RequestPreview) -> tuple[str, list[str]]:
+        """Return who would take part, as a heading and lines."""
+
+    @abstractmethod
+    def asked(self, asked: Mapping[str, Any]) -> Facts:
+        """Return what only requests of this kind ask for."""
+
+    def agreed(self, asked: Mapping[str, Any], terms: Mapping[str, Any]) -> Facts:
+        """Return what only contracts of this kind agree on; without terms, what was asked."""
+        return []
+
+
+class JoinedColumns(KindView):
+    """Vertical sessions."""
+
+    name = "vertical"
+    title = "Different columns about the same people"
+    example = "Such as a bank and a clinic that know the same persons. What they know of a person is joined in one row."
+    brief = "columns joined"
+    watched = "the stages and the taxonomies being cut"
+
+    def sharers(self, holders: list[str]) -> list[str]:
+        """All that hold the class, where there is a choice."""
+        return holders if len(holders) > 1 else []
+
+    def content(self, draft: Draft) -> dict[str, Any]:
+        """Who contributes what several parties hold."""
+        providers = {each.name: each.party for each in draft.chosen if len(draft.holders(each.name)) > 1}
+        if draft.class_from in draft.sharers:
+            providers[draft.class_name] = draft.class_from
+        return {"providers": providers}
+
+    def contributors(self, shown: RequestPreview) -> tuple[str, list[str]]:
+        """The holders of each column."""
+        found = shown.contributors.items()
+        return "Who contributes", [f"{name}: {', '.join(parties) or 'nobody'}" for name, parties in found]
+
+    def asked(self, asked: Mapping[str, Any]) -> Facts:
+        """Whether the client watches."""
+        shown = "shown, where all parties allow it" if asked.get("show_progress") else "not shown"
+        return [("Progress", shown)]
+
+
+class PooledRecords(KindView):
+    """Horizontal sessions."""
+
+    name = "horizontal"
+    title = "The same columns about different people"
+    example = "Such as hospitals, each with patients of its own. Their records are published together, as one table."
+    brief = "records pooled"
+    rounds = "Cuts tried"
+    legend = "Between the providers"
+    numbers = (
+        NumberField(
+            "m",
+            "How many providers may collude (m)",
+            "Even if so many put their own records together, the requirement holds for the people of the others. 0:"
+            " against outsiders alone",
+        ),
+    )
+    least_holders = 2
+    every_party_holds_all = True
+
+    def content(self, draft: Draft) -> dict[str, Any]:
+        """Who publishes together, and how many may collude."""
+        return {"parties": draft.together, "m": draft.number("m")}
+
+    def problems(self, draft: Draft) -> list[str]:
+        """Nobody is left to publish."""
+        if draft.able and not draft.together:
+            return ["parties: none is ticked; at least two must publish together"]
+        return []
+
+    def contributors(self, shown: RequestPreview) -> tuple[str, list[str]]:
+        """The providers."""
+        return "Who publishes together", list(shown.parties)
+
+    def asked(self, asked: Mapping[str, Any]) -> Facts:
+        """The providers, and how many of them may collude."""
+        return [
+            ("Providers", ", ".join(asked.get("parties") or ()) or "all that have these columns"),
+            ("Providers that may collude", str(read_request(asked).colluding)),
+        ]
+
+    def agreed(self, asked: Mapping[str, Any], terms: Mapping[str, Any]) -> Facts:
+        """How many providers may collude."""
+        wished = read_request(asked).colluding
+        agreed = terms.get("m", wished)
+        more = "" if agreed == wished else f"; asked for {wished}"
+        return [("Providers that may collude", f"{agreed}{more}")]
+
+
+KINDS: Mapping[str, KindView] = {each.name: each for each in (JoinedColumns(), PooledRecords())}
+USUAL_KIND: Kind = Request.model_fields["kind"].default
+
+
+def kind_of(request: Mapping[str, Any]) -> KindView:
+    """Return the kind of a request."""
+    return KINDS[request.get("kind", USUAL_KIND)]
