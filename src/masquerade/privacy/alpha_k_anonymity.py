@@ -6,16 +6,15 @@ Monotone under specialization: a union is larger than its parts, and its shares 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from masquerade.forms.rules import number, whole
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.parameters import limit, qid, sensitive, values
+from masquerade.privacy.parameters import limit, qid, requirement, sensitive, values
 from masquerade.privacy.size_and_values import SizeAndValues
 
 
-@dataclass(frozen=True)
+@requirement
 class AlphaKAnonymity(SizeAndValues):
     """Groups of at least k records; each listed (or every) sensitive value has at most the share alpha."""
 
@@ -34,7 +33,7 @@ class AlphaKAnonymity(SizeAndValues):
     )
     k: int = limit(whole(), stricter="larger", symbol="k", example=5, help="records in each group, at least")
     sensitive: str = sensitive()
-    values: Sequence[Any] | None = values()
+    values: Sequence[Any] | None = values(default=None)
 
     def on_values(self) -> ConfidenceBounding:
         """A confidence of at most α."""

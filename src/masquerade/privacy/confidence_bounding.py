@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -29,7 +28,7 @@ from masquerade.privacy.m_privacy.constraint import (
     least_left_of_groups,
 )
 from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.parameters import limit, qid, sensitive, values
+from masquerade.privacy.parameters import limit, qid, requirement, sensitive, values
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -70,7 +69,7 @@ class MostShare(Constraint):
         return self.part.allows(shares)
 
 
-@dataclass(frozen=True)
+@requirement
 class ConfidenceBounding(GroupRequirement):
     """Groups that give each listed (or every) sensitive value away with at most this confidence."""
 
@@ -90,7 +89,7 @@ class ConfidenceBounding(GroupRequirement):
         aliases=("c", "h"),
     )
     sensitive: str = sensitive()
-    values: Sequence[Any] | None = values()
+    values: Sequence[Any] | None = values(default=None)
 
     @property
     def limit(self) -> float:

@@ -6,7 +6,6 @@ Monotone under specialization: entropy is concave, so a union's is at least the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
 from masquerade.privacy.m_privacy.corners import CornerConstraint
-from masquerade.privacy.parameters import limit, qid, sensitive
+from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -39,7 +38,7 @@ class LeastEntropy(CornerConstraint):
         return _entropy_bound(low, high, self.part.l * (1 - TOLERANCE)) >= 0
 
 
-@dataclass(frozen=True)
+@requirement
 class EntropyLDiversity(GroupRequirement):
     """Groups whose sensitive values are as mixed as l equally frequent ones; l need not be whole."""
 

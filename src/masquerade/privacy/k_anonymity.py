@@ -6,7 +6,6 @@ Monotone under specialization: a union is at least as large as each of its parts
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from masquerade.privacy.m_privacy.constraint import (
     sizes_of,
 )
 from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.parameters import limit, qid
+from masquerade.privacy.parameters import limit, qid, requirement
 from masquerade.privacy.requirement import (
     GroupRequirement,
     Thresholds,
@@ -66,7 +65,7 @@ class LeastRecords(Constraint):
         return breached
 
 
-@dataclass(frozen=True)
+@requirement
 class KAnonymity(GroupRequirement):
     """Groups of at least k records."""
 

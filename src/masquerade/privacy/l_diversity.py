@@ -6,7 +6,6 @@ Monotone under specialization: a union has every value that one of its parts has
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +19,7 @@ from masquerade.privacy.m_privacy.coalition_masks import Masks, Unions, everybod
 from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint
 from masquerade.privacy.m_privacy.outcome import Outcome
 from masquerade.privacy.m_privacy.surviving_values import worst_coalition
-from masquerade.privacy.parameters import limit, qid, sensitive
+from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     GroupRequirement,
     SharedRow,
@@ -77,7 +76,7 @@ class LeastValues(Constraint):
         return breached
 
 
-@dataclass(frozen=True)
+@requirement
 class LDiversity(GroupRequirement):
     """Groups of at least l different sensitive values."""
 

@@ -6,17 +6,16 @@ Monotone under specialization: a union has every record and every value that one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from masquerade.forms.rules import whole
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.parameters import limit, qid, sensitive
+from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import Thresholds
 from masquerade.privacy.size_and_values import SizeAndValues
 
 
-@dataclass(frozen=True)
+@requirement
 class PSensitiveKAnonymity(SizeAndValues):
     """Groups of at least k records and at least p different sensitive values."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 import pyarrow as pa
 
@@ -13,6 +13,8 @@ from masquerade.data.encode import texts
 from masquerade.data.product import Product
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import Rule, optional
+
+Model = TypeVar("Model")
 
 _LIMIT = "limit"
 _NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
@@ -62,11 +64,19 @@ def sensitive() -> Any:
     return parameter(rule, help="the attribute whose values are protected")
 
 
-def values() -> Any:
+def values(*, default: None) -> Any:
     """Declare the listed sensitive values, as cells are read: text without surrounding space; None: all values."""
     schema = {"type": "array", "items": {"type": "string"}, "minItems": 1}
     rule = optional(Rule("a list of one or more different values", _checked_values, schema))
-    return parameter(rule, None, help="the sensitive values that are protected, where not all are")
+    return parameter(rule, default, help="the sensitive values that are protected, where not all are")
+
+
+@dataclass_transform(
+    frozen_default=True, field_specifiers=(dataclasses.field, parameter, limit, qid, sensitive, values)
+)
+def requirement(declared: type[Model]) -> type[Model]:
+    """Make a class that declares parameters a frozen dataclass; type checkers see which of them are required."""
+    return dataclass(frozen=True)(declared)
 
 
 def _checked_names(value: Any) -> tuple[str, ...]:

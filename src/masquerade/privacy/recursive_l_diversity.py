@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -23,7 +22,7 @@ from masquerade.forms.rules import number, whole
 from masquerade.privacy.confidence_bounding import worst_share
 from masquerade.privacy.m_privacy.constraint import Constraint, largest_contributors, least_left
 from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.parameters import limit, qid, sensitive
+from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -62,7 +61,7 @@ class MostRatio(Constraint):
         return _worst_set(matrix[:, present], self._bound, least, power)
 
 
-@dataclass(frozen=True)
+@requirement
 class RecursiveLDiversity(GroupRequirement):
     """Groups whose most frequent sensitive value is rarer than c times all from the l-th most frequent on."""
 

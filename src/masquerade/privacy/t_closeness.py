@@ -11,7 +11,6 @@ edges of `value_tree.edges_above`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
@@ -25,7 +24,7 @@ from masquerade.forms.rules import choice, number
 from masquerade.privacy.m_privacy.constraint import largest_contributors, least_left
 from masquerade.privacy.m_privacy.corners import CornerConstraint
 from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.parameters import limit, qid, sensitive
+from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -90,7 +89,7 @@ class MostDistance(CornerConstraint):
         return super().worst_coalition(matrix, power)
 
 
-@dataclass(frozen=True)
+@requirement
 class TCloseness(GroupRequirement):
     """Groups whose sensitive values are at most t away from the whole table's.
 
@@ -118,7 +117,7 @@ class TCloseness(GroupRequirement):
     sensitive: str = sensitive()
     distance: Literal["equal", "ordered", "hierarchical"] = parameter(
         choice("equal", "ordered", "hierarchical"),
-        "equal",
+        default="equal",
         help="how far values are from each other: all alike, by their order, or by their taxonomy",
     )
     taxonomy: Sequence[str] | None = taxonomy(

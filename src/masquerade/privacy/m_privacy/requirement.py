@@ -14,7 +14,7 @@ it does not span, it leaves records that satisfy, and so does their union.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,7 @@ from masquerade.privacy.m_privacy.constraint import can_wrap, constraint_of
 from masquerade.privacy.m_privacy.group_check import GroupCheck
 from masquerade.privacy.m_privacy.provider_counts import ProviderCounts, provider_counts
 from masquerade.privacy.m_privacy.strategies import Strategy, strategy_named
+from masquerade.privacy.parameters import requirement
 from masquerade.privacy.requirement import GroupRequirement, Requirement, plural
 
 _COLLUDING = "the providers that may collude, at most"
@@ -40,7 +41,7 @@ def _with_parts(value: Any) -> Requirement:
     return value
 
 
-@dataclass(frozen=True)
+@requirement
 class MPrivacy(Requirement, Declared):
     """A requirement, against up to m colluding providers; `provider` is the column that names each record's.
 
@@ -80,7 +81,7 @@ class MPrivacy(Requirement, Declared):
         return " & ".join(map(str, self.parts))
 
 
-@dataclass(frozen=True)
+@requirement
 class MPrivateGroups(GroupRequirement):
     """m-privacy over one quasi-identifier: what `MPrivacy` is made of.
 
@@ -94,8 +95,8 @@ class MPrivateGroups(GroupRequirement):
     wraps = True
 
     m: int = parameter(whole(0), help=_COLLUDING)
-    provider: str = field()  # type: ignore[misc] # mypy takes `parameter` above for a default
-    members: tuple[GroupRequirement, ...] = field()  # type: ignore[misc] # as above
+    provider: str = field()
+    members: tuple[GroupRequirement, ...] = field()
     verification: str = field(default="exact", compare=False)
     qid: Sequence[str] = field(init=False)
     sensitive: Product = field(init=False)
