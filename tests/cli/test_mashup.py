@@ -201,7 +201,7 @@ MISTAKES = {
         JOB.replace("[roles]", '[roles]\nsensitive = ["name"]').replace('identifiers = ["ssn", "name"]', "")
         + '\n[[privacy]]\nmodel = "t-closeness"\nqid = ["sex"]\nt = 0.3\n',
         2,
-        "needs a secure check",
+        "needs groups of at least two records",
     ),
     "k": (JOB.replace("k = 10", "k = 500"), 1, "cannot be reached"),
     "nobody": (JOB.replace('id = "customer"', 'id = "customer"\nnormalize = "none"').replace(

@@ -176,7 +176,6 @@ SESSION_METHODS = {
         to_assembler=frozenset({"columns"}),
         refuses=(
             r'score: "certainty" cannot be recomputed by the other parties; use another score in a mashup',
-            r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs a secure check",
             r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs groups of at least",
         ),
         values={"epsilon": (0.5,)},

@@ -98,11 +98,11 @@ def test_rows_that_are_too_small_are_refused(row: list[int], values: int, least:
     judge = circuits.row_distinct(len(row), WIDTH, values)
     allowed = sum(row) == 0 or sum(row) >= least
     expected = allowed and bool(judged(judge, row, masks))
-    assert judged(circuits.sized(judge, len(row), WIDTH, least), row, masks) == expected
+    assert judged(circuits.sized(judge, WIDTH, least), row, masks) == expected
 
 
 def test_what_both_parts_of_a_sized_circuit_need_is_built_once() -> None:
     """A row's cells are added up once, and the total of a bound on shares is not added up again."""
     distinct, bounded = circuits.row_distinct(9, WIDTH, 3), circuits.row_bounded(9, WIDTH, (1, 2))
-    assert circuits.sized(distinct, 9, WIDTH, 20).n_and <= distinct.n_and + 10 * WIDTH + 2
-    assert circuits.sized(bounded, 9, WIDTH, 20).n_and <= bounded.n_and + 2 * WIDTH + 2
+    assert circuits.sized(distinct, WIDTH, 20).n_and <= distinct.n_and + 10 * WIDTH + 2
+    assert circuits.sized(bounded, WIDTH, 20).n_and <= bounded.n_and + 2 * WIDTH + 2

@@ -95,7 +95,7 @@ def test_sensitive_values_of_another_party_are_refused_with_the_reason() -> None
     part = mq.TCloseness(["a", "b"], t=0.2, sensitive="s")
     [(refused, reason)] = refuse_remote_sensitive([part], {"a": "bank", "b": "loans", "s": "bank"})
     assert refused == 0  # its place
-    assert "over b of other parties needs a secure check" in reason
+    assert "over b of other parties needs groups of at least two records; add k-anonymity over a, b" in reason
     assert refuse_remote_sensitive([part], {"a": "bank", "b": "bank", "s": "bank"}) == []
 
 

@@ -20,7 +20,7 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import kind_of
 from masquerade.privacy.confidence_bounding import largest_share
-from masquerade.privacy.requirement import TOLERANCE
+from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
 from masquerade.protocol.remote_checks import RemoteChecks, SensitiveValues
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
 from papers.paper_tables import loan_table
@@ -56,6 +56,10 @@ MODELS: list[mq.Requirement] = [
     & mq.ConfidenceBounding(QID, confidence=0.5, sensitive="Disease", values=["HIV", "flu"]),
     mq.ConfidenceBounding(QID, confidence=0.65, sensitive="Disease"),
     mq.PSensitiveKAnonymity(QID, p=2, k=4, sensitive="Disease"),
+    mq.EntropyLDiversity(["Job", "Salary"], l=2.5, sensitive="Disease"),
+    mq.RecursiveLDiversity(QID, c=2, l=2, sensitive="Disease"),
+    mq.KAnonymity(QID, k=4) & mq.TCloseness(QID, t=0.4, sensitive="Disease"),
+    mq.KAnonymity(QID, k=4) & mq.TCloseness(QID, t=0.25, sensitive="Disease", distance="ordered"),
 ]
 
 
@@ -133,6 +137,9 @@ def test_any_split_gives_the_release_of_one_table(
                 mq.LDiversity(qid, l=min(2, len(present)), sensitive="Disease"),
                 mq.AlphaKAnonymity(qid, alpha=share, k=2, sensitive="Disease"),
                 mq.ConfidenceBounding(qid, confidence=share, sensitive="Disease", values=[sick[0]]),
+                mq.TCloseness(qid, t=0.3, sensitive="Disease"),
+                mq.TCloseness(qid, t=0.2, sensitive="Disease", distance="ordered"),
+                mq.RecursiveLDiversity(qid, c=len(records), l=min(2, len(present)), sensitive="Disease"),
             ]
         )
     )
@@ -220,10 +227,15 @@ def test_the_largest_share_is_found(bound: float, n: int) -> None:
     assert Fraction(*largest_share(bound, n)) == best
 
 
+class WithoutCircuit(mq.LDiversity):
+    """A model of another package, which declares no circuit."""
+
+    circuit = GroupRequirement.circuit
+
+
 def test_what_has_no_secure_check_is_refused() -> None:
     holder = {"a": "bank", "b": "loans", "s": "bank"}
-    t_closeness = mq.TCloseness(["a", "b"], t=0.3, sensitive="s")
-    [(refused, reason)] = refuse_remote_sensitive([t_closeness], holder)
+    [(refused, reason)] = refuse_remote_sensitive([WithoutCircuit(["a", "b"], l=2, sensitive="s")], holder)
     assert refused == 0  # its place
     assert "over b of other parties needs a secure check" in reason
     bounding = mq.ConfidenceBounding(["a", "b"], confidence=0.5, sensitive="s", values=["x"])

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
 from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
+from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from masquerade.service.answering import accepts
 from masquerade.service.card import ColumnCard
@@ -277,8 +279,9 @@ def test_who_shares_the_class() -> None:
     assert ended.deal.terms.class_from == "bank"
 
 
-def test_a_requirement_on_the_class_is_nobodys_secret() -> None:
+def test_a_requirement_on_the_class_is_nobodys_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over attributes of other parties too, whatever the model: everybody has the class, and checks by itself."""
+    monkeypatch.setattr(TCloseness, "circuit", GroupRequirement.circuit)  # as a model of another package
     models = [
         {
             "model": "t-closeness",

@@ -11,6 +11,8 @@ import pytest
 
 from masquerade.errors import ParameterError
 from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.privacy.t_closeness import TCloseness
 from masquerade.service.answering import answer
 from masquerade.service.card import ColumnCard
 from masquerade.service.ledger import Ledger
@@ -55,7 +57,8 @@ def test_the_price_is_held_against_the_budget() -> None:
     assert dealt(request(budget=15_760), **priced).most_cost == 15_760
 
 
-def test_conflicts_between_offers() -> None:
+def test_conflicts_between_offers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TCloseness, "circuit", GroupRequirement.circuit)  # as a model of another package
     both = dataclasses.replace(BANK, columns=(*BANK.columns, ColumnCard("age", "continuous")))
     open_to_all = {"bank": policy(), "clinic": policy()}
     ended, _ = carried(request(), open_to_all, (both, CLINIC))

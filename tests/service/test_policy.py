@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from examples import examples
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
+from masquerade.privacy.requirement import GroupRequirement
 from masquerade.privacy.t_closeness import TCloseness
 from masquerade.service.answering import accepts, answer
 from masquerade.service.ledger import Ledger
@@ -219,7 +220,8 @@ def _changed(deal: Deal, **terms: Any) -> Deal:
     return msgspec.structs.replace(deal, terms=msgspec.structs.replace(deal.terms, **terms))
 
 
-def test_a_party_accepts_what_it_agreed_to_and_nothing_else() -> None:
+def test_a_party_accepts_what_it_agreed_to_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TCloseness, "circuit", GroupRequirement.circuit)  # as a model of another package
     deal, replace = dealt(request(), bank=policy(least_k=20)), msgspec.structs.replace
     assert accepts(policy(), deal, CLINIC, Ledger(), IDLE) == ()
     assert accepts(policy(least_k=20), deal, BANK, Ledger(), IDLE) == ()

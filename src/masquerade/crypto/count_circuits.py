@@ -7,7 +7,7 @@ fewer_in_common    "bits 0", "bits 1", "mask"    "masked"     about 2M; circuit-
 all_equal          "bits 0", "bits 1"            "holds"      n − 1
 both               "bit 0", "bit 1"              "both"       1
 row_…              "row 0", "row 1"              "good"       of the row's cells: see each
-sized              "row 0", "row 1"              "good"       those of the row's circuit, and about w a cell
+sized              those of the row's circuit    "good"       those of the row's circuit, and about w a cell
 
 Shares are additive modulo 2^w. A row is the concatenation of its cells' words, lowest bits first. `together` is how
 many neighbouring cells are shared as one number, modulo 2^(w · together): its sums carry from cell to cell.
@@ -43,7 +43,7 @@ def less_than_public(width: int, threshold: int) -> Circuit:
     shares = [build.input(f"share {party}", width) for party in range(2)]
     (mask,) = build.input("mask", 1)
     total = words.add(build, *shares)
-    build.output("masked", [build.xor(_below(build, total, threshold), mask)])
+    build.output("masked", [build.xor(below(build, total, threshold), mask)])
     return build.build()
 
 
@@ -54,7 +54,7 @@ def fewer_in_common(size: int, threshold: int) -> Circuit:
     left, right = (build.input(f"bits {party}", size) for party in range(2))
     (mask,) = build.input("mask", 1)
     common = words.population(build, [build.both(a, b) for a, b in zip(left, right, strict=True)])
-    build.output("masked", [build.xor(_below(build, common, threshold), mask)])
+    build.output("masked", [build.xor(below(build, common, threshold), mask)])
     return build.build()
 
 
@@ -79,11 +79,11 @@ def both() -> Circuit:
 @lru_cache(maxsize=64)
 def row_distinct(columns: int, width: int, least: int, together: int = 1) -> Circuit:
     """Distinct ℓ-diversity: at least `least` cells are non-empty, or all are empty. About 2·w ANDs per cell."""
-    build, cells = _row(columns, width, together)
+    build, cells = row_inputs(columns, width, together)
     present = [words.is_zero(build, cell) ^ 1 for cell in cells]
     different = words.population(build, present)
     nobody = build.all_of([bit ^ 1 for bit in present])
-    build.output("good", [build.either(nobody, _below(build, different, least) ^ 1)])
+    build.output("good", [build.either(nobody, below(build, different, least) ^ 1)])
     return build.build()
 
 
@@ -103,40 +103,41 @@ def row_bounded(
     numerator, denominator = most
     if not 0 <= numerator <= denominator or not denominator:
         raise ParameterError(f"a bound must be a fraction between 0 and 1. Got {numerator}/{denominator}.")
-    build, narrow = _row(columns, width, together)
-    total = _total(build, narrow)
+    build, narrow = row_inputs(columns, width, together)
+    total = words.total(build, narrow)
     room = [FALSE] * denominator.bit_length()  # for the products
     cells, total = [[*cell, *room] for cell in narrow], [*total, *room]
-    bound = _times(build, total, numerator)
+    bound = times_public(build, total, numerator)
     which = range(columns) if bounded is None else bounded
-    tests = [words.less_than(build, bound, _times(build, cells[at], denominator)) ^ 1 for at in which]
-    tests.append(_below(build, total, k) ^ 1)
+    tests = [words.less_than(build, bound, times_public(build, cells[at], denominator)) ^ 1 for at in which]
+    tests.append(below(build, total, k) ^ 1)
     build.output("good", [build.either(words.is_zero(build, total), build.all_of(tests))])
     return build.build()
 
 
-def sized(judge: Circuit, columns: int, width: int, least: int, together: int = 1) -> Circuit:
+def sized(judge: Circuit, width: int, least: int, together: int = 1) -> Circuit:
     """Judge a row as one of the above, and refuse one whose total is neither 0 nor at least `least`.
 
     So a group that is too small gives the same answer whatever is in it. Gates that both parts need are built once.
     """
     build = Builder()
-    rows = {name: build.input(name, columns * width) for name in ("row 0", "row 1")}
-    total = _total(build, _cells(build, [*rows.values()], width, together))
-    (good,) = build.include(judge, rows)["good"]
-    allowed = build.either(words.is_zero(build, total), _below(build, total, least) ^ 1)
+    inputs = {name: build.input(name, judge.width(name)) for name in judge.inputs}
+    total = words.total(build, row_cells(build, [inputs["row 0"], inputs["row 1"]], width, together))
+    (good,) = build.include(judge, inputs)["good"]
+    allowed = build.either(words.is_zero(build, total), below(build, total, least) ^ 1)
     build.output("good", [build.both(good, allowed)])
     return build.build()
 
 
-def _row(columns: int, width: int, together: int) -> tuple[Builder, list[Word]]:
+def row_inputs(columns: int, width: int, together: int) -> tuple[Builder, list[Word]]:
     """Return a builder, and the cells of a row whose two shares are its inputs."""
     build = Builder()
     shares = [build.input(f"row {party}", columns * width) for party in range(2)]
-    return build, _cells(build, shares, width, together)
+    return build, row_cells(build, shares, width, together)
 
 
-def _cells(build: Builder, shares: Sequence[Word], width: int, together: int) -> list[Word]:
+def row_cells(build: Builder, shares: Sequence[Word], width: int, together: int) -> list[Word]:
+    """Return the cells of a row from its two shares."""
     cells: list[Word] = []
     for at in range(0, len(shares[0]), together * width):
         number = words.add(build, *(share[at : at + together * width] for share in shares))
@@ -144,29 +145,16 @@ def _cells(build: Builder, shares: Sequence[Word], width: int, together: int) ->
     return cells
 
 
-def _total(build: Builder, cells: Sequence[Word]) -> Word:
-    level = list(cells)
-    while len(level) > 1:  # a tree: as many ANDs as one after the other, on a shorter path
-        paired = [words.add(build, *level[at : at + 2]) for at in range(0, len(level) - 1, 2)]
-        level = paired + level[len(level) & ~1 :]
-    return level[0]
+def times_public(build: Builder, number: Word, factor: int, *, shallow: bool = False) -> Word:
+    """Compute number · factor modulo 2^w for any public factor."""
+    public = words.constant(factor, max(factor.bit_length(), 1))
+    return words.times(build, number, public, shallow=shallow)
 
 
-def _below(build: Builder, number: Sequence[Literal], bound: int) -> Literal:
+def below(build: Builder, number: Sequence[Literal], bound: int) -> Literal:
     """Compute number < bound for any public bound."""
     if bound <= 0:
         return FALSE
     if bound >> len(number):
         return TRUE
     return words.less_than(build, number, words.constant(bound, len(number)))
-
-
-def _times(build: Builder, number: Word, factor: int) -> Word:
-    """Compute number · factor modulo 2^w, by shifts."""
-    width = len(number)
-    total: Word | None = None
-    for shift in range(factor.bit_length()):
-        if factor >> shift & 1:
-            shifted = ([FALSE] * shift + list(number))[:width]
-            total = shifted if total is None else words.add(build, total, shifted)
-    return total if total is not None else [FALSE] * width

@@ -8,7 +8,9 @@ n-party sharing, which pays a round for each AND on the path.
     add, subtract        w − 1, w − 1           about w·log w, log w
     less_than            w, w                   3w − log w − 2, 1 + log w
     equal                w − 1, log w
-    multiplex            w, 1
+    multiplex, exchange  w, 1
+    total of n           (n − 1)·w, w + log n   as many shallow additions, log n after each other
+    times of v bits      about 2·v·w, v + w     about v·w·log w, log v · log w
     population           at most w − 1
 
 Numbers are unsigned and sums are modulo 2^w unless a function says otherwise; all words of a call are equally wide.
@@ -95,6 +97,33 @@ def multiplex(build: Builder, choice: Literal, x: Sequence[Literal], y: Sequence
     """Return y where `choice` holds, else x."""
     _same_width(x, y)
     return [build.xor(a, build.both(choice, build.xor(a, b))) for a, b in zip(x, y, strict=True)]
+
+
+def total(build: Builder, terms: Sequence[Sequence[Literal]], *, shallow: bool = False) -> Word:
+    """Add up any number of words, at least one, as a tree."""
+    level = [list(term) for term in terms]
+    while len(level) > 1:
+        paired = [add(build, *level[at : at + 2], shallow=shallow) for at in range(0, len(level) - 1, 2)]
+        level = paired + level[len(level) & ~1 :]
+    return level[0]
+
+
+def times(build: Builder, x: Sequence[Literal], y: Sequence[Literal], *, shallow: bool = False) -> Word:
+    """Compute x · y modulo 2^w, with w the width of x; y may have another. Bits of y that are public and 0 are free."""
+    terms = [
+        [FALSE] * shift + [build.both(bit, each) for each in x[: len(x) - shift]]
+        for shift, bit in enumerate(y[: len(x)])
+        if bit != FALSE
+    ]
+    return total(build, terms, shallow=shallow) if terms else [FALSE] * len(x)
+
+
+def exchange(build: Builder, swap: Literal, x: Sequence[Literal], y: Sequence[Literal]) -> tuple[Word, Word]:
+    """Return y and x where `swap` holds, else x and y; one AND per bit."""
+    _same_width(x, y)
+    moved = [build.both(swap, build.xor(a, b)) for a, b in zip(x, y, strict=True)]
+    first, second = ([build.xor(a, b) for a, b in zip(word, moved, strict=True)] for word in (x, y))
+    return first, second
 
 
 def look_up(build: Builder, index: Sequence[Literal], entries: Sequence[Sequence[Literal]]) -> Word:

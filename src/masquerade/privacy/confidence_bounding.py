@@ -21,6 +21,7 @@ from masquerade.crypto.circuit import Circuit
 from masquerade.crypto.count_circuits import row_bounded
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
+from masquerade.privacy.closest_fraction import largest_within
 from masquerade.privacy.m_privacy.constraint import (
     Constraint,
     largest_contributors,
@@ -133,29 +134,8 @@ class ConfidenceBounding(GroupRequirement):
 
 
 def largest_share(bound: float, n_records: int) -> tuple[int, int]:
-    """The largest fraction within the bound whose denominator is at most `n_records`.
-
-    Shares of groups are such fractions, so to compare them with it is to compare them with the bound.
-    """
-    exact = Fraction(bound) + Fraction(TOLERANCE)
-    if exact >= 1:
-        return 1, 1
-    below, above = (0, 1), (1, 1)
-    while below[1] + above[1] <= n_records:
-        # As many steps at once as one side allows: the fractions between two neighbours are their sums.
-        (a, b), (c, d) = below, above
-        middle = Fraction(a + c, b + d)
-        if middle <= exact:
-            gap = exact.denominator * c - exact.numerator * d
-            steps = (exact.numerator * b - exact.denominator * a) // gap if gap else n_records
-            steps = max(1, min(steps, (n_records - b) // d))
-            below = a + steps * c, b + steps * d
-        else:
-            gap = exact.numerator * b - exact.denominator * a
-            steps = (exact.denominator * c - exact.numerator * d - 1) // gap if gap else n_records
-            steps = max(1, min(steps, (n_records - d) // b))
-            above = c + steps * a, d + steps * b
-    return below
+    """The largest fraction within the bound whose denominator is at most `n_records`, and 1 at most."""
+    return largest_within(min(Fraction(bound) + Fraction(TOLERANCE), Fraction(1)), n_records)
 
 
 def worst_share(matrix: Counts, listed: NDArray[np.intp], bound: float, power: int) -> Outcome:

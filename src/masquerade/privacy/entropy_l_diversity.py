@@ -5,12 +5,17 @@ Monotone under specialization: entropy is concave, so a union's is at least the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto.circuit import Circuit
+from masquerade.crypto.distribution_circuits import row_mixed
+from masquerade.crypto.fixed_log import log2, public_log2
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
 from masquerade.privacy.m_privacy.corners import CornerConstraint
@@ -18,10 +23,12 @@ from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
+    SharedRow,
     beside,
 )
 
 _SCALES = 6  # group sizes at which the bound on entropy is tried
+_CLOSE = 1e-8  # more than fixed point can change an effective number of values by
 
 
 class LeastEntropy(CornerConstraint):
@@ -62,6 +69,19 @@ class EntropyLDiversity(GroupRequirement):
         """ℓ."""
         return self.l
 
+    @property
+    def implied_size(self) -> int:
+        """As many values as ℓ, rounded up, and as many records."""
+        return math.ceil(self.l * (1 - 2 * TOLERANCE))
+
+    def circuit(self, row: SharedRow) -> Circuit:
+        """The fixed point of `holds`, in gates."""
+        return row_mixed(row.n_values, row.width, self._fixed_bound, row.together)
+
+    @property
+    def _fixed_bound(self) -> int:
+        return public_log2(Fraction(self.l) * (1 - Fraction(TOLERANCE)))
+
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
         """Each group's effective number of values, 2^H: so many equally frequent ones have its entropy."""
         sizes = histogram.sum(axis=1)
@@ -71,6 +91,15 @@ class EntropyLDiversity(GroupRequirement):
         entropy = np.maximum(np.log2(sizes) - logs.sum(axis=1) / sizes, 0.0)
         effective: NDArray[np.float64] = np.exp2(entropy)
         return effective
+
+    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
+        """An entropy of at least log ℓ; where it is close, in fixed point, as parties that share counts have it."""
+        figures = self.figures(histogram, whole, labels)
+        good = self.allows(figures)
+        close = np.abs(figures - self.l) <= _CLOSE * self.l
+        if close.any():
+            good[close] = _fixed_entropies(histogram[close], self._fixed_bound) >= 0
+        return good
 
     def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
         """At least ℓ effective values, an entropy of at least log ℓ."""
@@ -82,6 +111,14 @@ class EntropyLDiversity(GroupRequirement):
         return (
             f"has an effective number of {shown} values of {self.sensitive}; at least {self.l} are required"
         )
+
+
+def _fixed_entropies(histogram: Counts, bound: int) -> Counts:
+    """n · (H − bound) of each group of n records, with logarithms in fixed point."""
+    sizes = histogram.sum(axis=1)
+    surprise = log2(sizes)[:, None] - log2(np.maximum(histogram, 1))
+    surplus: Counts = (histogram * surprise).sum(axis=1) - sizes * max(bound, 0)
+    return surplus
 
 
 def _weighed(counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto.circuit import Circuit
+from masquerade.crypto.distribution_circuits import row_recursive
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number, whole
+from masquerade.privacy.closest_fraction import largest_below
 from masquerade.privacy.confidence_bounding import worst_share
 from masquerade.privacy.m_privacy.constraint import Constraint, largest_contributors, least_left
 from masquerade.privacy.m_privacy.outcome import Outcome
@@ -26,10 +30,13 @@ from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
+    SharedRow,
+    settled,
 )
 
 _MOST_SETS = 1 << 16  # of values; beyond, providers are searched
 _AT_A_TIME = 1 << 12  # sets
+_ROUNDING = 1e-14  # more than it can change a ratio by
 
 
 class MostRatio(Constraint):
@@ -93,6 +100,20 @@ class RecursiveLDiversity(GroupRequirement):
         """c."""
         return self.c
 
+    @property
+    def implied_size(self) -> int:
+        """ℓ different values have as many records."""
+        return self.l
+
+    def circuit(self, row: SharedRow) -> Circuit:
+        """The largest fraction below c, of those that such counts can have."""
+        most = largest_below(min(self._exact_bound, Fraction(row.n_records + 1)), row.n_records)
+        return row_recursive(row.n_values, row.width, most, self.l, row.together)
+
+    @property
+    def _exact_bound(self) -> Fraction:
+        return Fraction(self.c) * (1 - Fraction(TOLERANCE))
+
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
         """Each group's r₁ / (r_l + … + r_m); infinite with fewer than l values."""
         n_values = histogram.shape[1]
@@ -105,6 +126,17 @@ class RecursiveLDiversity(GroupRequirement):
         ratios = np.full(tail.size, np.inf)
         np.divide(histogram.max(axis=1), tail, out=ratios, where=tail > 0)
         return ratios
+
+    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
+        """r₁ < c · (r_ℓ + … + r_m), in fractions where it is close."""
+        ratios = self.figures(histogram, whole, labels)
+        bound = self.c * (1 - TOLERANCE)
+
+        def below(group: int) -> bool:
+            ranked = sorted(histogram[group].tolist(), reverse=True)
+            return bool(ranked[0] < self._exact_bound * sum(ranked[self.l - 1 :]))
+
+        return settled(ratios < bound, np.abs(ratios - bound) <= _ROUNDING * bound, below)
 
     def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
         """r₁ < c · (r_ℓ + … + r_m)."""

@@ -47,7 +47,7 @@ class SharedRow(NamedTuple):
     """The counts of one group as two parties share them: `n_values` numbers of `width` binary digits.
 
     The first `n_bounded` are the sensitive values that the requirement is about. `together` neighbours are shared as
-    one number. No group has more than `n_records` records.
+    one number. There are `n_records` records in all.
     """
 
     n_values: int
@@ -181,10 +181,17 @@ class GroupRequirement(Requirement, Declared):
         """Whether it asks for groups of a least size, and for nothing else."""
         return self.thresholds is not None and self.sensitive is None
 
+    @property
+    def has_circuit(self) -> bool:
+        """Whether there is a circuit for these parameters."""
+        return self.declares("circuit")
+
     def circuit(self, row: SharedRow) -> Circuit:
         """The circuit that judges one group from shared counts.
 
-        It accepts an empty group, and need not judge a size: what evaluates it refuses groups that are too small.
+        It accepts an empty group, and need not judge a size: what evaluates it refuses groups that are too small. Of
+        all others its answer is that of `holds`, so that parties decide as one table does. A model that compares with
+        the whole table gets the whole table's counts as an input "whole".
         """
         raise NotImplementedError(f"{self.model} has no circuit")
 
@@ -321,6 +328,15 @@ def without_redundant(
         kept = [other for other in kept if not covers(part, other)]
         kept.append(part)
     return tuple(kept)
+
+
+def settled(
+    holds: NDArray[np.bool_], close: NDArray[np.bool_], exactly: Callable[[int], bool]
+) -> NDArray[np.bool_]:
+    """Decide anew, in exact numbers, the few groups whose figure is so close to its bound that rounding might."""
+    for group in np.flatnonzero(close):
+        holds[group] = exactly(int(group))
+    return holds
 
 
 def plural(count: int, noun: str) -> str:

@@ -4,23 +4,27 @@ Monotone under specialization: a union's distribution is a weighted mean of its 
 convex.
 
 All three are sums of absolute differences with public weights: over values, over prefixes of their order, over the
-edges of their tree. A circuit on shared counts is for the first two, and refuses "hierarchical" until it takes the
-edges of `value_tree.edges_above`.
+edges of their tree. The circuit on shared counts is for the first two: the edges of a tree tell which values occur.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from masquerade.crypto.circuit import Circuit
+from masquerade.crypto.distribution_circuits import row_close
 from masquerade.data.product import Product
 from masquerade.engine.counts import Counts
 from masquerade.forms.declared import parameter, parameter_error
 from masquerade.forms.rules import choice, number
+from masquerade.privacy.closest_fraction import largest_within
 from masquerade.privacy.m_privacy.constraint import largest_contributors, least_left
 from masquerade.privacy.m_privacy.corners import CornerConstraint
 from masquerade.privacy.m_privacy.outcome import Outcome
@@ -28,12 +32,15 @@ from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
+    SharedRow,
     beside,
+    settled,
 )
 from masquerade.privacy.value_tree import edges_above, taxonomy
 
 _MOST_SETS = 1 << 16  # of values; beyond, providers are searched
 _AT_A_TIME = 1 << 12  # sets
+_ROUNDING = 1e-15  # more than it can change a distance by, for each value
 
 
 class MostDistance(CornerConstraint):
@@ -157,6 +164,28 @@ class TCloseness(GroupRequirement):
         """t."""
         return self.t
 
+    @property
+    def has_circuit(self) -> bool:
+        """But for the hierarchical distance, whose circuit would show which values occur."""
+        return self.distance != "hierarchical"
+
+    def circuit(self, row: SharedRow) -> Circuit:
+        """The distance in whole numbers: N·n times as large."""
+        scale = max(row.n_values - 1, 1) if self.distance == "ordered" else 1
+        most = largest_within(self._exact_bound * row.n_records * scale, row.n_records)
+        return row_close(
+            row.n_values,
+            row.width,
+            most,
+            row.n_records,
+            ordered=self.distance == "ordered",
+            together=row.together,
+        )
+
+    @property
+    def _exact_bound(self) -> Fraction:
+        return Fraction(self.t) + Fraction(TOLERANCE)
+
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
         """Each group's distance from the whole table."""
         occurring = whole[0] > 0
@@ -174,6 +203,25 @@ class TCloseness(GroupRequirement):
         np.abs(difference, out=difference)
         total: NDArray[np.float64] = difference.sum(axis=1)
         return total / (max(whole.shape[1] - 1, 1) if self.distance == "ordered" else 2)
+
+    def holds(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.bool_]:
+        """At most t away, in fractions where it is close."""
+        figures = self.figures(histogram, whole, labels)
+        if self.distance == "hierarchical":
+            return self.allows(figures)
+        rounding = _ROUNDING * (whole.shape[1] + 1)
+
+        def near(group: int) -> bool:
+            return self._exact_distance(histogram[group].tolist(), whole[0].tolist()) <= self._exact_bound
+
+        return settled(self.allows(figures), np.abs(figures - self.t - TOLERANCE) <= rounding, near)
+
+    def _exact_distance(self, here: list[int], there: list[int]) -> Fraction:
+        n, size = sum(here), sum(there)
+        away = [Fraction(h, n) - Fraction(w, size) for h, w in zip(here, there, strict=True) if w]
+        if self.distance == "ordered":
+            return sum(map(abs, accumulate(away)), Fraction()) / max(len(away) - 1, 1)
+        return sum(map(abs, away), Fraction()) / 2
 
     def allows(self, figures: NDArray[Any]) -> NDArray[np.bool_]:
         """At most t away."""

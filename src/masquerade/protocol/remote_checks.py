@@ -36,9 +36,10 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.public_state import PublicState
-from masquerade.crypto.circuit import Circuit
+from masquerade.crypto.circuit import Bits, Circuit, to_bits
 from masquerade.crypto.count_circuits import sized
 from masquerade.data.column import Coded
+from masquerade.engine.counts import value_counts
 from masquerade.engine.numbering import renumber
 from masquerade.errors import Bug, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
@@ -88,7 +89,7 @@ class Check:
 
 @lru_cache(maxsize=64)
 def _circuit(part: GroupRequirement, row: SharedRow, least: int) -> Circuit:
-    return sized(part.circuit(row), row.n_values, row.width, least, row.together)
+    return sized(part.circuit(row), row.width, least, row.together)
 
 
 def prepare_checks(
@@ -201,6 +202,13 @@ class RemoteChecks:
             labels[slice(None) if carriers is None else carriers] = groups
         return labels
 
+    def _whole(self, check: Check, labels: Labels) -> dict[str, Bits]:
+        """Return the counts of the whole table, as the holder's input of a requirement that compares with them."""
+        if self.me != check.holder or not check.part.compares_with_whole:
+            return {}
+        counts = value_counts(labels.astype(np.int64), check.n_values)
+        return {"whole": to_bits(counts, self.n_records.bit_length()).T.ravel()}
+
     def _judged(self, check: Check, winner: int, labels: Labels) -> Script[bool]:
         return (
             yield from rows_satisfy(
@@ -209,6 +217,7 @@ class RemoteChecks:
                 partial(check.circuit, self.n_records),
                 check.bounds(self.n_records),
                 grouped_by=1,
+                own=self._whole(check, labels),
             )
         )
 

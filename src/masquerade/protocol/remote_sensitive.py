@@ -41,7 +41,7 @@ def refuse_remote_sensitive(
             continue
         where = holder[part.sensitive]
         over = f"{part.model} on {part.sensitive}, which {where} holds, over {', '.join(remote)} of other parties"
-        if not part.declares("circuit"):
+        if not part.has_circuit:
             models = ", ".join(REQUIREMENTS.declaring("circuit"))
             reason = "needs a secure check that this version does not have; "
             reason += f"use a QID of {where}'s own attributes, or one of {models}"

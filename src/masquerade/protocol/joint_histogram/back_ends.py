@@ -7,7 +7,7 @@ tens of thousands, and there are enough records to make up for what is sent back
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import Circuit
@@ -76,15 +76,17 @@ def rows_satisfy(
     bounds: Bounds,
     *,
     grouped_by: int,
+    own: Mapping[str, Bits] | None = None,
     back_end: BackEnd | None = None,
 ) -> Script[bool]:
     """Return whether a circuit of `count_circuits.row_…` holds for all of one party's groups, the cheaper way.
 
-    It must accept an empty row, since padded groups have no records.
+    It must accept an empty row, since padded groups have no records. `own` are further inputs of the circuit that this
+    party gives, the same for all rows.
     """
     if (back_end or cheaper(expected_seconds_of_rows(bounds, grouped_by))) == "transfers":
         table = yield from joint_histogram(pair, labels, bounds)
         judge = circuit(bounds.width, 1)
-        return (yield from every_group_satisfies(pair, table, judge, bounds, grouped_by=grouped_by))
+        return (yield from every_group_satisfies(pair, table, judge, bounds, grouped_by=grouped_by, own=own))
     rows, width, together = yield from homomorphic_rows(pair, labels, bounds, grouped_by)
-    return (yield from every_row_satisfies(pair, rows, circuit(width, together)))
+    return (yield from every_row_satisfies(pair, rows, circuit(width, together), own))
