@@ -167,7 +167,7 @@ class TCloseness(GroupRequirement):
     @property
     def has_circuit(self) -> bool:
         """But for the hierarchical distance, whose circuit would show which values occur."""
-        return self.distance != "hierarchical"
+        return self.declares("circuit") and self.distance != "hierarchical"
 
     def circuit(self, row: SharedRow) -> Circuit:
         """The distance in whole numbers: N·n times as large."""
