@@ -28,7 +28,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,9 @@ RUNS = 1000
 SEED = 1
 WORKERS = 2
 SERVICE_EVERY = 20
+PATIENCE = 240  # seconds for a run, on a busy machine
 
 _MARK = "MASQUERADE_FAULTS"  # in the environment of all processes of a run
-_PATIENCE = 240.0  # seconds, on a busy machine
 _OWN_END = 20.0  # seconds that the parties of a killed command may take to notice
 _FAULTS = ("kill", "kill", "cut", "delay", "corrupt", "disk")
 
@@ -77,7 +77,7 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
     violations: dict[int, list[str]] = {}
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         clean = [_clean(scene, Path(folder)) for scene in SCENES]
-        with ThreadPoolExecutor(WORKERS) as workers:
+        with _workers() as workers, suppress(KeyboardInterrupt):  # whoever stops it is told of what was done
             waiting = {
                 workers.submit(_one, seed, clean, Path(folder)): seed for seed in range(SEED, SEED + RUNS)
             }
@@ -88,15 +88,25 @@ def run(say: Say, save: Path | None) -> dict[str, Any]:
                 if found:
                     violations[seed] = found
                     say(f"VIOLATION in run {seed} ({what}): {'; '.join(found)}")
-                if done % 50 == 0:
+                if done % 10 == 0:
                     say(
                         f"{done} runs, {len(violations)} violations, {duration(time.perf_counter() - started)}"
                     )
     for what, times in sorted(kinds.items()):
         say(f"{times:5} {what}")
-    figure = Figure(f"{RUNS} runs", f"{len(violations)} violations", goal="0", met=not violations)
+    figure = Figure(f"{kinds.total()} runs", f"{len(violations)} violations", goal="0", met=not violations)
     taken = Figure("time", duration(time.perf_counter() - started))
     return {"figures": tell(say, [figure, taken]), "runs": dict(kinds), "violations": violations}
+
+
+@contextmanager
+def _workers() -> Iterator[ThreadPoolExecutor]:
+    """Threads that finish what they have begun, and begin nothing more, when the block is left."""
+    workers = ThreadPoolExecutor(WORKERS)
+    try:
+        yield workers
+    finally:
+        workers.shutdown(cancel_futures=True)
 
 
 def _clean(scene: Scene, folder: Path) -> Clean:
@@ -194,7 +204,7 @@ def _watched(
     )
     killed = meanwhile(mark, process.pid)
     try:
-        _, said = process.communicate(timeout=_PATIENCE)
+        _, said = process.communicate(timeout=PATIENCE)
         code: int | None = process.returncode
     except subprocess.TimeoutExpired:
         code, said = None, ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import gzip
 import socket
 import ssl
 import warnings
@@ -15,7 +16,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from masquerade.errors import NotFound, ParameterError, PeerBrokeProtocol, PeerRefused, PeerUnreachable
+from masquerade.errors import (
+    Bug,
+    MasqueradeError,
+    NotFound,
+    ParameterError,
+    PeerBrokeProtocol,
+    PeerRefused,
+    PeerUnreachable,
+)
 from masquerade.net.identity import Identity
 from masquerade.net.running import run_async
 from masquerade.net.trial import trial_identities
@@ -34,8 +43,19 @@ def trusting(*names: str) -> TrustStore:
     return TrustStore({name: IDENTITIES[name].certificate for name in names})
 
 
+GZIP = [(b"content-encoding", b"gzip")]
+MALFORMED: dict[str, tuple[int, list[tuple[bytes, bytes]], bytes]] = {
+    "/not-utf-8": (200, [], b'{"name": "\xff\xfe"}'),
+    "/corrupt-gzip": (200, GZIP, b"\x1f\x8b\x08 nothing that could be unpacked"),
+    "/cut-gzip": (200, GZIP, gzip.compress(b"{}" * 1000)[:20]),
+    "/problem-not-utf-8": (409, [], b'{"title": "\xff"}'),
+    "/problem-corrupt-gzip": (500, GZIP, b"\x1f\x8b\x08 nor this"),
+}
+
+
 async def answering(scope: Any, receive: Any, send: Any) -> None:
-    """Says who called; `/missing`, `/long` and `/silent` are what they say."""
+    """Says who called; `/missing`, `/long`, `/silent`, `/slow` and what is in MALFORMED are what they say."""
+    headers: list[tuple[bytes, bytes]] = []
     status, body = 200, msgspec.json.encode(Health(caller(scope), "1", 0.0, 1))
     if scope["path"] == "/missing":
         status, body = 404, rendered(404, ["no session 7"])
@@ -43,7 +63,12 @@ async def answering(scope: Any, receive: Any, send: Any) -> None:
         body = b" " * (MOST_BYTES + 1)
     if scope["path"] == "/silent":
         await asyncio.sleep(60)
-    await send({"type": "http.response.start", "status": status, "headers": []})
+    if scope["path"] in MALFORMED:
+        status, headers, body = MALFORMED[scope["path"]]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    for _ in range(100 if scope["path"] == "/slow" else 0):  # each read is answered in time
+        await send({"type": "http.response.body", "body": b" ", "more_body": True})
+        await asyncio.sleep(0.02)
     await send({"type": "http.response.body", "body": body})
 
 
@@ -168,6 +193,22 @@ def test_an_endless_answer_is_cut_off() -> None:
 def test_a_peer_that_does_not_answer_is_given_up() -> None:
     with pytest.raises(PeerUnreachable, match="did not answer"):
         with_bank(lambda bank: bank.call("GET", "/silent", answer=Health, timeout=0.2))
+
+
+def test_a_peer_that_answers_byte_by_byte_is_given_up_as_well() -> None:
+    """The time is for the whole exchange: somebody always sends the next byte in time."""
+    with pytest.raises(PeerUnreachable, match="did not answer"):
+        with_bank(lambda bank: bank.call("GET", "/slow", answer=Health, timeout=0.5))
+    with pytest.raises(PeerUnreachable, match="did not answer"):  # as configured, not only as called
+        with_bank(lambda bank: bank.call("GET", "/slow", answer=Health), timeout=0.5)
+
+
+@pytest.mark.parametrize("path", MALFORMED)
+def test_whoever_sends_what_cannot_be_decoded_is_named(path: str) -> None:
+    with pytest.raises(MasqueradeError) as caught:
+        with_bank(lambda bank: bank.call("GET", path, answer=Health))
+    assert not isinstance(caught.value, Bug)
+    assert all(line.startswith("party bank: ") for line in caught.value.lines)
 
 
 def test_nobody_at_the_address() -> None:

@@ -22,6 +22,7 @@ from masquerade.service.control_audit import ControlNotes
 from masquerade.service.control_link import ControlLink
 from masquerade.service.mutual_tls import MOST_BYTES, tls_context
 
+_MOST_TO_CONNECT = 10.0  # seconds: a running peer accepts connections at once
 _MOST_CONNECTING = 2.0  # seconds that a cancelled call waits for a connection that is being made
 _CONNECTED = ("connection.connect_tcp.failed", "connection.start_tls.failed", "connection.start_tls.complete")
 
@@ -50,7 +51,6 @@ class PeerHttp(ControlLink):
         return httpx.AsyncClient(
             base_url=f"https://{self.address}",
             verify=tls_context(ssl.PROTOCOL_TLS_CLIENT, self._identity, self._trust, self.peer),
-            timeout=_within(self._timeout),
             trust_env=False,
             follow_redirects=False,
             headers={"accept-encoding": "identity"},
@@ -66,21 +66,26 @@ class PeerHttp(ControlLink):
     async def exchange(
         self, method: str, path: str, content: bytes | None, timeout: float | None
     ) -> tuple[int, bytes]:
-        """Send a request to the peer; return the HTTP status and content of its answer."""
+        """Send a request to the peer; return the HTTP status and content of its answer.
+
+        `timeout` bounds the whole exchange: a peer that answers byte by byte is as late as one that is silent.
+        """
         self._follow_trust()
+        within = self._timeout if timeout is None else timeout
         request = self._http.build_request(
             method,
             path,
             content=content,
             headers={"content-type": "application/json"} if content is not None else None,
-            extensions={"sni_hostname": self.peer}  # the name in its certificate, whatever its address
-            | ({"timeout": _within(timeout).as_dict()} if timeout is not None else {}),
+            timeout=httpx.Timeout(within, connect=min(within, _MOST_TO_CONNECT)),
+            extensions={"sni_hostname": self.peer},  # the name in its certificate, whatever its address
         )
         try:
-            return await self._uncut(request)
+            async with asyncio.timeout(within):
+                return await self._uncut(request)
         except httpx.ConnectError as error:
             raise self._not_connected(error) from None
-        except httpx.TimeoutException:
+        except (httpx.TimeoutException, TimeoutError):
             raise PeerUnreachable(
                 self.peer, f"did not answer at {self.address} in time; is it frozen, or overloaded?"
             ) from None
@@ -173,11 +178,6 @@ class _Connecting:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_MOST_CONNECTING):
                 await self._over.wait()
-
-
-def _within(seconds: float) -> httpx.Timeout:
-    """Allow `seconds` for an answer and at most 10 s to connect: a running peer accepts connections at once."""
-    return httpx.Timeout(seconds, connect=min(seconds, 10.0))
 
 
 def _refused_certificate(error: BaseException | None) -> bool:

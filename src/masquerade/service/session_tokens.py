@@ -35,6 +35,10 @@ _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # o
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
+class OutOfTime(NotAllowed):
+    """A token of another time than this party's clock shows: late, or the clocks differ."""
+
+
 class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of a token. Times are whole seconds since 1970, UTC."""
 
@@ -105,9 +109,9 @@ class TokenVerifier:
         claims = self._signed(token)
         now = self.clock().timestamp()
         if claims.expires <= now:
-            raise NotAllowed("session token: it has expired; ask the coordinator for a new one")
+            raise OutOfTime("session token: it has expired; ask the coordinator for a new one")
         if claims.issued > now + CLOCKS_DIFFER.total_seconds():
-            raise NotAllowed("session token: it is from the future; compare the clocks")
+            raise OutOfTime("session token: it is from the future; compare the clocks")
         if claims.expires - claims.issued > LONGEST_LIFETIME.total_seconds():
             raise NotAllowed("session token: it would live for more than 1 hour")
         if claims.audience != audience:

@@ -5,7 +5,7 @@ Offers, counter-offers and refusals are stored and told as they come:
     requested ─► negotiating ─► agreed ─► queued        `negotiation.py` decides each round, `sign.py` has it signed
                      │            └─────► published     when the cache has a release for these terms
                      ├─► refused
-                     ├─► failed                         when a party does not answer
+                     ├─► failed                         when a party does not answer, nor comes back in time
                      └─► awaiting_client                when the request was relaxed, and nothing better is to be had
 
 Where the parties refuse because of an earlier release of the same tables that can be rolled up to what is asked for,
@@ -27,13 +27,15 @@ from masquerade.errors import ParameterError, PeerError, PeerUnreachable, Proble
 from masquerade.service.clock import Clock
 from masquerade.service.control import AskOffer
 from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.clocks import differing_clocks
+from masquerade.service.coordinator.comeback import Comeback
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.earlier_releases import EarlierReleases
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.session_moves import cause_of, end, move, tell, tell_problem
 from masquerade.service.coordinator.settings import Settings
-from masquerade.service.coordinator.sign import TRIES, Signer, requirements_of
+from masquerade.service.coordinator.sign import Signer, requirements_of
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.kinds.kind import THE_REQUEST
@@ -95,7 +97,9 @@ class Negotiator:
         if isinstance(outcome, Refused) and outcome.earlier is not None:
             outcome = await self._rolled_up(session, request, found.datasets, outcome, outcome.earlier)
         if isinstance(outcome, Refused):
-            await self._end(session, Status.REFUSED, list(outcome.lines))
+            clocks = await differing_clocks(self.links, self.clock, {*outcome.reasons} & {*session.providers})
+            lines = [*outcome.lines, *(f"{each.party}: {each.reason}" for each in clocks)]
+            await self._end(session, Status.REFUSED, lines)
             return None
         deal = outcome.deal
         if session.terms_hash == deal.terms.hash.hex() and await self._held_on(session, [_the_same(deal)]):
@@ -103,7 +107,9 @@ class Negotiator:
         signed = await self.signer.agree(session, deal)
         if isinstance(signed, SessionRecord):
             return signed
+        clocks = await differing_clocks(self.links, self.clock, [each.party for each in signed])
         lines = [f"{each.party}: {reason}" for each in signed for reason in each.reasons]
+        lines += [f"{each.party}: {each.reason}" for each in clocks]
         await self._end(session, Status.REFUSED, lines)
         return None
 
@@ -156,34 +162,41 @@ class Negotiator:
         datasets: Mapping[str, str],
         source: str | None,
     ) -> list[Offer | Refusal]:
-        """Everybody's answer. Who is away counts as refusing where somebody refuses; else PeerUnreachable."""
-        asking = (
-            self._answer(party, AskOffer(session.id, datasets[party], asked.content(), source))
+        """Everybody's answer. Who is away has time to come back; where somebody refuses, it counts as refusing, too."""
+        asked_of = {
+            party: AskOffer(session.id, datasets[party], asked.content(), source)
             for party in session.providers
-        )
-        found = await asyncio.gather(*asking)
-        answers = [each for each in found if not isinstance(each, PeerUnreachable)]
-        absent = [each for each in found if isinstance(each, PeerUnreachable)]
+        }
+        found = await self._answers(asked_of)
+        comeback = Comeback(self.settings, self.clock)
+        for error in _absent(found):
+            await tell_problem(self.store, session, error)
+        while absent := _absent(found):
+            if any(isinstance(each, Refusal) for each in found.values()):
+                break
+            if not await comeback.pause():
+                raise absent[0]
+            found |= await self._answers({each.peer: asked_of[each.peer] for each in absent})
+        answers = [each for each in found.values() if not isinstance(each, PeerUnreachable)]
         known = (each.records for each in answers if isinstance(each, Offer) and each.records)
         records = min(known, default=None)
         for each in answers:
             await self._note(session, number, each, records)
-        for error in absent:
-            await tell_problem(self.store, session, error)
-        if absent and not any(isinstance(each, Refusal) for each in answers):
-            raise absent[0]
         return answers + [Refusal(error.peer, error.reasons) for error in absent]
 
-    async def _answer(self, party: str, asked: AskOffer) -> Offer | Refusal | PeerUnreachable:
-        """A party's answer; one that does not answer is asked again."""
-        for tried in range(1, TRIES + 1):
+    async def _answers(
+        self, asked_of: Mapping[str, AskOffer]
+    ) -> dict[str, Offer | Refusal | PeerUnreachable]:
+        """Ask these parties at once; what each says, or that it does not answer."""
+
+        async def answer(party: str) -> Offer | Refusal | PeerUnreachable:
             try:
-                return await self.links.offer(party, asked)
+                return await self.links.offer(party, asked_of[party])
             except PeerUnreachable as error:
-                if tried == TRIES:
-                    return error
-            await self.clock.sleep(self.settings.timings.retry * tried)
-        raise AssertionError
+                return error
+
+        found = await asyncio.gather(*map(answer, asked_of))
+        return dict(zip(asked_of, found, strict=True))
 
     async def _note(
         self, session: SessionRecord, number: int, said: Offer | Refusal, records: int | None
@@ -227,6 +240,10 @@ class Negotiator:
         metrics.moved(held)
         log.info("not relaxed", session=session.id, reasons=len(reasons))
         return True
+
+
+def _absent(found: Mapping[str, Offer | Refusal | PeerUnreachable]) -> list[PeerUnreachable]:
+    return [each for each in found.values() if isinstance(each, PeerUnreachable)]
 
 
 def _the_same(deal: Deal) -> str:

@@ -1,7 +1,7 @@
 """Which parties are left alone for a while: one that was busy, and one that failed, until it answers again.
 
 No attempt is spent on a party that is away: whoever restarts it, or its machine, has time for that. Meanwhile it is
-asked at longer and longer intervals; when it stays away too long, the next attempt is made all the same.
+asked at longer and longer intervals (comeback.py); when it stays away too long, the next attempt is made all the same.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import structlog
 
 from masquerade.errors import PeerError
 from masquerade.service.clock import Clock
+from masquerade.service.coordinator.comeback import Comeback
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
 
 log = structlog.get_logger("masquerade.coordinator")
-
-_SLOWEST = 15.0  # seconds between two looks at a party that is away
 
 
 class PartyBackoff:
@@ -56,19 +55,16 @@ class PartyBackoff:
 
     async def _until_back(self, party: str, pause: float) -> None:
         own = self._settings
-        deadline = self._clock.monotonic() + own.timings.comeback
+        comeback = Comeback(own, self._clock, pause)
+        await self._clock.sleep(pause)
         while True:
-            await self._clock.sleep(pause)
-            pause = max(pause, own.timings.retry)
             try:
                 await self._links.health(party, min(own.timings.answer, own.timings.silence))
                 return
             except PeerError as error:
-                left = deadline - self._clock.monotonic()
-                if left <= 0:
+                if not await comeback.pause():
                     log.warning("party does not come back", party=party, problem=str(error))
                     return
-                pause = min(pause * 1.5, _SLOWEST, left)
 
     def _wait(self, party: str, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

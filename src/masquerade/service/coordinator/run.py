@@ -23,7 +23,7 @@ import structlog
 
 from masquerade.anonymize.release import Release
 from masquerade.audit.log import AuditLog
-from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError, Problem
+from masquerade.errors import Conflict, MasqueradeError, NotAllowed, PeerError, PeerRefused, Problem
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import Listener
@@ -36,6 +36,7 @@ from masquerade.protocol.method import Assembly
 from masquerade.service.clock import Clock, wait
 from masquerade.service.control import Prepare, Ready, Start
 from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.clocks import ClockDiffers, differing_clocks
 from masquerade.service.coordinator.earlier_releases import EarlierReleases, RollUp
 from masquerade.service.coordinator.party_backoff import PartyBackoff
 from masquerade.service.coordinator.party_links import PartyLinks
@@ -196,7 +197,9 @@ class Attempt:
         found = await self.signer.renew(self.session)
         if isinstance(found, Unsigned):
             if found.refusals:
-                raise _refused(found.refusals)
+                parties = [each.party for each in found.refusals]
+                clocks = await differing_clocks(self.links, self.clock, parties)
+                raise _refused(found.refusals, clocks)
             party, reason = next(iter(found.waiting.items()))
             raise Busy(party, reason)
         self.session, self.contract = found, contract_of(found)
@@ -249,15 +252,24 @@ class Attempt:
             if isinstance(failed, BaseException):
                 raise failed
         refusals = [answer for answer in answers if isinstance(answer, Refusal)]
-        if any(not refusal.busy for refusal in refusals):
-            raise _refused(refusals)
-        for refusal in refusals:
-            raise Busy(refusal.party, "; ".join(refusal.reasons))
+        if refusals:
+            raise await self._turned_down(refusals)
         return {
             party: answer.address
             for party, answer in zip(parties, answers, strict=True)
             if isinstance(answer, Ready)
         }
+
+    async def _turned_down(self, refusals: Sequence[Refusal]) -> Exception:
+        """What follows from refusals: it is refused, tried again, or waits for a place."""
+        parties = [refusal.party for refusal in refusals]
+        clocks = await differing_clocks(self.links, self.clock, parties)
+        for refusal in refusals:
+            if not refusal.busy or any(not each.is_small for each in clocks):
+                return _refused(refusals, clocks)
+        for each in clocks:
+            return PeerRefused(each.party, each.reason)
+        return Busy(refusals[0].party, "; ".join(refusals[0].reasons))
 
     async def _release(self, listener: Listener, addresses: Mapping[str, str]) -> Release:
         """Connect to the parties, take in what they hand in, assemble and verify it."""
@@ -301,5 +313,6 @@ class Attempt:
                 log.warning("not called off", session=self.session.id, problem=type(ended).__name__)
 
 
-def _refused(refusals: Sequence[Refusal]) -> NotAllowed:
-    return NotAllowed(*(Problem(reason, party=each.party) for each in refusals for reason in each.reasons))
+def _refused(refusals: Sequence[Refusal], clocks: Sequence[ClockDiffers]) -> NotAllowed:
+    reasons = (Problem(reason, party=each.party) for each in refusals for reason in each.reasons)
+    return NotAllowed(*reasons, *(each.problem for each in clocks))

@@ -1,7 +1,8 @@
 """From a deal to a contract that every party has signed.
 
 All parties are asked at once, and every signature is verified against the coordinator's own trust store. A party may
-let a person look at the contract first: then it is asked again until the person has decided.
+let a person look at the contract first: then it is asked again until the person has decided. One that does not answer
+has time to come back (comeback.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from masquerade.audit.log import AuditLog
 from masquerade.errors import Bug, PeerRefused, PeerUnreachable
 from masquerade.service.clock import Clock
 from masquerade.service.control import Pending, Signature
+from masquerade.service.coordinator.comeback import Comeback
 from masquerade.service.coordinator.party_links import PartyLinks
 from masquerade.service.coordinator.session_moves import move, tell, tell_problem
 from masquerade.service.coordinator.settings import Settings
@@ -30,7 +32,6 @@ from masquerade.service.terms import Deal
 
 log = structlog.get_logger("masquerade.coordinator")
 
-TRIES = 3  # how often a party that does not answer is asked
 _SLOWEST_POLL = 30.0  # seconds between two looks at a contract that waits for a person
 _SOON = 120  # seconds: a contract that expires sooner is drawn up anew
 
@@ -62,19 +63,22 @@ class Signer:
         contract = self.new_contract(deal)
         pause = self.settings.timings.retry
         waiting: set[str] = set()
-        tries = 0
+        away: Comeback | None = None  # of a party that does not answer now
         while True:
             left = contract.expiry - self.clock.now().timestamp()
             if left < self.settings.contract_lifetime.total_seconds() / 2:
                 contract = self.new_contract(deal)  # whoever signs late has as much time to run it
             try:
                 found = await self.ask_all(session.id, contract)
-                tries = 0
+                away = None
             except PeerUnreachable as error:
-                tries += 1
-                if tries >= TRIES and not waiting:
+                if away is None:
+                    await tell_problem(self.store, session, error)
+                    away = Comeback(self.settings, self.clock)
+                if await away.pause():
+                    continue
+                if not waiting:
                     raise
-                await tell_problem(self.store, session, error)
                 found = None
             if isinstance(found, SignedContract):
                 return await self._agreed(session, found)
@@ -86,7 +90,7 @@ class Signer:
                     await tell(self.store, session, "approval", asked)
                     waiting.add(party)
             await self.clock.sleep(pause)
-            pause = min(pause * 1.5, _SLOWEST_POLL) if waiting else pause
+            pause = min(pause * 1.5, _SLOWEST_POLL)
 
     async def renew(self, session: SessionRecord) -> SessionRecord | Unsigned:
         """Draw up and sign anew a contract that was used before, is about to expire, or is not signed by all."""

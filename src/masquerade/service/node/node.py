@@ -57,7 +57,7 @@ from masquerade.service.node.state import State
 from masquerade.service.offers import Offer, Refusal
 from masquerade.service.request import read_request
 from masquerade.service.requester import verified_signer
-from masquerade.service.session_tokens import Nonces, TokenVerifier
+from masquerade.service.session_tokens import Nonces, OutOfTime, TokenVerifier
 from masquerade.service.signing import SignedContract, sign, verify_signatures
 
 _MOST_SIGNED = 1000
@@ -194,7 +194,7 @@ class PartyNode:
             self._tokens.verify(ask.token, audience=self.settings.name, contract_hash=name)
             part = await asyncio.to_thread(self._part, contract)
             self.sessions.insist_on(name)
-        except Ending as error:
+        except (Ending, OutOfTime) as error:  # another time it may go well
             return await self._busy(user, str(error), ask.session)
         except (NotAllowed, Conflict) as error:
             return await asyncio.to_thread(self._refuse, user, error.lines, ask.session)
