@@ -19,13 +19,15 @@ from masquerade.service.store import SessionRecord
 from service_house import House, NodeInMemory, wait_until
 
 _ks = count(3)
+PURPOSE = "research"
 FOR_EVER = "[timings]\nretry = 0.1\ncomeback = 86400\nrefresh = 1\nsilence = 20\n"
 
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A bank, a clinic and a coordinator that waits for either as long as it takes."""
-    with House(tmp_path_factory.mktemp("house"), coordinator_keys=FOR_EVER) as house:
+    policies = {"clinic": {"purposes": [PURPOSE]}}
+    with House(tmp_path_factory.mktemp("house"), policies=policies, coordinator_keys=FOR_EVER) as house:
         house.start_nodes()
         yield house
 
