@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -93,6 +95,30 @@ def test_what_is_opened_first_appears_last(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(KeyboardInterrupt):
         write()
     assert left_in(tmp_path) == ["report.html"]
+
+
+def test_what_a_killed_process_left_is_swept_by_the_next_one(tmp_path: Path) -> None:
+    """What is being written stays, in this process and in others; and so does what is not ours."""
+    others = [".0123456789abcdef.tmp.csv", ".0123456789abcde.tmp", "0123456789abcdef.tmp", ".tmp"]
+    for name in others:
+        (tmp_path / name).touch()
+    code = "import os, sys; from pathlib import Path; from masquerade.files import replacing_together\n"
+    code += "with replacing_together() as opened, opened(Path(sys.argv[1])) as file:\n"
+    code += "    file.write(b'half'); file.flush(); print(flush=True); sys.stdin.read(); os._exit(9)"
+    command = [sys.executable, "-c", code, str(tmp_path / "release.csv")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writing:
+        assert writing.stdout is not None
+        writing.stdout.readline()
+        (half,) = {*left_in(tmp_path)} - {*others}
+        with replacing_together() as opened, opened(tmp_path / "report.html") as file:
+            file.write(b"new")
+            write_new(tmp_path / "key", b"mine")
+        assert left_in(tmp_path) == sorted([*others, half, "key", "report.html"])
+        writing.communicate()
+    assert writing.returncode == 9
+    assert half in left_in(tmp_path)
+    write_whole(tmp_path / "release.csv", b"whole")
+    assert left_in(tmp_path) == sorted([*others, "key", "release.csv", "report.html"])
 
 
 def test_a_new_file_never_takes_the_place_of_another(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Files written completely or not at all, secrets that only their owner may read, and lock files.
 
 A file is written under a hidden name in its own folder and renamed once it is complete and on the disk. A failure
-before that leaves nothing behind, and any older file stays as it was. Every failure is a one-line FileError that names
-the file.
+before that leaves nothing behind, and any older file stays as it was. A process that is killed leaves its hidden file;
+it was locked as long as the process lived, so whoever writes into the folder next sweeps it away. Every failure is a
+one-line FileError that names the file.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -20,6 +21,7 @@ from masquerade.errors import ParameterError, Problem
 
 PRIVATE = 0o600
 _ANY = 0o666  # less the umask
+_UNFINISHED = f".{'[0-9a-f]' * 16}.tmp"
 
 Opener = Callable[..., AbstractContextManager[BinaryIO]]
 
@@ -61,22 +63,28 @@ def replacing_together() -> Iterator[Opener]:
     read while it is open. The umask is subtracted from a mode. A path that is a symbolic link stays one.
     """
     hidden_of: dict[Path, Path] = {}
+    with ExitStack() as held:  # until the files have their names
 
-    @contextmanager
-    def opened(path: Path, mode: int = _ANY) -> Iterator[BinaryIO]:
-        hidden_of[path] = hidden = _hidden(_target(path))
-        with _naming(path), _created(hidden, mode) as file:
-            yield file
-
-    try:
-        yield opened
-        for path, hidden in reversed(hidden_of.items()):
+        @contextmanager
+        def opened(path: Path, mode: int = _ANY) -> Iterator[BinaryIO]:
+            target = _target(path)
+            sweep(target.parent)
+            hidden_of[path] = hidden = _hidden(target)
             with _naming(path):
-                hidden.replace(path.resolve())
-                sync_folder(hidden.parent)
-    finally:  # names are noted before the files exist, as an interrupt may come at any moment
-        for hidden in hidden_of.values():
-            hidden.unlink(missing_ok=True)
+                locked = _created(hidden, mode)
+                held.callback(os.close, locked)
+                with _written(locked) as file:
+                    yield file
+
+        try:
+            yield opened
+            for path, hidden in reversed(hidden_of.items()):
+                with _naming(path):
+                    hidden.replace(path.resolve())
+                    sync_folder(hidden.parent)
+        finally:  # names are noted before the files exist, as an interrupt may come at any moment
+            for hidden in hidden_of.values():
+                hidden.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -95,15 +103,35 @@ def write_whole(path: Path, data: bytes | str, mode: int = _ANY) -> None:
 def write_new(path: Path, data: bytes, mode: int = _ANY) -> None:
     """Write a file atomically; FileExists when one exists, even if it was made meanwhile."""
     check_place(path)
+    sweep(path.parent)
     hidden = _hidden(path)
     try:
-        with _naming(path):
-            with _created(hidden, mode) as file:
+        with _naming(path), ExitStack() as held:
+            locked = _created(hidden, mode)
+            held.callback(os.close, locked)
+            with _written(locked) as file:
                 file.write(data)
             os.link(hidden, path)
             sync_folder(path.parent)
     finally:
         hidden.unlink(missing_ok=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left unfinished in a folder; files that are being written stay."""
+    with suppress(OSError):  # what cannot be removed now is in nobody's way
+        for path in folder.glob(_UNFINISHED):
+            with suppress(OSError):
+                _sweep_one(path)
+
+
+def _sweep_one(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # its writer lives: BlockingIOError
+        path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
 
 
 def read_file(path: Path) -> bytes:
@@ -196,11 +224,23 @@ def _hidden(target: Path) -> Path:
     return target.with_name(f".{secrets.token_hex(8)}.tmp")
 
 
+def _created(path: Path, mode: int) -> int:
+    """Make a new file, locked until its descriptor is closed: so it is not taken for a killed process's."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with suppress(
+            OSError
+        ):  # somebody sweeps it just now; or a file system without locks, where nobody does
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)  # it was swept before it was locked
+
+
 @contextmanager
-def _created(path: Path, mode: int) -> Iterator[BinaryIO]:
-    """Open a new file and flush it to disk when the block succeeds."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "w+b") as file:
+def _written(descriptor: int) -> Iterator[BinaryIO]:
+    """Open a file by a descriptor, which stays open, and flush it to disk when the block succeeds."""
+    with os.fdopen(os.dup(descriptor), "w+b") as file:
         yield file
         file.flush()
         os.fsync(file.fileno())

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from masquerade.errors import PeerUnreachable
+from masquerade.library.mashup_run import _AFTER_A_KILL, _GRACE, _TIMINGS, MashupRun
 from masquerade.library.supervisor import Supervisor
+from masquerade.net.progress import silent
 
 pytestmark = pytest.mark.system  # what it supervises are processes
 
@@ -80,6 +82,32 @@ def test_only_a_signal_is_a_death_where_children_may_end(logs: Path) -> None:
                 await children.watched(asyncio.Event().wait(), may_end=True)
 
     asyncio.run(work())
+
+
+def test_a_killed_child_is_reported_though_another_one_does_not_end(
+    logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one neither ends nor says anything; the report is there long before it counts as hanging."""
+
+    monkeypatch.setattr(MashupRun, "_left", lambda _: "nothing was written")
+
+    async def work() -> dict[str, str]:
+        run = MashupRun(None, None, logs, silent, lambda _party, _stage: None)  # type: ignore[arg-type]
+        async with Supervisor(logs, grace=0.0) as children:
+            killed, frozen = [await children.spawn(name, "echo", "0") for name in ("anna", "berta")]
+            victim, stopped = [int(await each.hear()) for each in (killed, frozen)]
+            os.kill(stopped, signal.SIGSTOP)
+            os.kill(victim, signal.SIGKILL)
+            with pytest.raises(PeerUnreachable):
+                await children.watched(asyncio.Event().wait(), may_end=True)
+            async with asyncio.timeout(_GRACE):
+                found = await run._endings(children, [])
+        return {name: str(error) for name, error in found.items()}
+
+    assert _AFTER_A_KILL + _TIMINGS.grace <= 2.5  # and so within 3 s
+    told = asyncio.run(work())
+    assert told["anna"] == "party anna: its process was ended by signal 9; nothing was written"
+    assert told["berta"] == "None"
 
 
 def test_what_ended_hears_nothing(logs: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from masquerade.library.deliver import deliver
 from masquerade.library.mashup_run import MashupRun, OnParty
 from masquerade.library.party_process import Records
 from masquerade.library.python_api import Release
+from masquerade.library.run_folder import run_folder
 from masquerade.methods import method_of
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.running import run_async
@@ -74,9 +74,9 @@ def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnPart
     contract = contract_of(plan, _headers(plan))
     plan.settle()
     assert contract is not None  # otherwise settle has raised
-    with tempfile.TemporaryDirectory(prefix="masquerade-") as folder:
+    with run_folder() as folder:
         on_stage(Stage("starting the parties"))
-        run = MashupRun(plan, contract, Path(folder), on_stage, on_party or _nobody)
+        run = MashupRun(plan, contract, folder, on_stage, on_party or _nobody)
         try:
             release = run_async(run.run())
         except ParameterError as error:  # with a trusted third party

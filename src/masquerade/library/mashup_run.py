@@ -16,7 +16,7 @@ from masquerade.library.party_process import STOPPED, Book, Doing, Failed, Liste
 from masquerade.library.python_api import Release
 from masquerade.library.supervisor import Child, Supervisor
 from masquerade.methods import method_of
-from masquerade.net.channel import Agreement, Node
+from masquerade.net.channel import Agreement, Node, Timings
 from masquerade.net.connect import listen
 from masquerade.net.first_cause import first_cause
 from masquerade.net.identity import Identity
@@ -28,7 +28,9 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Assembly, SessionMethod
 
 _PARTY = "masquerade.library.party_process"
-_GRACE = 10.0  # seconds that the others get to end by themselves after one has failed
+# Seconds that the others get to end by themselves after one has failed; after a kill there is little to learn.
+_GRACE, _AFTER_A_KILL = 10.0, 1.0
+_TIMINGS = Timings(grace=1.0)  # on this machine: whoever does not read our last word by then is frozen
 
 OnParty = Callable[[str, Stage], None]  # a party's name, and what it is doing
 
@@ -91,7 +93,7 @@ class MashupRun:
             nodes = [Node(name, addresses[name]) for name in names]
             agreement = Agreement(self.contract.hash, self.contract.version)
             weights = {name: section.weight for name, section in self.plan.job.attributes.items()}
-            async with listener.connect(nodes, agreement) as channels:
+            async with listener.connect(nodes, agreement, _TIMINGS) as channels:
                 provenance = Provenance(
                     dropped_rows=sum(self.dropped_rows.values()),
                     settings={"job_file": self.plan.path.name, "job": self.plan.settings()},
@@ -143,7 +145,10 @@ class MashupRun:
         for child in parties.children.values():
             child.hang_up()
         ends = [asyncio.create_task(child.wait()) for child in parties.children.values()]
-        await asyncio.wait([*hearing, *ends], timeout=_GRACE)
+        killed = any((child.code or 0) < 0 for child in parties.children.values())
+        await asyncio.wait([*hearing, *ends], timeout=_AFTER_A_KILL if killed else _GRACE)
+        for waiting in ends:
+            waiting.cancel()
         endings: dict[str, MasqueradeError | None] = {}
         for name, child in parties.children.items():
             endings[name] = self._failures.get(name)
