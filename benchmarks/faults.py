@@ -6,7 +6,7 @@ coordinator with two nodes, and lets one fault happen at a random moment. Afterw
 - the command ended with exit code 0 to 3, within time, with a line `error: …` where it failed, and without a traceback;
 - there is a whole release with its own report, which an independent check accepts, or no release;
 - no process is left, and of what is left on the disk nothing is a private key;
-- the same job then runs without a fault.
+- the same job then runs without a fault, and sweeps away what the first run left unfinished.
 
 A full disk is a limit on the size of every file that the processes write (RLIMIT_FSIZE), so that no rights are needed.
 `masquerade bench faults --set runs=1 --set seed=N` repeats the run that was told as N.
@@ -140,6 +140,7 @@ def _mashup_violations(dice: random.Random, clean: Clean, place: Path) -> tuple[
         if again.code != 0:
             found.append(f"a run without a fault then ends with {again.code}: {again.said[-500:]}")
         found += [f"then: {each}" for each in _violations(clean, job, again, before)]
+        found += [f"then: not swept: {each}" for each in _unfinished(place)]
     return f"{clean.scene.name}: {what}, exit code {ended.code}", found
 
 
@@ -244,6 +245,12 @@ def _violations(clean: Clean, job: Path, ended: Ended, before: set[Path]) -> Ite
             yield f"left behind: {path.relative_to(job.parent)}"
         if path.is_file() and b"PRIVATE KEY" in path.read_bytes():
             yield f"a private key is left in {path.relative_to(job.parent)}"
+
+
+def _unfinished(place: Path) -> Iterator[Path]:
+    """What a killed run leaves, and the next one removes; the notes of a resumed session go with its release."""
+    for path in (*place.glob(".*"), *(place / "tmp").glob("*")):
+        yield path.relative_to(place)
 
 
 def _about_release(clean: Clean, table: Path, report: Path, job: Path) -> Iterator[str]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from full_disk import no_file_above
 from masquerade import files
 from masquerade.errors import ParameterError
 from masquerade.files import (
     PRIVATE,
     FileExists,
+    check_space,
     kept_secret,
     read_file,
     read_secret,
@@ -28,17 +27,6 @@ from masquerade.files import (
 
 def left_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-@contextmanager
-def no_file_above(size: int) -> Iterator[None]:
-    """The system refuses to let a file grow further, as a full disk would."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_texts_and_bytes_replace_what_was_there(tmp_path: Path) -> None:
@@ -119,6 +107,13 @@ def test_what_a_killed_process_left_is_swept_by_the_next_one(tmp_path: Path) -> 
     assert half in left_in(tmp_path)
     write_whole(tmp_path / "release.csv", b"whole")
     assert left_in(tmp_path) == sorted([*others, "key", "release.csv", "report.html"])
+
+
+def test_a_folder_of_a_full_disk_has_no_space(tmp_path: Path) -> None:
+    check_space(tmp_path)
+    with no_file_above(4096), pytest.raises(ParameterError, match="cannot be written: File too large"):
+        check_space(tmp_path)
+    assert left_in(tmp_path) == []
 
 
 def test_a_new_file_never_takes_the_place_of_another(tmp_path: Path) -> None:

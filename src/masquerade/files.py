@@ -208,6 +208,15 @@ def check_place(path: Path) -> None:
     _target(path)
 
 
+def check_space(folder: Path) -> None:
+    """Raise FileError if no file of a few kilobytes can be written into a folder now, as when a disk is full."""
+    probe = folder / f".{secrets.token_hex(8)}.probe"
+    try:
+        write_whole(probe, bytes(1 << 14), PRIVATE)
+    finally:
+        probe.unlink(missing_ok=True)
+
+
 def _target(path: Path) -> Path:
     """Resolve a path's links and check that a file can be there."""
     try:

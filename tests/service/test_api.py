@@ -11,6 +11,7 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
+from full_disk import no_file_above
 from masquerade.errors import ParameterError
 from masquerade.service.api.request_body import EXAMPLE, SCHEMA
 from masquerade.service.request import Request, read_request
@@ -348,6 +349,14 @@ def test_health_names_no_party(place: Room) -> None:
     assert ready.status_code == 200
     assert ready.json()["parties"] == 3
     assert "bank" not in ready.text
+
+
+def test_health_is_503_while_no_file_can_be_written(place: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("masquerade.service.api.health._FRESH", 0.0)
+    with no_file_above(4096):
+        ready = place.get("/health/ready")
+    assert (ready.status_code, ready.json()["files"]) == (503, "cannot be written")
+    assert place.get("/health/ready").status_code == 200
 
 
 def test_metrics_are_for_this_machine_or_an_admin(place: Room) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fake_clock import FakeClock
+from full_disk import no_file_above
 from masquerade.errors import Conflict, NotAllowed, NotFound, ParameterError, PeerRefused, PeerUnreachable
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import housekeeping
@@ -149,6 +150,14 @@ def test_health_tells_who_is_there_and_what_waits(coordinator: Coordinator) -> N
     coordinator.directory.answered("bank", False)
     assert coordinator.health()["parties"]["bank"]["reachable"] is False
     json.dumps(found)
+
+
+def test_nothing_is_ready_while_no_file_can_be_written(coordinator: Coordinator) -> None:
+    with no_file_above(4096):  # the database could still be written in its own pages
+        found = coordinator.health()
+        assert (found["ready"], found["database"], found["files"]) == (False, "ok", "cannot be written")
+    found = coordinator.health()
+    assert (found["ready"], found["files"]) == (True, "ok")
 
 
 # --- deadlines, retention, restarts ---

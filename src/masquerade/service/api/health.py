@@ -34,6 +34,7 @@ class Ready(Resource):
 
     status: str = Field(description="ready, or not ready")
     database: str = Field(description="ok, does not answer, or cannot be written")
+    files: str = Field(description="those of the state folder: ok, or cannot be written")
     parties: int = Field(description="how many parties there are")
     reachable: int = Field(description="how many of them answered when they were last asked")
     queue: int | None = Field(description="how many sessions wait for their turn; null: not known")
@@ -64,12 +65,13 @@ async def live() -> Response:
 
 @router.get("/health/ready")
 def ready(request: Request) -> Response:
-    """Whether the database answers, and how much waits; 503 when no work can be done."""
+    """Whether database and files can be used, and how much waits; 503 when no work can be done."""
     seen = request.app.state.health.look()
     parties = seen["parties"].values()
     told = Ready(
         status="ready" if seen["ready"] else "not ready",
         database=seen["database"],
+        files=seen["files"],
         parties=len(parties),
         reachable=sum(1 for each in parties if each["reachable"]),
         queue=seen["queue"],

@@ -18,6 +18,7 @@ import structlog
 from masquerade.audit.log import AuditLog
 from masquerade.audit.tail import last_records
 from masquerade.errors import NotFound, ParameterError
+from masquerade.files import FileError, check_space
 from masquerade.service import resources
 from masquerade.service.account_log import AccountLog
 from masquerade.service.accounts import Accounts, require
@@ -253,8 +254,9 @@ class Coordinator:
         return self.background.party_address
 
     def health(self) -> dict[str, Any]:
-        """Whether the database answers, when the parties were last seen, and how much waits."""
+        """Whether the database answers and files can be written, when the parties were last seen, how much waits."""
         store, directory, in_trouble = self.store, self.directory, self._outage.lasts
+        files = self._files()
         try:
             store.ping()
             queue = store.sessions.count(Status.QUEUED)
@@ -266,13 +268,15 @@ class Coordinator:
             return {
                 "ready": False,
                 "database": "does not answer",
+                "files": files,
                 "parties": {party: {"last_seen": None, "reachable": there} for party, there in known.items()},
                 "queue": None,
                 "running": None,
             }
         return {
-            "ready": not in_trouble,
+            "ready": not in_trouble and files == "ok",
             "database": "cannot be written" if in_trouble else "ok",
+            "files": files,
             "parties": {
                 party: {"last_seen": None if seen is None else iso(seen), "reachable": reachable}
                 for party, (seen, reachable) in sights.items()
@@ -280,6 +284,14 @@ class Coordinator:
             "queue": queue,
             "running": computing,
         }
+
+    def _files(self) -> str:
+        try:
+            check_space(self.settings.state)
+        except FileError as error:
+            log.error("no files", problem=str(error))
+            return "cannot be written"
+        return "ok"
 
     def _enter(self, event: str, fields: Mapping[str, Any]) -> None:
         """Append an event to the audit log, which is opened by the first one."""
