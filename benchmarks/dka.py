@@ -29,8 +29,8 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
-from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.dka.plain import plain_dka_datafly
+from masquerade.protocol.dka.plain import plain_dka
+from masquerade.protocol.dka.side import Side
 from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.report.charts import Series, line_chart
@@ -124,7 +124,7 @@ def _round_trip(table: pa.Table, base: Path, k: int, days: float) -> Iterator[Fi
     started = time.perf_counter()
     made = mashup_job(_job(table, base, k), on_party=on_party)
     ended = time.perf_counter()
-    sides = plain_dka_datafly(*(_columns(table, names) for names in (LEFT, RIGHT)), table.num_rows, k)
+    sides = plain_dka([_columns(table, names) for names in (LEFT, RIGHT)], table.num_rows, k)
     assert _cells(made.release.table) == _plain_cells(sides)
     goal = GOAL_SECONDS[k]
     yield Figure(
@@ -198,7 +198,7 @@ def _precisions(table: pa.Table) -> Iterator[Precisions]:
             for _ in range(PARTITIONINGS):
                 dealt = random.permutation(len(NAMES))
                 parts = [[NAMES[at] for at in sorted(half)] for half in (dealt[:split], dealt[split:])]
-                sides = plain_dka_datafly(*(_columns(table, part) for part in parts), table.num_rows, k)
+                sides = plain_dka([_columns(table, part) for part in parts], table.num_rows, k)
                 found.append(_precision(table, sides))
             yield Precisions(k, split, central, tuple(found))
 
@@ -232,7 +232,7 @@ def _precision_chart(precisions: Sequence[Precisions]) -> str:
     )
 
 
-def _precision(table: pa.Table, sides: tuple[DataflySide, DataflySide]) -> float:
+def _precision(table: pa.Table, sides: Sequence[Side]) -> float:
     kept = sides[0].passed
     released = tuple(column for side in sides for column in side.released())
     originals = tuple(
@@ -252,6 +252,6 @@ def _cells(release: pa.Table) -> list[tuple[str, ...]]:
     return sorted(zip(*(release.column(name).to_pylist() for name in NAMES), strict=True))
 
 
-def _plain_cells(sides: tuple[DataflySide, DataflySide]) -> list[tuple[str, ...]]:
+def _plain_cells(sides: Sequence[Side]) -> list[tuple[str, ...]]:
     cells = {column.name: column.to_arrow().to_pylist() for side in sides for column in side.released()}
     return sorted(zip(*(cells[name] for name in NAMES), strict=True))

@@ -82,6 +82,9 @@ def _method(method: type[Method]) -> Iterator[str]:
     yield _text(_sentence(method.summary))
     yield from map(_text, _paragraphs(method))
     facts: dict[str, str] = {}
+    for short, fixed in method.short_names.items():
+        written = ", ".join(f"`{key} = {json.dumps(value)}`" for key, value in fixed.items())
+        facts["Short name"] = f"`{json.dumps(short)}`, for {written}"
     if issubclass(method, SessionMethod):
         facts["For parties that"] = HOLDING[method.arrangement] + (
             f"; at most {method.most_parties} of them" if method.most_parties is not None else ""

@@ -30,19 +30,19 @@ from masquerade.plugins import plugins
 from masquerade.privacy.m_privacy.strategies import STRATEGIES
 from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.contract import Contract, without_floats
-from masquerade.protocol.dka.method import DkaDatafly
+from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.method import Arrangement, SessionMethod
 
 GROUP = "masquerade.methods"
 DEFAULT = TopDownSpecialization.name
-_PLANNED = ("auto", "cheapest-box", "k-member", "greedy-cka", "dka")
+_PLANNED = ("auto", "cheapest-box", "k-member", "greedy-cka")
 _BUILT_IN: tuple[type[Method], ...] = (
     TopDownSpecialization,
     Mondrian,
     Datafly,
     JointSpecialization,
-    DkaDatafly,
+    Dka,
     Collaboration,
 )
 
@@ -82,6 +82,14 @@ def session_methods(arrangement: Arrangement | None = None) -> dict[str, type[Se
     }
 
 
+def full_name(name: Any) -> tuple[Any, dict[str, str]]:
+    """The method's own name and the parameters that a short name stands for; any other name as it is, and none."""
+    for method in methods():
+        if isinstance(name, str) and name in method.short_names:
+            return method.name, dict(method.short_names[name])
+    return name, {}
+
+
 def read_method(
     available: Mapping[str, type[Wanted]],
     table: Mapping[str, Any],
@@ -92,10 +100,11 @@ def read_method(
 ) -> tuple[Wanted | None, CommonKeys, list[Problem]]:
     """A method from a table that names it, with the keys that all methods share, and what is wrong with the table.
 
-    A key of another method is a problem that says whose it is. Only job files have the common keys.
+    A key of another method is a problem that says whose it is. Only job files have the common keys. A short name is
+    read as the method's own name with its parameters.
     """
     keys = dict(table)
-    name = keys.pop("name", default)
+    name, fixed = full_name(keys.pop("name", default))
     common_words = {each.name for each in parameters_of(CommonKeys)} if in_job else set()
     common, problems = read_declared(CommonKeys, {key: keys.pop(key) for key in table if key in common_words})
     if not isinstance(name, str) or name not in available:
@@ -108,7 +117,10 @@ def read_method(
     for key in [key for key in keys if key not in own]:
         problems.append(Problem(_foreign(key, method, own | common_words | {"name"}), key=(key,)))
         del keys[key]
-    made, wrong = read_declared(method, keys, **given)
+    for key in fixed.keys() & keys.keys():
+        text = f'the name "{table["name"]}" says it already; leave it out, or use name = "{name}"'
+        problems.append(Problem(text, key=(key,)))
+    made, wrong = read_declared(method, keys | fixed, **given)
     return made, common or CommonKeys(), [*problems, *wrong]
 
 

@@ -134,7 +134,7 @@ def test_the_attacks_work_where_a_policy_allows_a_second_release(tmp_path: Path)
     [
         ({"normalize": "casefold"}, "another normalize (strip before, casefold now)"),
         ({"algorithm": {"epsilon": 0.5}}, "another epsilon (0.01 before, 0.5 now)"),
-        ({"algorithm": {"name": "dka-datafly"}}, "another method (tds before, dka-datafly now)"),
+        ({"algorithm": {"name": "dka-datafly"}}, "another method (tds before, dka now)"),
         ({"attributes": ["job", "age", "disease"]}, "another list of columns ("),
         ({"attributes": [*QID, "salary", "disease"]}, "another list of columns ("),
         ({"class": "income"}, "another class (none before, income now)"),

@@ -205,7 +205,7 @@ def test_models_are_offered_where_the_providers_can_test_them(model: str, third_
 def test_the_methods_parameters_are_those_that_it_declares() -> None:
     draft = filled(JOB, AGE)
     assert "algorithm" not in draft.content()  # the usual one, as it is
-    assert list(draft.methods) == ["tds", "dka-datafly"]
+    assert list(draft.methods) == ["tds", "dka"]
     assert (draft.setting("argmax"), draft.setting("score"), draft.setting("third_party")) == (
         "secure",
         "",
@@ -219,9 +219,10 @@ def test_the_methods_parameters_are_those_that_it_declares() -> None:
         ParameterError, match=r"request: algorithm.epsilon: must be a finite number of at least 0"
     ):
         read_request(draft.content())
-    draft.method = "dka-datafly"
-    assert draft.content()["algorithm"] == {"name": "dka-datafly"}
-    assert read_request(draft.content()).method.name == "dka-datafly"
+    draft.method = "dka"
+    assert draft.content()["algorithm"] == {"name": "dka"}
+    draft.choose_setting("local", "mondrian")
+    assert read_request(draft.content()).method.settings() == {"name": "dka", "local": "mondrian"}
     draft.method = "tds"
     assert draft.setting("epsilon") == "a lot"
 

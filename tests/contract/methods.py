@@ -17,8 +17,8 @@ from masquerade.anonymize.method import Method
 from masquerade.forms.declared import parameters_of
 from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.dka.method import DkaDatafly
-from masquerade.protocol.dka.plain import plain_dka_datafly
+from masquerade.protocol.dka.method import Dka
+from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.joint_specialization import JointSpecialization
 
 HERE = "tests/contract/methods.py"
@@ -140,7 +140,7 @@ def cut_alone(
 
 
 def generalised_alone(
-    method: DkaDatafly, table: mq.Table, contract: Contract, requirement: mq.Requirement
+    method: Dka, table: mq.Table, contract: Contract, requirement: mq.Requirement
 ) -> pa.Table:
     """The rounds that two parties play, where one sees all."""
     (part,) = requirement.parts
@@ -149,7 +149,7 @@ def generalised_alone(
         table.columns([each.name for each in contract.qid_columns if each.holder == name])
         for name in contract.parties
     ]
-    sides = plain_dka_datafly(own[0], own[1], len(table), part.k)
+    sides = plain_dka(own, len(table), part.k, method.local)
     cells = {column.name: column.to_arrow() for side in sides for column in side.released()}
     return pa.table({**cells, "row": table.arrow["row"].take(pa.array(sides[0].passed))})
 
@@ -181,7 +181,7 @@ SESSION_METHODS = {
         values={"epsilon": (0.5,)},
         settings=({"adversary": "malicious", "argmax": "plain", "epsilon": 0.5},),
     ),
-    "dka-datafly": SessionExample(
+    "dka": SessionExample(
         generalised_alone,
         between_parties=frozenset(
             {"dka-chi", "dka-remembered", "look-up-ask", "look-up-tables", "session-nonce"}
@@ -189,10 +189,10 @@ SESSION_METHODS = {
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
-            r"name: dka-datafly: takes exactly two parties; got 3",
-            r"name: dka-datafly: takes one k-anonymity requirement over one QID; got [\w-]+",
-            r"name: dka-datafly: each party holds at least one attribute of the QID; berta has none",
-            r"attributes.age: dka-datafly generalises step by step; give a taxonomy, ",
+            r"name: dka: takes exactly two parties; got 3",
+            r"name: dka: takes one k-anonymity requirement over one QID; got [\w-]+",
+            r"name: dka: each party holds at least one attribute of the QID; berta has none",
+            r"attributes.age: dka with local = [\w-]+ generalises step by step; give a taxonomy, ",
         ),
     ),
     "mondrian": SessionExample(

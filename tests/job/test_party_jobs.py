@@ -48,7 +48,7 @@ PROVIDERS = (
     '[algorithm]\nname = "mondrian"\n'
     "[output]\nkeep_provider = true\n"
 )
-AVAILABLE = "available: tds, dka-datafly, mondrian"
+AVAILABLE = "available: tds, dka, mondrian"
 
 
 def write(folder: Path, text: str) -> Path:
@@ -72,7 +72,7 @@ WRONG = {
     ),
     "an algorithm for one table": (
         changed('"mondrian"', '"datafly"', PROVIDERS),
-        'algorithm.name: "datafly" is for one table; parties have: tds, dka-datafly, mondrian',
+        'algorithm.name: "datafly" is for one table; parties have: tds, dka, mondrian',
     ),
     "a number for the name": (
         changed('"mondrian"', "3", PROVIDERS),

@@ -1,7 +1,8 @@
-"""DkA-Datafly, and what a simulator makes of it: χ of every round, and the released cells."""
+"""DkA, and what a simulator makes of it: what is opened in every round, and the released cells."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -16,9 +17,11 @@ from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Session, Views, Watched
 from masquerade.crypto.bits import pack
 from masquerade.protocol.assemble import assemble
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook
-from masquerade.protocol.dka.datafly_side import DataflySide
+from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
 from masquerade.protocol.dka.party import dka_party
+from masquerade.protocol.dka.side import Side
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
@@ -26,14 +29,14 @@ from protocol.test_dka import HOLDERS, NAMES, PARTIES, SCHEMA, columns_of, contr
 
 N, K = 16, 3
 STRANGERS = (2, 3)
-CONTRACT = msgspec.structs.replace(contract_of(K), nonce="0" * 32)
 
 
 @dataclass(frozen=True)
 class Dka:
-    """DkA-Datafly by one of the two ways to a joint histogram."""
+    """DkA by one of the two ways to a joint histogram, with one local algorithm."""
 
     back_end: str
+    local: str = "datafly"
 
     @property
     def session(self) -> Session:
@@ -41,18 +44,33 @@ class Dka:
         public = {
             "lists": tuple(N + more for more in STRANGERS),
             "common": N,
-            "left": tuple(left(0)),
+            "left": tuple(self.left(0)),
             "p": N // K,
             "q": N // K,
         }
-        return Session(f"dka-datafly by {self.back_end}", public, self.play, self.simulate, left)
+        return Session(f"dka-{self.local} by {self.back_end}", public, self.play, self.simulate, self.left)
+
+    @property
+    def contract(self) -> Contract:
+        """The same in every recording."""
+        return msgspec.structs.replace(contract_of(K, self.local), nonce="0" * 32)
+
+    def left(self, private: int) -> list[int]:
+        """How many records are left in each round."""
+        joined = people(N, private)
+        sides = self._sides(dict.fromkeys(PARTIES, joined))
+        return [tested for tested, _ in plain_rounds([*sides.values()])]
+
+    def _sides(self, own: dict[str, Any]) -> dict[str, Side]:
+        make = LOCAL_ALGORITHMS[self.local].side
+        return {name: make(columns_of(own[name], at), N, K) for at, name in enumerate(PARTIES)}
 
     def play(self, private: int, tapes: Tapes) -> Recording:
         """Run both parties and the assembler."""
-        scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(CONTRACT))}
+        scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(self.contract))}
         tables = tables_of(private)
         for name, (table, ids) in tables.items():
-            scripts[name] = dka_party(Seat(name, CONTRACT, table, ids), Notebook())
+            scripts[name] = dka_party(Seat(name, self.contract, table, ids), Notebook())
         where = "masquerade.protocol.joint_histogram.back_ends.cheaper"
         with patch(where, lambda _: self.back_end):
             made = recorded(scripts, tapes)
@@ -67,8 +85,8 @@ class Dka:
         own = {name: table.take(rows[name]) for name, (table, _) in tables.items()}
         for name, peer in (PARTIES, PARTIES[::-1]):
             views[name, peer].insert(0, Made("dka-remembered", run=b"", rounds=0))
-        sides = {name: DataflySide(columns_of(own[name], at), N, K) for at, name in enumerate(PARTIES)}
-        for chi in plain_rounds(sides):
+        sides = self._sides(own)
+        for _, chi in plain_rounds([*sides.values()]):
             for name, peer in (PARTIES, PARTIES[::-1]):
                 sent = [each for each in recording.between(peer, name) if each.kind == "dka-chi"]
                 number = sum(each.kind == "dka-chi" for each in views[name, peer])
@@ -79,7 +97,7 @@ class Dka:
             views[ASSEMBLER, name] = [Made("received")]
         return views
 
-    def _columns(self, name: str, own: Any, side: DataflySide) -> Made:
+    def _columns(self, name: str, own: Any, side: Side) -> Made:
         released = {column.name: column for column in side.released()}
         mine = [each for each in NAMES if HOLDERS[each] == name]
         cells = {each: (released[each].codes.tolist(), released[each].labels) for each in mine}
@@ -111,26 +129,22 @@ def tables_of(private: int) -> dict[str, tuple[Watched, list[bytes]]]:
     return found
 
 
-def left(private: int) -> list[int]:
-    """How many records are left in each round."""
-    joined = people(N, private)
-    sides = {name: DataflySide(columns_of(joined, at), N, K) for at, name in enumerate(PARTIES)}
-    return [chi.size for chi in plain_rounds(sides)]
+def plain_rounds(sides: list[Side]) -> Iterator[tuple[int, Any]]:
+    """How many records are tested in each round, and what the shares of it open, counted openly."""
+    while not sides[0].over:
+        if sides[0].opens == "end":
+            opened = np.array([all(side.stuck for side in sides)])
+        else:
+            labels = list(zip(*(side.labels().tolist() for side in sides), strict=True))
+            good = [sides[0].bound not in each and labels.count(each) >= K for each in labels]
+            opened = np.array(good if sides[0].opens == "each" else [all(good)])
+            yield sides[0].left.size, opened.astype(np.uint8)
+        for side in sides:
+            side.hear(opened)
 
 
-def plain_rounds(sides: dict[str, DataflySide]) -> Any:
-    """χ of every round, counted openly."""
-    one, two = sides.values()
-    for side in (one, two):
-        side.generalise_locally()
-    while not one.over:
-        pairs = list(zip(one.labels().tolist(), two.labels().tolist(), strict=True))
-        chi = np.array(
-            [one.bound != a and two.bound != b and pairs.count((a, b)) >= K for a, b in pairs], np.uint8
-        )
-        yield chi
-        for side in (one, two):
-            side.hear(chi.astype(bool))
-
-
-SESSIONS = [Dka("transfers").session, Dka("encryption").session]
+SESSIONS = [
+    Dka("transfers").session,
+    Dka("encryption").session,
+    *(Dka("transfers", local).session for local in ("top-down", "full-domain", "mondrian")),
+]

@@ -24,8 +24,9 @@ from masquerade.crypto.circuits_library import BidWords, compare_bids
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import Message, Receive, Script, Send, kind_of
 from masquerade.protocol.argmax import Bid
-from masquerade.protocol.dka.datafly import ChiShare, dka_datafly
 from masquerade.protocol.dka.datafly_side import DataflySide
+from masquerade.protocol.dka.joint_tests import PairTests
+from masquerade.protocol.dka.rounds import ChiShare, play
 from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.pairwise_comparison import OUTPUTS, EvaluatingSide, Garbled, GarblingSide
@@ -132,8 +133,7 @@ def test_a_view_of_dka_datafly_is_uniform_but_for_chi(me: int) -> None:
     def own() -> Script[DataflySide]:
         pair = yield from prepare_pair(me, PARTIES, b"test")
         side = DataflySide(columns_of(table, me), len(table), k)
-        side.generalise_locally()
-        yield from dka_datafly(pair, side, on_round=lambda _: simulated.append(side.labels()))
+        yield from play(PairTests(pair), side, on_round=lambda _: simulated.append(side.labels()))
         return side
 
     def other() -> Script[None]:

@@ -102,6 +102,11 @@ def _a_party() -> int:
     ("old", "new", "told"),
     [
         ("[algorithm]\n", "[algorithm]\nwhole_columns = true\n", "whole_columns: belongs to datafly"),
+        (
+            "[algorithm]\n",
+            '[algorithm]\nlocal = "mondrian"\n',
+            'local: the name "dka-datafly" says it already',
+        ),
         ("[algorithm]\n", '[algorithm]\nscore = "discernibility"\n', "algorithm.score: belongs to tds"),
         (
             "[algorithm]\n",
@@ -113,7 +118,11 @@ def _a_party() -> int:
             f'[[privacy]]\nmodel = "l-diversity"\nqid = {list(NAMES)}\nl = 2\nsensitive = "disease"\n[algorithm]\n',
             "takes one k-anonymity requirement over one QID; got k-anonymity, l-diversity",
         ),
-        ('taxonomy = "age.tree.csv"', 'type = "continuous"', "attributes.age: dka-datafly generalises step"),
+        (
+            'taxonomy = "age.tree.csv"',
+            'type = "continuous"',
+            "attributes.age: dka with local = datafly generalises",
+        ),
         (f"qid = {list(NAMES)}", "qid = ['town', 'age']", "each party holds at least one.*anna has none"),
         (
             "[parties.anna]",
@@ -121,7 +130,7 @@ def _a_party() -> int:
             "takes exactly two parties; got 3",
         ),
     ],
-    ids=["whole columns", "score", "two QIDs", "l-diversity", "taxonomy", "holder", "three"],
+    ids=["whole columns", "short name", "score", "two QIDs", "l-diversity", "taxonomy", "holder", "three"],
 )
 def test_what_it_cannot_do_is_told_before_anything_runs(job: Path, old: str, new: str, told: str) -> None:
     text = job.read_text()
@@ -146,5 +155,5 @@ def test_fewer_common_records_than_k_is_an_answer(job: Path) -> None:
 def test_one_table_is_refused(job: Path) -> None:
     head, _, _ = job.read_text().partition("[parties.anna]")
     job.write_text('[data]\nsource = "anna.csv"\n' + head)
-    with pytest.raises(JobError, match='"dka-datafly" is for parties; one table has: tds, mondrian, datafly'):
+    with pytest.raises(JobError, match='"dka" is for parties; one table has: tds, mondrian, datafly'):
         anonymize_job(job)

@@ -14,10 +14,11 @@ from masquerade.data.column import Column
 from masquerade.net.memory import run_together
 from masquerade.net.script import Script
 from masquerade.protocol.dka.anonymizers import ByRecords
-from masquerade.protocol.dka.datafly import dka_datafly
 from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.dka.framework import dka
+from masquerade.protocol.dka.joint_tests import PairTests
 from masquerade.protocol.dka.mondrian_levels import ByMondrian
+from masquerade.protocol.dka.rounds import play
+from masquerade.protocol.dka.side import BottomUpSide
 from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.ssi import new_key, ssi_by_circuit, ssi_first, ssi_second
@@ -127,9 +128,8 @@ def test_dka_datafly_on_the_example() -> None:
     def part(me: int) -> Script[None]:
         pair = yield from prepare_pair(me, PARTIES, b"example")
         sides[me] = DataflySide(columns()[me], 12, K)
-        sides[me].generalise_locally()
         on_round = (lambda passes: heard.append(passes.tolist())) if me == 0 else None
-        yield from dka_datafly(pair, sides[me], on_round=on_round)
+        yield from play(PairTests(pair), sides[me], on_round=on_round)
 
     run_together({name: part(me) for me, name in enumerate(PARTIES)})
     assert [not each for each in heard[0]] == [bit == "1" for bit in CHI_1]
@@ -148,7 +148,9 @@ def test_the_framework_on_the_example() -> None:
 
     def part(me: int) -> Script[int]:
         pair = yield from prepare_pair(me, PARTIES, b"example")
-        return (yield from dka(pair, own[me], 12, K))
+        side = BottomUpSide(own[me], 12, K)
+        yield from play(PairTests(pair), side)
+        return side.round
 
     assert run_together({name: part(me) for me, name in enumerate(PARTIES)}) == {"p1": 2, "p2": 2}
     assert tuple(map(gamma, own)) == GAMMA_2
@@ -163,7 +165,9 @@ def test_the_framework_with_mondrian_on_the_example() -> None:
 
     def part(me: int) -> Script[int]:
         pair = yield from prepare_pair(me, PARTIES, b"example")
-        return (yield from dka(pair, own[me], 12, K))
+        side = BottomUpSide(own[me], 12, K)
+        yield from play(PairTests(pair), side)
+        return side.round
 
     assert run_together({name: part(me) for me, name in enumerate(PARTIES)}) == {"p1": 2, "p2": 2}
     assert tuple(map(gamma, own)) == (

@@ -25,13 +25,14 @@ from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.dka.anonymizers import ByColumns, ByRecords, Descent, FullDomain
 from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
-from masquerade.protocol.dka.datafly import ChiShare, dka_datafly
 from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.dka.framework import dka, dka_top_down
 from masquerade.protocol.dka.groups import Grouped, all_large
+from masquerade.protocol.dka.joint_tests import PairTests
 from masquerade.protocol.dka.mondrian_levels import ByMondrian, MondrianDescent
 from masquerade.protocol.dka.party import dka_party
-from masquerade.protocol.dka.plain import plain_dka_datafly
+from masquerade.protocol.dka.plain import plain_dka
+from masquerade.protocol.dka.rounds import ChiShare, play
+from masquerade.protocol.dka.side import BottomUpSide, Side, TopDownSide
 from masquerade.protocol.joint_histogram.histogram import Bounds, group_bits
 from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
@@ -71,17 +72,19 @@ def columns_of(table: mq.Table, me: int) -> tuple[Column, ...]:
     return table.columns(name for name in NAMES if HOLDERS[name] == PARTIES[me])
 
 
-def contract_of(k: int) -> Contract:
+def contract_of(k: int, local: str = "datafly") -> Contract:
     return Contract(
         parties=PARTIES,
         columns=tuple(Contribution(name, HOLDERS[name], "attribute") for name in NAMES),
         requirements=(written_requirement(mq.KAnonymity(NAMES, k)),),
-        method={"name": "dka-datafly"},
+        method={"name": "dka", "local": local},
     )
 
 
-def scripts(table: mq.Table, k: int, books: dict[str, Notebook] | None = None) -> dict[str, Any]:
-    contract = contract_of(k)
+def scripts(
+    table: mq.Table, k: int, books: dict[str, Notebook] | None = None, local: str = "datafly"
+) -> dict[str, Any]:
+    contract = contract_of(k, local)
     ids = [str(row).encode() for row in range(len(table))]
     made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
     for name in PARTIES:
@@ -94,8 +97,10 @@ def bag(table: pa.Table) -> Counter[tuple[object, ...]]:
     return Counter(tuple(row[name] for name in NAMES) for row in table.to_pylist())
 
 
-def plainly(table: mq.Table, k: int) -> tuple[Counter[tuple[object, ...]], tuple[DataflySide, DataflySide]]:
-    sides = plain_dka_datafly(columns_of(table, 0), columns_of(table, 1), len(table), k)
+def plainly(
+    table: mq.Table, k: int, local: str = "datafly"
+) -> tuple[Counter[tuple[object, ...]], tuple[Side, ...]]:
+    sides = plain_dka([columns_of(table, 0), columns_of(table, 1)], len(table), k, local)
     cells = {column.name: column.to_arrow() for side in sides for column in side.released()}
     return bag(pa.table(cells)), sides
 
@@ -150,10 +155,12 @@ def test_fewer_common_records_than_k() -> None:
         run_together(scripts(people(8, 1), 9))
 
 
-def rounds_of(own: Any, n: int, k: int, play: Any = dka) -> tuple[int, int]:
+def rounds_of(own: Any, n: int, k: int, kind: Any = BottomUpSide) -> tuple[int, int]:
     def part(me: int) -> Script[int]:
         pair = yield from prepare_pair(me, PARTIES, b"test")
-        return (yield from play(pair, own[me], n, k))
+        side = kind(own[me], n, k)
+        yield from play(PairTests(pair), side)
+        return int(side.round)
 
     results = run_together({name: part(me) for me, name in enumerate(PARTIES)})
     return results["anna"], results["berta"]
@@ -196,7 +203,7 @@ def test_the_framework_stops_at_the_first_anonymized_round(kind: Any, seed: int)
 def test_top_down_ends_before_the_first_round_that_fails(kind: Any, seed: int, k: int) -> None:
     table, n = people(50, seed), 50
     own = [kind(columns_of(table, me), n, k) for me in (0, 1)]
-    rounds = rounds_of(own, n, k, dka_top_down)
+    rounds = rounds_of(own, n, k, TopDownSide)
     again = [kind(columns_of(table, me), n, k) for me in (0, 1)]
     for each in again:
         each.start()
@@ -242,7 +249,6 @@ def real_view(table: mq.Table, k: int, me: int) -> tuple[list[Heard], list[np.nd
     def part(number: int) -> Script[None]:
         pair = yield from prepare_pair(number, PARTIES, b"test")
         side = DataflySide(columns_of(table, number), len(table), k)
-        side.generalise_locally()
         if number == me:
             labels.append(side.labels())
 
@@ -250,7 +256,7 @@ def real_view(table: mq.Table, k: int, me: int) -> tuple[list[Heard], list[np.nd
             chis.append(passes)
             labels.append(side.labels())
 
-        yield from dka_datafly(pair, side, on_round=on_round if number == me else None)
+        yield from play(PairTests(pair), side, on_round=on_round if number == me else None)
 
     run_together({name: part(number) for number, name in enumerate(PARTIES)}, wire)
     return wire.seen_by(PARTIES[me]), chis, labels
@@ -266,9 +272,8 @@ def test_algorithm_7_simulates_a_view_from_own_data_and_chi(me: int) -> None:
     def own() -> Script[None]:
         pair = yield from prepare_pair(me, PARTIES, b"test")
         side = DataflySide(columns_of(table, me), len(table), k)
-        side.generalise_locally()
         simulated.append(side.labels())
-        yield from dka_datafly(pair, side, on_round=lambda _: simulated.append(side.labels()))
+        yield from play(PairTests(pair), side, on_round=lambda _: simulated.append(side.labels()))
 
     def other() -> Script[None]:
         pair = yield from prepare_pair(1 - me, PARTIES, b"test")
@@ -392,6 +397,24 @@ def test_a_broken_session_goes_on_after_its_last_whole_round(who: str, tmp_path:
     assert "blinded" not in kinds  # nobody is aligned again
     assert kinds["pair-base"] == 1  # and the transfers are fresh
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("local", ["top-down", "full-domain", "mondrian"])
+def test_every_local_algorithm_gives_the_release_of_plain_rounds_and_resumes(local: str) -> None:
+    table, k = people(40, 6), 3
+    expected, sides = plainly(table, k, local)
+    assert sides[0].round > 1
+    books = {name: Notebook() for name in PARTIES}
+    first = scripts(table, k, books, local)
+    first["anna"] = breaking(first["anna"], 2)
+    with pytest.raises(ConnectionError):
+        run_together(first)
+    wire = Wire()
+    release = run_together(scripts(table, k, books, local), wire)[ASSEMBLER]
+    assert bag(release.table) == expected
+    assert min(expected.values()) >= k
+    assert release.suppressed == 0
+    assert not any(each.kind == "blinded" for each in wire.heard)  # both went on where they were
 
 
 def test_notes_for_something_else_are_ignored(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ import masquerade as mq
 from examples import examples
 from masquerade.data.column import Column
 from masquerade.errors import ParameterError, RequirementUnreachable
-from masquerade.protocol.dka.framework import dka, dka_top_down
 from masquerade.protocol.dka.mondrian_levels import ByMondrian, MondrianDescent
-from masquerade.protocol.dka.plain import plain_dka, plain_dka_top_down
+from masquerade.protocol.dka.plain import play_openly
+from masquerade.protocol.dka.side import BottomUpSide, TopDownSide
 from protocol.test_dka import TREES, columns_of, people, released_sizes, rounds_of
 
 SCHEMA = mq.Schema(
@@ -107,13 +107,13 @@ def test_the_small_join_whom_they_lose_least_with() -> None:
 def test_the_secure_run_is_the_plain_run(seed: int) -> None:
     n, k = 60, 3
     both = sides(earners(n, seed))
-    for kind, secure, plain in (
-        (ByMondrian, dka, plain_dka),
-        (MondrianDescent, dka_top_down, plain_dka_top_down),
-    ):
+    ways: list[tuple[Any, Any]] = [(ByMondrian, BottomUpSide), (MondrianDescent, TopDownSide)]
+    for kind, direction in ways:
         own, again = ([kind(columns, n, k) for columns in both] for _ in range(2))
-        rounds = plain(*again, n, k)
-        assert rounds_of(own, n, k, secure) == (rounds, rounds)
+        plainly = [direction(each, n, k) for each in again]
+        play_openly(plainly)
+        rounds = plainly[0].round
+        assert rounds_of(own, n, k, direction) == (rounds, rounds)
         assert [cells(each, n) for each in own] == [cells(each, n) for each in again]
         assert min(released_sizes(own, n)) >= k
 
@@ -123,7 +123,9 @@ def test_the_secure_run_is_the_plain_run(seed: int) -> None:
 def test_the_join_is_k_anonymous_and_no_round_earlier_would_be(n: int, seed: int, k: int) -> None:
     both = sides(earners(n, seed))
     own = [ByMondrian(columns, n, k) for columns in both]
-    rounds = plain_dka(*own, n, k)
+    plainly = [BottomUpSide(each, n, k) for each in own]
+    play_openly(plainly)
+    rounds = plainly[0].round
     assert min(released_sizes(own, n)) >= k
     again = [ByMondrian(columns, n, k) for columns in both]
     for each in again:

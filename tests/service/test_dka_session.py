@@ -18,6 +18,7 @@ from masquerade.service.store import SessionRecord
 from service_house import House
 
 METHOD = {"name": "dka-datafly"}
+FULL = {"name": "dka", "local": "datafly"}  # what it stands for
 QID = ["job", "town"]
 JOB = """
 [parties.bank]
@@ -80,14 +81,14 @@ def test_two_parties_make_the_release_of_the_command(
     assert (done.status, done.cause) == (Status.PUBLISHED, None)
     ana = house.user("ana")
     summary = coordinator.summary(ana, done.id)
-    assert summary["algorithm"] == METHOD
+    assert summary["algorithm"] == FULL
     assert summary["joint_histogram"] in ("transfers", "encryption", "transfers and encryption")
     assert "argmax" not in summary  # nobody's scores were compared
     assert summary["common_records"] == summary["released"] + summary["suppressed"] == 160
     assert all(each["holds"] for each in summary["requirements"])
     contract = coordinator.contract(ana, done.id)
     assert contract is not None
-    assert contract["deal"]["terms"]["method"] == METHOD
+    assert contract["deal"]["terms"]["method"] == FULL
 
     released = rows(coordinator.table(ana, done.id))
     groups = Counter(tuple(dict(row)[name] for name in QID) for row in released.elements())
@@ -104,7 +105,7 @@ def test_two_parties_make_the_release_of_the_command(
 def test_three_parties_are_refused_before_anybody_is_asked(house: House, coordinator: Coordinator) -> None:
     request, reason = (
         wish(house, [*QID, "colour"]),
-        "algorithm: dka-datafly: takes exactly two parties; got 3",
+        "algorithm: dka: takes exactly two parties; got 3",
     )
     assert coordinator.preview(house.user("ana"), request).problems == (reason,)
     with pytest.raises(ParameterError) as told:
@@ -116,5 +117,6 @@ def test_a_party_whose_numbers_have_no_steps_refuses(house: House, coordinator: 
     refused = ended(house, coordinator, wish(house, ["job", "age"]))
     assert refused.status is Status.REFUSED
     assert coordinator.reasons(refused) == (
-        'clinic: "age": dka-datafly generalises step by step; give a taxonomy, for a number a tree of fixed intervals',
+        'clinic: "age": dka with local = datafly generalises step by step; give a taxonomy, '
+        "for a number a tree of fixed intervals",
     )

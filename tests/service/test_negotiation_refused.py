@@ -94,19 +94,17 @@ def test_conflicts_between_offers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_the_method_refuses_concerns_the_request_or_who_asks_for_it() -> None:
     dka = {"name": "dka-datafly"}
     wanted = {"attributes": ["age", "job"], "class": None, "algorithm": dka}
-    assert dealt(request(**wanted)).terms.method == dka
+    assert dealt(request(**wanted)).terms.method == {"name": "dka", "local": "datafly"}
     everybody = dict.fromkeys(("bank", "clinic", "shop"), policy())
     both = [{"model": K, "qid": ["age", "job", "colour"], "k": 5}]
     asked = request(**wanted | {"attributes": ["age", "job", "colour"], "privacy": both})
     ended, _ = carried(asked, everybody, (BANK, CLINIC, SHOP))
     assert isinstance(ended, Refused)
-    assert ended.lines == ("request: dka-datafly: takes exactly two parties; got 3",)
+    assert ended.lines == ("request: dka: takes exactly two parties; got 3",)
     insisting = policy(privacy=[{"model": L, "l": 2, "sensitive": "disease"}])
     told = refused(request(**wanted | {"attributes": ["age", "job", "disease"]}), clinic=insisting)
     assert told == {
-        "request": (
-            "dka-datafly: takes one k-anonymity requirement over one QID; got k-anonymity, l-diversity",
-        )
+        "request": ("dka: takes one k-anonymity requirement over one QID; got k-anonymity, l-diversity",)
     }
 
 

@@ -50,12 +50,17 @@ from service.parties import BANK, CLINIC, IDLE, NOW, K, L, dealt, offer, policy,
         (
             {"methods": {"dka-datafly": {}, "mondrian": {"third_party": ["trusted"]}}},
             {},
-            'method "tds" is not allowed; allowed: dka-datafly, mondrian',
+            'method "tds" is not allowed; allowed: dka, mondrian',
         ),
         (
             {"methods": {"tds": {}}},
             {"algorithm": {"name": "dka-datafly"}},
-            'method "dka-datafly" is not allowed; allowed: tds',
+            'method "dka" is not allowed; allowed: tds',
+        ),
+        (
+            {"methods": {"dka-datafly": {}}},
+            {"algorithm": {"name": "dka", "local": "mondrian"}},
+            'local "mondrian" is not allowed; allowed: datafly',
         ),
         ({}, {"deadline": NOW}, "the request's deadline has passed"),
         (

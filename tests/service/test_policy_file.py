@@ -37,7 +37,7 @@ def test_a_policy_has_all_its_problems_told_at_once() -> None:
         'policy: users: listed, but access = "public" lets everybody ask',
         'policy: methods.tds.adversary: must be a list of one or more of "semi-honest", "malicious"; got "honest"',
         'policy: methods.tds.scores: not a choice of tds (did you mean "score"?); known here: score, argmax, adversary',
-        'policy: methods.tsd: no method "tsd" for parties (did you mean "tds"?); there are tds, dka-datafly, mondrian',
+        'policy: methods.tsd: no method "tsd" for parties (did you mean "tds"?); there are tds, dka, mondrian',
         'policy: session: unknown key (did you mean "sessions"?)',
         'policy: price.per_atribute: unknown key (did you mean "per_attribute"?)',
         "policy: privacy[1].qid: missing; for a k over all attributes write least_k",

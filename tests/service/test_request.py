@@ -99,7 +99,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
                 "algorithm": {"name": "dka-datafly"},
                 "privacy": [{"model": L, "qid": ["age"], "l": 2, "sensitive": "disease"}],
             },
-            "algorithm.name: dka-datafly: takes one k-anonymity requirement over one QID; got l-diversity",
+            "algorithm.name: dka: takes one k-anonymity requirement over one QID; got l-diversity",
         ),
         (
             {"attributes": ["job", "ages"]},

@@ -48,7 +48,7 @@ def stricter(k: int) -> dict[str, Any]:
         ({"algorithm": {"argmax": "plain"}}, "another argmax (secure before, plain now)"),
         ({"algorithm": {"adversary": "malicious"}}, "another adversary (semi-honest before, malicious now)"),
         ({"algorithm": {"epsilon": 0.5}}, "another epsilon (0.01 before, 0.5 now)"),
-        ({"algorithm": {"name": "dka-datafly"}}, "another method (tds before, dka-datafly now)"),
+        ({"algorithm": {"name": "dka-datafly"}}, "another method (tds before, dka now)"),
     ],
 )
 def test_a_second_release_that_could_break_the_first_is_refused(

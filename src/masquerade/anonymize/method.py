@@ -8,7 +8,7 @@ contracts, requests, forms and reference pages follow from the declarations.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ class Method(Declared, ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]  # what it does, in a sentence for people
+    short_names: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # names for it with these parameters
 
     def settings(self) -> dict[str, Any]:
         """Return the name and parameters as written in job files and contracts."""

@@ -15,7 +15,7 @@ from masquerade.forms.declared import parameters_of
 from masquerade.forms.form import Form, key, read_form
 from masquerade.forms.problems import Problems
 from masquerade.forms.rules import quoted
-from masquerade.methods import session_methods
+from masquerade.methods import full_name, session_methods
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.method import SessionMethod
 from masquerade.service.canonical import MOST_WHOLE
@@ -78,9 +78,11 @@ class Policy(Form):
 
     @classmethod
     def convert(cls, content: dict[str, Any], problems: Problems) -> dict[str, Any]:
-        """Return the content with its requirements parsed."""
+        """Return the content with its requirements parsed, and its methods under their own names."""
         if "privacy" in content:
             content["privacy"] = read_privacy(content["privacy"], problems)
+        if isinstance(content.get("methods"), Mapping):
+            content["methods"] = dict(_full_names(content["methods"], problems))
         return content
 
     def contradictions(self) -> Iterator[tuple[Key, Problem | str]]:
@@ -184,3 +186,17 @@ def check_policy(policy: Policy, card: SchemaCard, source: str = "policy") -> No
         if part.sensitive is not None and card.column(part.sensitive) is None:
             problems.add(("privacy", position, "sensitive"), unknown_column(card, part.sensitive))
     problems.settle(ParameterError)
+
+
+def _full_names(methods: Mapping[str, Any], problems: Problems) -> Iterator[tuple[str, Any]]:
+    """Yield each method under its own name; a short name limits the parameters that it stands for."""
+    for name, limits in methods.items():
+        full, fixed = full_name(name)
+        if fixed and full in methods:
+            problems.add(
+                ("methods", name), f"a short name of {full}, which is listed as well; limit that one"
+            )
+        elif fixed and isinstance(limits, Mapping):
+            yield full, {**limits, **{key: [value] for key, value in fixed.items()}}
+        else:
+            yield name, limits

@@ -1,7 +1,8 @@
 """What a party saves between rounds, so that an interrupted session resumes after the last complete one.
 
-Which records passed in which round is all that a party ever received; everything else follows from it and from its own
-table, by replaying. Transfers and circuits are never saved: after an interruption they are made afresh.
+What was opened in each round (which records passed, or whether all did) is all that a party ever received; everything
+else follows from it and from its own table, by replaying. Transfers and circuits are never saved: after an interruption
+they are made afresh.
 
 A run has a name drawn from both parties' randomness. Parties resume only when both remember the same run, from the last
 round that both remember; otherwise they start anew. The notes are secret: they say which of the party's people the

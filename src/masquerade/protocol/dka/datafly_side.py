@@ -1,7 +1,7 @@
-"""One party's own work in DkA-Datafly (Algorithm 6): everything between two tests, without the other party.
+"""One party's own work in DkA-Datafly (Algorithm 6): everything between two tests, without the other parties.
 
-The remaining records get more general from round to round; those that passed keep their values. Which ones pass
-is the only thing that a side receives.
+The remaining records get more general from round to round; those that passed keep their values. Fewer than k that are
+left at the end are suppressed.
 """
 
 from __future__ import annotations
@@ -9,31 +9,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from masquerade.anonymize.bottom_up import BottomUpColumns
 from masquerade.data.column import Column, Generalised
 from masquerade.engine.counts import Rows
-from masquerade.errors import Bug, RequirementUnreachable
+from masquerade.errors import Bug
+from masquerade.protocol.dka.anonymizers import refuse_few
 from masquerade.protocol.dka.groups import Labels, labels_of, most_groups
+from masquerade.protocol.dka.side import Opened, Opening
 
 
 class DataflySide:
     """The columns of one party over the common records, as general as the rounds so far have made them."""
 
+    opens: Opening = "each"
+    stuck = False
+
     def __init__(self, columns: Sequence[Column], n_records: int, k: int) -> None:
-        if n_records < k:
-            raise RequirementUnreachable(
-                f"k-anonymity with k = {k} needs at least {k} common records; there are {n_records}"
-            )
+        refuse_few(n_records, k)
         self.k, self.n_records = k, n_records
         self.bound = most_groups(n_records, k)  # of the first round, in every round
         self.round = 0
         self.generalised = BottomUpColumns(columns)
         self.left: Rows = np.arange(n_records)
         self._passed = np.zeros(n_records, bool)
+        self._generalise_locally()
 
-    def generalise_locally(self) -> None:
+    def _generalise_locally(self) -> None:
         """Run Datafly on the own columns alone: records in a group of k are not generalised further (step 1)."""
         rest = self.left
         while rest.size >= self.k:
@@ -50,13 +52,13 @@ class DataflySide:
         """Return the own groups of the remaining records (step 6)."""
         return labels_of(self.generalised, self.left, self.k, self.bound)
 
-    def hear(self, passes: NDArray[np.bool_]) -> None:
+    def hear(self, opened: Opened) -> None:
         """Remove the records that pass (step 10), and generalise the others one step (step 11)."""
-        if passes.shape != self.left.shape:
-            raise Bug(f"{passes.size} answers for {self.left.size} records")
+        if opened.shape != self.left.shape:
+            raise Bug(f"{opened.size} answers for {self.left.size} records")
         self.round += 1
-        self._passed[self.left[passes]] = True
-        self.left = self.left[~passes]
+        self._passed[self.left[opened]] = True
+        self.left = self.left[~opened]
         if not self.over:
             self.generalised.climb(self.left)
 

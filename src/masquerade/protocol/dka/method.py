@@ -1,8 +1,8 @@
-"""DkA-Datafly: two parties anonymise their join without a third, by the joint histogram of their groups."""
+"""DkA as a method between parties: what it takes and shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,29 +10,46 @@ from masquerade.anonymize.datafly import without_steps
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import choice
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.requirement import without_redundant
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
+from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS, LocalAlgorithm
 from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
 
 
 @dataclass(frozen=True)
-class DkaDatafly(SessionMethod):
-    """The framework of Jiang and Clifton with Datafly at both parties."""
+class Dka(SessionMethod):
+    """The framework of Jiang and Clifton, with one of several algorithms by which each party generalises its own."""
 
-    name: ClassVar[str] = "dka-datafly"
+    name: ClassVar[str] = "dka"
+    short_names: ClassVar[Mapping[str, Mapping[str, str]]] = {"dka-datafly": {"local": "datafly"}}
     summary: ClassVar[str] = (
         "two parties generalise their own columns in turn until their joint groups are large enough, and show nothing "
-        "but which records pass"
+        "but which records pass, or only whether all do"
     )
     arrangement: ClassVar[Arrangement] = "vertical"
     most_parties: ClassVar[int | None] = 2
     activity: ClassVar[str] = "aligning and generalising"
     resumes: ClassVar[bool] = True
 
+    local: str = parameter(
+        choice(*LOCAL_ALGORITHMS),
+        "datafly",
+        help="how each party generalises its own columns: datafly, record by record, opens which records pass in each "
+        "round; full-domain (one level a column), mondrian (for numbers as they are) and top-down (from one group, "
+        "step by step) open only whether all do",
+    )
+
+    @property
+    def algorithm(self) -> LocalAlgorithm:
+        """The local algorithm."""
+        return LOCAL_ALGORITHMS[self.local]
+
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
-        """Anything but two parties with one k over attributes of both, generalised step by step."""
+        """Anything but two parties with one k over attributes of both; numbers that cannot climb."""
         if proposal.parties is not None and len(proposal.parties) != 2:
             yield _refusal(f"takes exactly two parties; got {len(proposal.parties)}")
         parts = without_redundant(proposal.parts)
@@ -46,8 +63,8 @@ class DkaDatafly(SessionMethod):
             for name in proposal.parties:
                 if name not in holders:
                     yield _refusal(f"each party holds at least one attribute of the QID; {name} has none")
-        if proposal.schema is not None:
-            yield from without_steps(self.name, parts, proposal.schema)
+        if proposal.schema is not None and self.algorithm.by_steps:
+            yield from without_steps(f"{self.name} with local = {self.local}", parts, proposal.schema)
 
     def party(self, seat: Seat) -> Script[int]:
         """Align, play the rounds, hand in."""
@@ -64,17 +81,22 @@ class DkaDatafly(SessionMethod):
     def disclosure(
         self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
     ) -> Disclosure:
-        """Who is common, which records pass in each round, and the released columns."""
+        """Who is common, which records pass in each round or whether all do, and the released columns."""
         others = ", ".join(name for name in contract.parties if name != party)
-        learn = [f"{others}: in each round which of the common records are in a joint group of k or more"]
+        what = (
+            "which of the common records are"
+            if self.algorithm.opens_chi
+            else "whether all common records are"
+        )
+        learn = [f"{others}: in each round {what} in a joint group of k or more"]
         return disclosed_by_join(contract, party, schema, learn, {}, show_steps=False)
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
-        """Count how often the parties opened which records pass."""
-        from masquerade.protocol.dka.datafly import ChiShare
+        """Count how often the parties opened which records pass, or whether all do."""
+        from masquerade.protocol.dka.rounds import ChiShare
 
         return list(sent).count(kind_of(ChiShare))
 
 
 def _refusal(text: str) -> Problem:
-    return Problem(f"{DkaDatafly.name}: {text}", key=("name",))
+    return Problem(f"{Dka.name}: {text}", key=("name",))

@@ -1,4 +1,4 @@
-"""One party's part of DkA-Datafly: align, run the rounds, hand in.
+"""One party's part of DkA: align, run the rounds, hand in.
 
 The records are joined on a hidden identifier (§1.2 of the paper): `align` gives both parties their common
 records in one order, and each hands its columns of the released ones to the assembler in that order.
@@ -14,9 +14,9 @@ from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.align import align
 from masquerade.protocol.columns import Columns, Received, write_columns
 from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start, notes_purpose
-from masquerade.protocol.dka.datafly import dka_datafly
-from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.dka.method import DkaDatafly
+from masquerade.protocol.dka.joint_tests import PairTests
+from masquerade.protocol.dka.method import Dka
+from masquerade.protocol.dka.rounds import play
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.method import ASSEMBLER, Seat, proposal_of, refuse
 from masquerade.protocol.party import AlignProgress, handed_in
@@ -30,7 +30,8 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     If `seat.notes` survive, an interrupted session resumes after its last complete round.
     """
     name, contract, identifiers = seat.name, seat.contract, seat.identifiers
-    refuse(DkaDatafly.of(contract).refusals(proposal_of(contract)))
+    method = Dka.of(contract)
+    refuse(method.refusals(proposal_of(contract)))
     if notebook is None:
         purpose = notes_purpose(contract, seat.table, identifiers)
         notebook = Notebook(seat.notes, purpose) if seat.notes is not None else Notebook()
@@ -54,18 +55,17 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
             f"the parties {' and '.join(contract.parties)} have no record in common; do they use the same identifiers?"
         )
     own = seat.table.take(rows)
-    side = DataflySide(own.columns(mine), len(own), k)
-    side.generalise_locally()
-    for passes in notebook.rounds:
-        side.hear(passes)
+    side = method.algorithm.side(own.columns(mine), len(own), k)
+    for opened in notebook.rounds:
+        side.hear(opened)
     aligned = time.perf_counter()
 
     on_stage(Stage("preparing the transfers"))
-    pair = yield from prepare_pair(me, contract.parties, b"dka-datafly\0" + contract.hash)
+    pair = yield from prepare_pair(me, contract.parties, b"dka\0" + contract.hash)
     if not resumes:
         notebook.named(pair.session)
     seat.before_showing()
-    yield from dka_datafly(pair, side, on_stage=on_stage, on_round=notebook.played)
+    yield from play(PairTests(pair), side, on_stage=on_stage, on_round=notebook.played)
     finished = time.perf_counter()
 
     seat.before_showing()

@@ -8,71 +8,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from masquerade.data.column import Column
 from masquerade.engine.counts import value_counts
-from masquerade.engine.numbering import renumber
+from masquerade.engine.numbering import group_rows
 from masquerade.errors import ParameterError
-from masquerade.protocol.dka.anonymizers import LocalAnonymizer, TopDownAnonymizer
-from masquerade.protocol.dka.datafly_side import DataflySide
-from masquerade.protocol.dka.groups import Labels, labels_of, most_groups
+from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
+from masquerade.protocol.dka.side import Opened, Side
 
 
-def plain_dka_datafly(
-    left: Sequence[Column], right: Sequence[Column], n_records: int, k: int
-) -> tuple[DataflySide, DataflySide]:
-    """Run DkA-Datafly. Return both parties' sides at the end."""
-    if not left or not right:
-        raise ParameterError("DkA-Datafly takes at least one attribute of each party")
-    sides = DataflySide(left, n_records, k), DataflySide(right, n_records, k)
-    for side in sides:
-        side.generalise_locally()
-    while not sides[0].over:
-        passes = joint_passes(sides[0].labels(), sides[1].labels(), sides[0].bound, k)
-        for side in sides:
-            side.hear(passes)
+def plain_dka(
+    columns: Sequence[Sequence[Column]], n_records: int, k: int, local: str = "datafly"
+) -> tuple[Side, ...]:
+    """Run DkA on the columns of each party, by one of the local algorithms. Return the parties' sides at the end."""
+    if not all(columns):
+        raise ParameterError("DkA takes at least one attribute of each party")
+    sides = tuple(LOCAL_ALGORITHMS[local].side(own, n_records, k) for own in columns)
+    play_openly(sides)
     return sides
 
 
-def plain_dka(left: LocalAnonymizer, right: LocalAnonymizer, n_records: int, k: int) -> int:
-    """Run the framework (Algorithm 4). Return the number of rounds; both are then as general as the release."""
-    sides = left, right
-    for side in sides:
-        side.start()
-    rounds = 1
-    while not _anonymized(sides, n_records, k):
+def play_openly(sides: Sequence[Side]) -> None:
+    """Run the rounds of these sides to the end."""
+    while not sides[0].over:
+        opened = _answer(sides)
         for side in sides:
-            side.further()
-        rounds += 1
-    return rounds
+            side.hear(opened)
 
 
-def plain_dka_top_down(left: TopDownAnonymizer, right: TopDownAnonymizer, n_records: int, k: int) -> int:
-    """Run top-down (§7). Return the last round before the first that fails."""
-    sides = left, right
-    for side in sides:
-        side.start()
-    rounds = 1
-    while any(moved := [side.further() for side in sides]):
-        if not _anonymized(sides, n_records, k):
-            for side, did in zip(sides, moved, strict=True):
-                if did:
-                    side.back()
-            break
-        rounds += 1
-    return rounds
+def _answer(sides: Sequence[Side]) -> Opened:
+    opens = sides[0].opens
+    if opens == "end":
+        return np.array([all(side.stuck for side in sides)])
+    passes = joint_passes(sides)
+    return passes if opens == "each" else np.array([passes.all()])
 
 
-def _anonymized(sides: Sequence[LocalAnonymizer], n_records: int, k: int) -> bool:
-    bound = most_groups(n_records, k)
-    left, right = (labels_of(side, np.arange(n_records), k, bound) for side in sides)
-    return bool(joint_passes(left, right, bound, k).all())
-
-
-def joint_passes(left: Labels, right: Labels, bound: int, k: int) -> NDArray[np.bool_]:
-    """Return whether each record's pair of labels occurs at least k times; the label `bound` never passes."""
-    pairs = left.astype(np.int64) * (bound + 1) + right.astype(np.int64)
-    groups, found = renumber(pairs, (bound + 1) ** 2)
-    large = value_counts(groups, found.size) >= k
-    return np.asarray(large[groups] & (left < bound) & (right < bound))
+def joint_passes(sides: Sequence[Side]) -> Opened:
+    """Return whether each remaining record's labels occur together at least k times; the last label never passes."""
+    labels = [side.labels() for side in sides]
+    numbered = [(own.astype(np.int64), side.bound + 1) for own, side in zip(labels, sides, strict=True)]
+    groups, n_groups = group_rows(numbered, labels[0].size)
+    passes: Opened = (value_counts(groups, n_groups) >= sides[0].k)[groups]
+    for own, side in zip(labels, sides, strict=True):
+        passes &= own < side.bound
+    return passes

@@ -130,11 +130,13 @@ def _algorithm() -> dict[str, Any]:
                 **{
                     each.name: {"description": each.help, "default": each.default, **each.rule.json_schema}
                     for each in parameters_of(method)
+                    if each.name not in fixed
                 },
             },
             "additionalProperties": False,
         }
-        for name, method in session_methods().items()
+        for method in session_methods().values()
+        for name, fixed in {method.name: {}, **method.short_names}.items()
     ]
     said = "the method, by its name, and its parameters; the usual one of the kind where it is left out"
     return {"description": said, "anyOf": [*methods, {"type": "null"}]}

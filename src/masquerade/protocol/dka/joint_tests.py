@@ -1,0 +1,49 @@
+"""The tests of two parties: every record's joint group, by the joint histogram (the paper's SSI_t for all of them).
+
+Rounds of messages: six a test, besides batches. Cost: see `protocol/joint_histogram/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from masquerade.crypto.bits import Bits
+from masquerade.crypto.count_circuits import all_equal, both
+from masquerade.net.progress import OnStage
+from masquerade.net.script import Script
+from masquerade.protocol.dka.side import Side
+from masquerade.protocol.joint_histogram.back_ends import shared_tests
+from masquerade.protocol.joint_histogram.histogram import Bounds
+from masquerade.protocol.joint_histogram.pair import Pair, read_outputs, shared_outputs
+
+
+class PairTests:
+    """One party's side of the tests between two."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+
+    @property
+    def peers(self) -> Sequence[str]:
+        """The other party."""
+        return (self._pair.peer,)
+
+    def good_groups(self, side: Side, on_stage: OnStage) -> Script[Bits]:
+        """Return this party's XOR share of "the record's joint group has k records" (the paper's ω)."""
+        bounds = Bounds(side.left.size, (side.bound, side.bound))
+        return (yield from shared_tests(self._pair, side.labels(), side.k, bounds, on_stage))
+
+    def conjunction(self, share: Bits) -> Script[Bits]:
+        """Compare both strings of shares, one of them inverted (step 8 of Algorithm 4)."""
+        own = share ^ np.uint8(self._pair.me)
+        inputs = {f"bits {self._pair.me}": own[:, None]}
+        out = yield from shared_outputs(self._pair, all_equal(own.size), 1, inputs)
+        return np.asarray(out["holds"][0])
+
+    def unanimous(self, own: bool) -> Script[bool]:
+        """Return whether both say yes."""
+        inputs = {f"bit {self._pair.me}": np.array([[own]], np.uint8)}
+        out = yield from read_outputs(self._pair, both(), 1, inputs)
+        return bool(out["both"][0, 0])

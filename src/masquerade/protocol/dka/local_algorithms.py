@@ -1,0 +1,31 @@
+"""The algorithms by which a party of DkA generalises its own columns: everything that `local` may say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from masquerade.data.column import Column
+from masquerade.protocol.dka.anonymizers import Descent, FullDomain
+from masquerade.protocol.dka.datafly_side import DataflySide
+from masquerade.protocol.dka.mondrian_levels import ByMondrian
+from masquerade.protocol.dka.side import BottomUpSide, Side, TopDownSide
+
+
+@dataclass(frozen=True)
+class LocalAlgorithm:
+    """How a side starts from its columns, the number of common records and k."""
+
+    side: Callable[[Sequence[Column], int, int], Side]
+    by_steps: bool = True  # whether attributes need taxonomies to climb along
+    opens_chi: bool = False  # whether which records pass is opened, and not only whether all do
+
+
+LOCAL_ALGORITHMS = {
+    "datafly": LocalAlgorithm(DataflySide, opens_chi=True),
+    "top-down": LocalAlgorithm(lambda columns, n, k: TopDownSide(Descent(columns, n, k), n, k)),
+    "full-domain": LocalAlgorithm(lambda columns, n, k: BottomUpSide(FullDomain(columns, n, k), n, k)),
+    "mondrian": LocalAlgorithm(
+        lambda columns, n, k: BottomUpSide(ByMondrian(columns, n, k), n, k), by_steps=False
+    ),
+}
