@@ -263,7 +263,7 @@ def test_the_client_decides_when_quality_was_missed(site: Site, visit: Visit) ->
         session = world.awaiting()
         page.goto(site.console(f"/sessions/{session.id}"))
         expect(
-            page.get_by_text("The classification error is 0.31; you wished for at most 0.2.")
+            page.get_by_text("The classification error is 0.31, and at most 0.2 was wished.")
         ).to_be_visible()
         pressed_surely(page, page.get_by_role("button", name="Withdraw"))
         expect(page.locator(".stepper [aria-current=step]")).to_have_text("cancelled")

@@ -55,9 +55,9 @@ def test_only_what_changed_is_drawn_anew() -> None:
 
 def test_quality_is_told_as_far_as_there_is_something_to_tell() -> None:
     told = {
-        (0.5125, 0.25): "classification error 0.512; at most 0.25 was wished",
-        (0.5125, None): "classification error 0.512",
-        (None, 0.25): "classification error could not be measured; at most 0.25 was wished",
+        (0.5125, 0.25): "classification error is 0.5125, and at most 0.25 was wished",
+        (0.5125, None): "classification error is 0.5125",
+        (None, 0.25): "classification error could not be measured, and at most 0.25 was wished",
     }
     for (error, most), words in told.items():
         course = SessionProgress()

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 import masquerade as mq
 from leakage.arrow_streams import stream_of
@@ -22,6 +23,8 @@ from masquerade.protocol.collaborate.tree import partition
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
+from masquerade.utility.comparison import compare
+from masquerade.utility.queries import holders_error
 from protocol.test_collaborate import ILLNESSES, JOBS, QID, SCHEMA, contract_of, requirement_of, table_of
 
 HOUSES = ("abbey", "burgh", "clinic")
@@ -69,7 +72,7 @@ class Collaborate:
         trusted = self.contract.method["third_party"] == "trusted"
         made: dict[tuple[str, str], list[Made]] = {}
         for name, table in tables.items():
-            made[ASSEMBLER, name] = [Made("received")]
+            made[ASSEMBLER, name] = [Made("received", error=None)]
             if trusted:
                 made[name, ASSEMBLER] = [self._records(table)]
         if trusted:
@@ -134,7 +137,19 @@ class Collaborate:
             losses=losses_of_groups(*alone),
             left_out=["diary"],
             seconds={"prepare": 0.0, "protocol": 0.0},
+            query_error=holders_error(compare(joined.take(own), _cells(settings, *alone), QID)),
         )
+
+
+def _cells(settings: Any, alone: Any, groups: Any) -> pa.Table:
+    """The released cells of these rows, in their own order."""
+    of_row = groups_of_rows(alone, groups)
+    return pa.table(
+        {
+            axis.name: [axis.label(groups[group].cells[at]) for group in of_row]
+            for at, axis in enumerate(settings.released)
+        }
+    )
 
 
 def of_rows(settings: Any, groups: Any, own: Any) -> tuple[Any, Any]:

@@ -25,6 +25,7 @@ from masquerade.protocol.dka.side import Side
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
+from masquerade.utility.queries import holders_error
 from protocol.test_dka import HOLDERS, NAMES, PARTIES, SCHEMA, columns_of, contract_of, people
 
 N, K = 16, 3
@@ -94,7 +95,7 @@ class Dka:
                 views[name, peer].append(Made("dka-chi", bits=(pack(chi) ^ kept).tobytes()))
         for name in PARTIES:
             views[name, ASSEMBLER] = [self._columns(name, own[name], sides[name])]
-            views[ASSEMBLER, name] = [Made("received")]
+            views[ASSEMBLER, name] = [Made("received", error=None)]
         return views
 
     def _columns(self, name: str, own: Any, side: Side) -> Made:
@@ -111,6 +112,7 @@ class Dka:
             seconds={"align": 0.0, "protocol": 0.0},
             suppressed=N - side.passed.size,
             histograms_by=[self.back_end],
+            query_error=holders_error(comparison),
         )
 
 

@@ -26,6 +26,7 @@ from masquerade.protocol.method import ASSEMBLER
 from masquerade.protocol.party import _known_sensitive, _prepared, _strategy
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
+from masquerade.utility.queries import holders_error
 from masquerade.utility.scores import score_named
 
 
@@ -186,9 +187,10 @@ class MashupSimulator:
                 seconds=dict.fromkeys(took, 0.0),
                 suppressed=0,
                 histograms_by=[back_end] if name in self.counted else [],
+                query_error=holders_error(comparison),
             )
             self._tell(name, columns, (ASSEMBLER,))
-            self._tell(ASSEMBLER, Made("received"), (name,))
+            self._tell(ASSEMBLER, Made("received", error=None), (name,))
 
 
 def _offer(bid: Bid | None) -> Made:

@@ -6,6 +6,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
@@ -279,7 +280,7 @@ def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordi
         with pytest.raises(ParameterError, match=word):
             coordinator.relax(ana, relaxed.id, bad)
     with pytest.raises(
-        ParameterError, match=r"most_error: the error of the table that is held is 0\.\d+, so 0"
+        ParameterError, match=r"most_error: the classification error of the table that is held is 0\.\d+, so 0"
     ):
         coordinator.relax(ana, relaxed.id, {"budget": wish.get("budget", 0)})
     refused = coordinator.relax(ana, relaxed.id, {"budget": 1})
@@ -294,6 +295,51 @@ def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordi
     assert done.status is Status.PUBLISHED
     assert coordinator.release(ana, done.id).rows > 0
     assert done.request["most_error"] == "0.9"
+
+
+def test_limits_without_a_class_are_judged_before_anything_is_charged(
+    house: House, coordinator: Coordinator
+) -> None:
+    ana = house.user("ana")
+    wish = {"class": None, "attributes": ["age", "job"], "most_ncp": 0, "most_query_error": 0}
+    held = house.finished(coordinator, coordinator.ask(ana, house.request(**wish)).id)
+    assert held.status is Status.AWAITING_CLIENT
+    assert coordinator.ledger(ana, session=held.id) == []
+    missed = coordinator.summaries(ana, [held])[0].missed
+    assert missed is not None
+    assert (missed.error, missed.most_error) == (None, None)
+    assert missed.ncp is not None
+    assert missed.query_error is not None
+    assert (missed.ncp > 0, missed.query_error > 0) == (True, True)
+    with pytest.raises(ParameterError) as caught:
+        coordinator.relax(ana, held.id, {"most_ncp": missed.ncp})
+    assert [problem.key for problem in caught.value.problems] == [("most_query_error",)]
+    done = coordinator.relax(
+        ana, held.id, {"most_ncp": missed.ncp, "most_query_error": missed.query_error + 0.01}
+    )
+    assert done.status is Status.PUBLISHED
+    summary = coordinator.summary(ana, done.id)
+    assert summary["quality"] == {"ncp": missed.ncp, "query_error": missed.query_error}
+    assert summary["query_error"]["over"] == "each party's own columns"
+
+
+def test_each_party_notes_what_it_gained_and_nobody_else_is_told(
+    house: House, coordinator: Coordinator
+) -> None:
+    ana = house.user("ana")
+    done = house.finished(coordinator, coordinator.ask(ana, house.request()).id)
+    assert done.status is Status.PUBLISHED
+    for party in ("bank", "clinic"):
+        log = house.folder / f"{party}-state" / "audit.jsonl"
+
+        def gains(log: Path = log) -> list[dict[str, Any]]:
+            records = [json.loads(line) for line in log.read_text().splitlines()]
+            return [each["fields"] for each in records if each["event"] == "gain"]
+
+        first = wait_until(gains, f"{party} has measured its gain")[0]
+        assert float(first["gain"]) == pytest.approx(float(first["alone"]) - float(first["together"]))
+    told = str(coordinator.summary(ana, done.id)) + str(coordinator.events(ana, done.id))
+    assert "gain" not in told.replace("against", "").replace("gain-ratio", "")
 
 
 def test_a_party_that_wants_a_person_to_look_is_waited_for(house: House, coordinator: Coordinator) -> None:

@@ -1,52 +1,55 @@
-"""The quality that a client asks for: errors on rows that were held out."""
+"""The quality that a client asks for: limits on figures of a release, and how they are judged and told."""
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
+from typing import Any
+
 import pytest
 
-from masquerade.service.coordinator.quality import classification_error, good_enough
+from masquerade.errors import ParameterError
+from masquerade.service.quality import QUALITY_TERMS, limits_of, missed_terms, said_of
+from masquerade.service.terms import Deal
+from service.parties import dealt, request
 
 
-def people(rows: int, noise: float) -> pa.Table:
-    rng = np.random.default_rng(3)
-    age = rng.integers(0, 4, rows)
-    labels = np.array(["[-inf, 20)", "[20, 40)", "[40, 60)", "[60, inf)"])
-    rich = (age >= 2) != (rng.random(rows) < noise)
-    return pa.table(
-        {"age": labels[age], "job": rng.choice(["a", "b"], rows), "income": np.where(rich, "high", "low")}
+def missed(**told: Any) -> list[str]:
+    return [term.key for term in missed_terms(told)]
+
+
+def test_a_limit_is_met_by_a_figure_that_was_measured() -> None:
+    assert missed(error=0.25, most_error=0.25) == []
+    assert missed(error=0.2500001, most_error=0.25) == ["most_error"]
+    assert missed(error=None, most_error=1.0) == ["most_error"]
+    assert missed(error=0.9, ncp=0.9, query_error=7.0) == []
+    assert missed(ncp=0.6, most_ncp=0.5, query_error=None, most_query_error=2.0) == [
+        "most_ncp",
+        "most_query_error",
+    ]
+
+
+def test_every_limit_goes_from_the_request_into_the_deal_and_back() -> None:
+    limits = {"most_error": 0.3, "most_ncp": 0.4, "most_query_error": 2.5}
+    asked = request(**limits)
+    deal = Deal.read(dealt(asked).canonical())
+    assert limits_of(asked) == limits_of(deal) == limits_of(deal.as_request()) == limits
+    assert {*limits} == {term.key for term in QUALITY_TERMS}
+
+
+def test_two_of_them_need_no_class() -> None:
+    asked = request(**{"class": None, "most_ncp": 0.4, "most_query_error": 0.5})
+    assert limits_of(dealt(asked)) == {"most_ncp": 0.4, "most_query_error": 0.5}
+    with pytest.raises(ParameterError, match="most_ncp: must be a number of at least 0 and at most 1"):
+        request(most_ncp=1.5)
+    with pytest.raises(ParameterError, match="most_query_error: must be a number of at least 0 and at most 1000"):
+        request(most_query_error=-1)
+
+
+def test_figures_and_limits_in_words() -> None:
+    error, ncp, queries = QUALITY_TERMS
+    assert said_of(error, {"error": 0.4, "most_error": 0.1}) == (
+        "classification error is 0.4, and at most 0.1 was wished"
     )
-
-
-@pytest.mark.parametrize("coded", [False, True])
-def test_a_release_has_one_figure_however_it_is_shuffled(coded: bool) -> None:
-    table = people(3000, 0.2)
-
-    def shuffled(seed: int) -> pa.Table:
-        mixed = table.take(np.random.default_rng(seed).permutation(len(table)))
-        columns = {name: mixed.column(name).dictionary_encode() for name in mixed.column_names}
-        return pa.table(columns) if coded else mixed
-
-    errors = {classification_error(shuffled(seed), "income") for seed in range(3)}
-    assert errors == {classification_error(table.select(["income", "job", "age"]), "income")}
-
-
-def test_a_wish_is_met_by_an_error_that_was_measured() -> None:
-    assert good_enough(0.25, "0.25")
-    assert good_enough(None, None)
-    assert not good_enough(None, "1")
-    assert not good_enough(0.2500001, "0.25")
-
-
-def test_the_error_on_held_out_rows_is_what_was_put_in() -> None:
-    assert classification_error(people(2000, 0.0), "income") == 0
-    error = classification_error(people(3000, 0.2), "income")
-    assert error is not None
-    assert abs(error - 0.2) < 0.05
-    assert classification_error(people(3000, 0.2), "income") == error
-    guess = classification_error(people(3000, 0.0).select(["job", "income"]), "income")
-    assert guess is not None
-    assert guess > 0.4
-    assert classification_error(people(3, 0.0), "income") is None
-    assert classification_error(people(50, 0.0).select(["income"]), "income") is not None
+    assert said_of(ncp, {"ncp": 0.25}) == "loss of detail (NCP) is 0.25"
+    assert said_of(queries, {"most_query_error": 2.0}) == (
+        "query error could not be measured, and at most 2 was wished"
+    )

@@ -19,6 +19,8 @@ from masquerade.utility.queries import (
     Predicate,
     Query,
     estimated_answers,
+    holders_error,
+    joined_error,
     query_error,
     random_queries,
     true_answers,
@@ -163,3 +165,33 @@ def test_answers_by_hand(case: Case, seed: int) -> None:
     errors = [abs(estimate - true) / max(true, case.rows / 1000) for true, estimate in answers]
     assert query_error(comparison, 8, seed).mean == pytest.approx(sum(errors) / 8, abs=1e-4)
     assert query_error(comparison, 8, seed).median == pytest.approx(median(errors), abs=1e-4)
+
+
+def hundreds(rows: int) -> tuple[Table, pa.Table]:
+    """Ages, and a release that has them in halves."""
+    ages = np.random.default_rng(3).integers(0, 80, rows)
+    cells = ["[-inf, 40)" if age < 40 else "[40, inf)" for age in ages]
+    return Table(pa.table({"age": ages})), pa.table({"age": cells})
+
+
+def test_a_holder_tells_whole_hundredths_and_nothing_of_few_records() -> None:
+    many, few = (compare(*hundreds(rows), ["age"]) for rows in (100, 99))
+    told = holders_error(many)
+    assert told is not None
+    assert isinstance(told, int)
+    assert told == round(100 * query_error(many, 500).mean)
+    assert holders_error(few) is None
+    assert holders_error(dataclasses.replace(many, originals=(), released=())) is None
+
+
+def test_holders_errors_are_joined_by_weight_or_not_at_all() -> None:
+    joined = joined_error([10, 40], [2, 1], "each party's own columns")
+    assert joined is not None
+    assert joined.summary() == {
+        "queries": 1000,
+        "mean": 0.2,
+        "median": None,
+        "over": "each party's own columns",
+    }
+    assert joined_error([10, None], [2, 1], "…") is None
+    assert joined_error([], [], "…") is None

@@ -42,7 +42,10 @@ class Release:
     seconds: dict[str, float] = field(default_factory=dict)  # the writer adds the time that writing took
     # How many providers feed each group, where the requirement names them; groups are those of `group_sizes`.
     group_providers: Counts | None = None
-    query_error: QueryError | None = None  # where groups are cut for the sake of queries
+    query_error: QueryError | None = (
+        None  # where groups are cut for the sake of queries, or the holders told it
+    )
+    error: float | None = None  # of classifying by the release alone, where somebody measured it
     suppressed: int = 0  # kept rows that are not in the release
     sensitive: tuple[str, ...] = ()  # the sensitive columns
     sensitive_before: CountsBefore = field(

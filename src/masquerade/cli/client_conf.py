@@ -127,13 +127,12 @@ def insist(session: Session, conf: Path | None, *, decides: bool = True) -> None
 
 def _missed(session: Session) -> str:
     """By how much a session missed the wished quality."""
-    missed = session.missed
-    if missed is None:
+    if session.missed is None:
         return session.cause or "the release misses the wished quality"
-    wished = f"at most {missed.most_error} was wished"
-    if missed.error is None:
-        return f"the classification error could not be measured, and {wished}"
-    return f"the classification error is {missed.error:.4g}, and {wished}"
+    from masquerade.service.quality import missed_terms, said_of
+
+    told = dict(session.missed)
+    return "; ".join(f"the {said_of(term, told)}" for term in missed_terms(told))
 
 
 def _waits(session: Session, decides: bool) -> str:
@@ -143,9 +142,16 @@ def _waits(session: Session, decides: bool) -> str:
 def _decisions(session: Session, conf: Path | None) -> list[tuple[str, str]]:
     """What can be decided, each with its command, to be typed as it stands."""
     choices = [("take it as it is", "accept"), ("do without it", "withdraw")]
-    if session.missed is not None and session.missed.error is not None:
-        enough = math.ceil(session.missed.error * 100) / 100
-        choices.insert(1, ("be content with less", f"relax --most-error {enough:g}"))
+    if session.missed is not None:
+        from masquerade.service.quality import missed_terms
+
+        told = dict(session.missed)
+        missed = [(term, told[term.figure]) for term in missed_terms(told)]
+        if missed and all(figure is not None for _, figure in missed):
+            options = (
+                f"--{term.key.replace('_', '-')} {math.ceil(figure * 100) / 100:g}" for term, figure in missed
+            )
+            choices.insert(1, ("be content with less", f"relax {' '.join(options)}"))
     return [(what, again(f"decide SESSION {word}", session.id, conf)) for what, word in choices]
 
 

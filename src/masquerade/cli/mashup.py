@@ -47,10 +47,18 @@ def describe(made: Mashup) -> list[str]:
         f"{release.rows:,} {_whose(release)}; released in {release.group_sizes.size:,} groups{suppressed}",
         *([f"rows dropped for missing cells: {dropped}"] if dropped else []),
         *written_lines(release, made.table, made.report),
+        *_gains(made),
         f"transcripts: {made.transcripts}",
         seconds_line(release),
         f"cost: {made.rounds} rounds; sent by {sent}",
     ]
+
+
+def _gains(made: Mashup) -> list[str]:
+    """What each party's own columns and the release are worth to a classifier, where there is a class."""
+    told = (f"{name} {gain.alone:.1%} alone (gain {gain.gain:+.1%})" for name, gain in made.gains.items())
+    error = made.release.error
+    return [] if error is None else ["; ".join([f"classification error: {error:.1%} together", *told])]
 
 
 def _whose(release: Release) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from masquerade.cli.client_conf import ROLLED_UP, again, connected, guarded, insist, wait_for
 from masquerade.cli.output import Json, print_json, progress, say
-from masquerade.errors import ParameterError
+from masquerade.errors import ParameterError, one_line
 
 if TYPE_CHECKING:
     from masquerade.library.client import Client
@@ -85,7 +85,7 @@ def take(client: Client, session: str, output: Path | None, report: Path | None)
     """Write what was asked for; where it went, and what is known of it."""
     release = client.download(session, output) if output is not None else client.release(session)
     written: dict[str, Any] = {"rows": release.rows, "sha256": release.sha256}
-    told = ("kind", "m", "third_party", "rolled_up_from")
+    told = ("kind", "m", "third_party", "rolled_up_from", "quality", "warnings")
     written |= {key: release.summary[key] for key in told if key in release.summary}
     if output is not None:
         written["table"] = str(output)
@@ -101,4 +101,5 @@ def written_lines(session: str, written: dict[str, Any]) -> list[str]:
         lines.append(f"published together: {guarded(written)}")
     if written.get("rolled_up_from") is not None:
         lines.append(ROLLED_UP)
+    lines += [f"warning: {one_line(str(each))}" for each in written.get("warnings") or ()]
     return lines + [f"{name}: {written[name]}" for name in ("table", "report") if name in written]

@@ -15,6 +15,7 @@ from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import SessionMethod
 from masquerade.service.card import ColumnCard, SchemaCard
+from masquerade.service.quality import QUALITY_TERMS
 from masquerade.service.request import USUAL, Kind
 from masquerade.service.resources import Provider
 
@@ -104,6 +105,8 @@ class Draft:
     class_from: str = ""
     wishes: list[Wish] = field(default_factory=lambda: [Wish()])
     most_error: str = ""
+    most_ncp: str = ""
+    most_query_error: str = ""
     budget: str = ""
     recipients: str = ""
     method: str = ""  # "": the default of the kind
@@ -261,7 +264,7 @@ class Draft:
             "attributes": [each.name for each in self.columns],
             "class": self.wanted_class,
             **self.view.content(self),
-            "most_error": _number(self.most_error),
+            **{term.key: _number(getattr(self, term.key)) for term in QUALITY_TERMS},
             "budget": _cents(self.budget),
             "recipients": self.recipients.replace(",", " ").split(),
             "algorithm": self._algorithm(),

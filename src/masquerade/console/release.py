@@ -12,6 +12,7 @@ from masquerade.console.guard import PREFIX
 from masquerade.console.wording import moment, number, share, short
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.report.wording import METRICS
+from masquerade.service.quality import QUALITY_TERMS
 from masquerade.service.store import StoredRelease
 
 
@@ -36,7 +37,7 @@ async def release_page(view: View) -> None:
             ("Groups", number(summary.get("groups"))),
             ("Unique records", number(summary.get("unique"))),
             ("Suppressed rows", number(summary.get("suppressed") or 0)),
-            *_error(summary.get("quality") or {}),
+            *_quality(summary.get("quality") or {}),
             ("Cost", view.money(int(cost.get("total") or 0))),
         ],
         "figures",
@@ -59,9 +60,16 @@ def _verdict(held: bool) -> str:
     return "A requirement does not hold."
 
 
-def _error(quality: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the error of a decision tree trained on the release, if there is a class."""
-    return [("Classification error", share(quality["error"]))] if quality.get("error") is not None else []
+def _quality(quality: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the figures that a request may limit, as far as they were measured."""
+    return [
+        (
+            f"{term.name[0].upper()}{term.name[1:]}",
+            share(quality[term.figure]) if term.is_share else number(quality[term.figure]),
+        )
+        for term in QUALITY_TERMS
+        if quality.get(term.figure) is not None
+    ]
 
 
 def _draw_requirements(requirements: list[Mapping[str, Any]]) -> None:

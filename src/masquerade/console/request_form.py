@@ -17,6 +17,7 @@ from masquerade.console.request_wishes import Wishes
 from masquerade.console.wording import PARAMETERS
 from masquerade.errors import ParameterError
 from masquerade.forms.declared import Parameter, parameters_of
+from masquerade.service.quality import QUALITY_TERMS
 from masquerade.service.resources import Provider, RequestPreview
 
 _SETTLE = 0.25  # seconds without a change before the coordinator is asked
@@ -87,13 +88,10 @@ class _Form:
         with tag("fieldset"):
             tag("legend", "Quality, price, recipients")
             with tag("div", look="cols"):
-                text_field(
-                    "Largest classification error",
-                    "",
-                    self._set("most_error"),
-                    hint="From 0 to 1; needs a class. When it is missed, you are asked",
-                    inputmode="decimal",
-                )
+                for term in QUALITY_TERMS:
+                    text_field(
+                        f"Largest {term.name}", "", self._set(term.key), hint=term.help, inputmode="decimal"
+                    )
                 text_field(
                     "Budget",
                     "",

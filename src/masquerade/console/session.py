@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from nicegui import ui
 from nicegui.element import Element
 
-from masquerade.console.elements import button, facts, link, tag, text_field
+from masquerade.console.elements import bullets, button, facts, link, tag, text_field
 from masquerade.console.frame import View, leave, page, problem_place
 from masquerade.console.guard import PREFIX
 from masquerade.console.kinds import kind_of
@@ -24,8 +24,9 @@ from masquerade.console.session_parts import (
 )
 from masquerade.console.session_progress import SessionProgress
 from masquerade.console.signed_in import SignedOut
-from masquerade.console.wording import STATUS, look_of, moment, share, short
+from masquerade.console.wording import STATUS, look_of, moment, short
 from masquerade.errors import MasqueradeError
+from masquerade.service.quality import limits_of, missed_terms, said_of
 from masquerade.service.resources import Event, PartyOffer, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
@@ -200,16 +201,13 @@ class _Shown:
         quality = self._course.quality or {}
         with tag("section", look="asked"):
             tag("h2", "The wished quality was missed")
-            tag(
-                "p",
-                f"The classification error is {share(quality.get('error', 'larger'))};"
-                f" you wished for at most {share(quality.get('most_error', self.session.request.get('most_error')))}."
-                " Nothing is published before you say so.",
-            )
+            told = limits_of(self.session.request) | dict(quality)
+            bullets([f"The {said_of(term, told)}." for term in missed_terms(told)])
+            tag("p", "Nothing is published before you say so.")
             if not mine:
                 tag("p", f"{self.session.client} decides.")
                 return
-            self._relaxed = ""
+            self._relaxed = {term.key: "" for term in missed_terms(told)}
             with tag("div", look="row"):
                 button("Accept it as it is", self._does(self._view.coordinator.accept), "first")
                 button(
@@ -218,22 +216,26 @@ class _Shown:
                     sure="Withdraw the request? The table is thrown away, and nothing is charged.",
                 )
             with tag("div", look="cols"):
-                text_field(
-                    "Or relax: largest classification error",
-                    "",
-                    self._relax_to,
-                    hint="Empty: any. A table that meets it is published",
-                    inputmode="decimal",
-                )
+                for term in missed_terms(told):
+                    text_field(
+                        f"Or relax: largest {term.name}",
+                        "",
+                        self._relax_to(term.key),
+                        hint="Empty: any. A table that meets it is published",
+                        inputmode="decimal",
+                    )
             button("Relax", self._relax)
 
     # --- actions ---
 
-    def _relax_to(self, text: str) -> None:
-        self._relaxed = text.strip()
+    def _relax_to(self, key: str) -> Callable[[str], None]:
+        def typed(text: str) -> None:
+            self._relaxed[key] = text.strip()
+
+        return typed
 
     async def _relax(self) -> None:
-        content = {"most_error": self._relaxed.replace(",", ".") or None}
+        content = {key: text.replace(",", ".") or None for key, text in self._relaxed.items()}
         await self._done(
             self._view.trying(self._view.ask(self._view.coordinator.relax, self._id, content), self._problems)
         )

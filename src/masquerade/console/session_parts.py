@@ -23,6 +23,7 @@ from masquerade.console.wording import (
 from masquerade.methods import described
 from masquerade.report.charts import tree_chart
 from masquerade.service.kinds.horizontal import against
+from masquerade.service.quality import QUALITY_TERMS
 from masquerade.service.resources import PartyOffer
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
@@ -148,7 +149,7 @@ def draw_request(session: SessionRecord, money: Callable[[int], str]) -> None:
             ("Columns", ", ".join(asked.get("attributes") or ())),
             ("Class", asked.get("class") or "none"),
             ("Budget", money(int(asked.get("budget") or 0))),
-            ("Largest classification error", asked.get("most_error") or "any"),
+            *((f"Largest {term.name}", asked.get(term.key) or "any") for term in QUALITY_TERMS),
             *kind_of(asked).asked(asked),
             ("Method", described(asked_method(asked))),
         ]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from masquerade.console.wording import share
 from masquerade.report.charts import TreeNode
+from masquerade.service.quality import QUALITY_TERMS, said_of
 from masquerade.service.resources import Event
 from masquerade.service.session_states import Status
 
@@ -99,7 +99,7 @@ class SessionProgress:
                 return "all parties signed the contract"
             case "quality":
                 self.quality = data
-                return _quality(data.get("error"), data.get("most_error"))
+                return _quality(data)
             case "problem":
                 return f"{data.get('party') or 'one of the parties'}: {data.get('text')}"
         return event.kind
@@ -115,14 +115,12 @@ class SessionProgress:
             self.quality = None
 
 
-def _quality(error: Any, most: Any) -> str:
-    """Describe the measured error, and the requested limit if there was one."""
-    known = (
-        "classification error could not be measured"
-        if error is None
-        else f"classification error {share(error)}"
-    )
-    return known if most is None else f"{known}; at most {share(most)} was wished"
+def _quality(told: Mapping[str, Any]) -> str:
+    """Describe the figures that were measured, and the limits that were wished."""
+    terms = [
+        term for term in QUALITY_TERMS if told.get(term.figure) is not None or told.get(term.key) is not None
+    ]
+    return "; ".join(said_of(term, told) for term in terms) or "the quality could not be measured"
 
 
 def step_tree(steps: Iterable[tuple[str, tuple[str, ...]]]) -> list[TreeNode]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from masquerade.methods import method_of
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.running import run_async
 from masquerade.net.transcript import read_transcript
+from masquerade.protocol.gain import Gain
 from masquerade.protocol.method import REPORTED_SETTINGS
 
 
@@ -37,6 +38,9 @@ class Mashup:
     messages: Mapping[str, int]
     rounds: int
     dropped_rows: Mapping[str, int]  # for missing cells, by party; peers do not learn it
+    gains: Mapping[str, Gain] = field(
+        default_factory=dict
+    )  # by party, where there is a class; peers do not learn it
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -45,6 +49,7 @@ class Mashup:
             **self.release.summary,
             **({} if "third_party" in self.release.settings else {"common_records": self.release.rows}),
             **{name: each for name, each in self.release.settings.items() if name in REPORTED_SETTINGS},
+            **self._classification(),
             "dropped_rows_by_party": dict(self.dropped_rows),
             "bytes_sent": dict(self.bytes_sent),
             "messages": dict(self.messages),
@@ -53,6 +58,17 @@ class Mashup:
             **({"report": str(self.report)} if self.report is not None else {}),
             "transcripts": str(self.transcripts),
         }
+
+    def _classification(self) -> dict[str, Any]:
+        """Return IE and, by party, SE and SE − IE; nothing without a class, or without the extra `mining`."""
+        if self.release.error is None:
+            return {}
+        errors = {
+            "IE": round(self.release.error, 4),
+            "SE": {party: gain.alone for party, gain in self.gains.items()},
+            "gain": {party: gain.gain for party, gain in self.gains.items()},
+        }
+        return {"classification": errors}
 
 
 def mashup_job(path: str | Path, *, on_stage: OnStage = silent, on_party: OnParty | None = None) -> Mashup:
@@ -124,4 +140,5 @@ def _written(run: MashupRun, release: Release, outputs: Outputs, transcripts: Pa
         {name: len(entries) for name, entries in sent.items()},
         rounds,
         {name: run.dropped_rows[name] for name in contract.parties},
+        {name: run.gains[name] for name in contract.parties if name in run.gains},
     )

@@ -12,7 +12,7 @@ import msgspec
 from masquerade.anonymize.release import Provenance
 from masquerade.errors import MasqueradeError, PeerUnreachable
 from masquerade.job.plan import Plan
-from masquerade.library.party_process import STOPPED, Book, Doing, Failed, Listening, Said, Setup
+from masquerade.library.party_process import STOPPED, Book, Doing, Failed, Gained, Listening, Said, Setup
 from masquerade.library.python_api import Release
 from masquerade.library.supervisor import Child, Supervisor
 from masquerade.methods import method_of
@@ -25,7 +25,10 @@ from masquerade.net.session import run_script
 from masquerade.net.trial import trial_identities
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.gain import Gain
 from masquerade.protocol.method import ASSEMBLER, Assembly, SessionMethod
+from masquerade.utility.classification import has_sklearn
+from masquerade.utility.release_error import release_error
 
 _PARTY = "masquerade.library.party_process"
 # Seconds that the others get to end by themselves after one has failed; after a kill there is little to learn.
@@ -45,6 +48,7 @@ class MashupRun:
     on_stage: OnStage
     on_party: OnParty
     dropped_rows: dict[str, int] = field(default_factory=dict)  # for missing cells, by party
+    gains: dict[str, Gain] = field(default_factory=dict)  # by party, where there is a class
     _failures: dict[str, MasqueradeError] = field(default_factory=dict)  # by party, as reported by each
 
     @property
@@ -105,6 +109,7 @@ class MashupRun:
                     weights,
                     self.plan.common.seed,
                     provenance=provenance,
+                    judge=release_error if has_sklearn() else None,
                 )
                 release = await run_script(self.method.assembler(assembly), channels)
         assert isinstance(release, Release)
@@ -132,6 +137,8 @@ class MashupRun:
                         listening.set_result(address)
                 case Failed() as failed:
                     self._failures[party.name] = failed.error
+                case Gained(alone, together):
+                    self.gains[party.name] = Gain(alone, together)
                 case Doing(stage):
                     self.on_party(party.name, stage)
         if not listening.done():

@@ -7,6 +7,7 @@ does. Keys are passed this way too, and are never written to disk.
     party -> launcher   Listening  its address, once its own table is read
     launcher -> party   Book       everyone's address
     party -> launcher   Doing      its current stage, as it changes
+    party -> launcher   Gained     its errors alone and with the others, where there is a class
     party -> launcher   Failed     its last message, if it fails
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,7 @@ from masquerade.net.script import Script
 from masquerade.net.session import run_script
 from masquerade.net.trust import TrustStore
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.gain import OwnPart
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.method import Seat
@@ -109,6 +112,13 @@ class Doing(msgspec.Struct, frozen=True, tag="doing"):
     stage: Stage
 
 
+class Gained(msgspec.Struct, frozen=True, tag="gained"):
+    """What the party gained by taking part: SE and IE (protocol/gain.py)."""
+
+    alone: float
+    together: float
+
+
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
     """The error that ended the party: its class, its problems and, for a PeerError, the party at fault."""
 
@@ -128,7 +138,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
         return restored(self.kind, self.problems, self.peer)
 
 
-Said = Listening | Doing | Failed
+Said = Listening | Doing | Gained | Failed
 
 
 class Book(msgspec.Struct, frozen=True):
@@ -192,6 +202,7 @@ async def _run(setup: Setup) -> int:
     identity = Identity(setup.certificate.encode(), setup.key.encode())
     trust = TrustStore({name: pem.encode() for name, pem in setup.trust.items()})
     records = Records(Path(setup.folder), setup.name)
+    joined: list[OwnPart] = []
     write_whole(records.certificate, identity.certificate)
     async with listen(identity, trust) as listener:
         _tell(Listening(listener.address, table.dropped_rows))
@@ -205,13 +216,22 @@ async def _run(setup: Setup) -> int:
             log.contract(contract.canonical())
             with log.session(contract.hash.hex(), list(book.addresses), records.transcript) as transcript:
                 async with listener.connect(peers, agreement) as channels:
-                    script = _script(setup, contract, table, ids, left_out)
+                    script = _script(setup, contract, table, ids, left_out, joined.append)
                     await run_script(script, channels, transcript=transcript)
+    for part in joined:  # nobody waits for it any more
+        _tell(Doing(Stage("growing decision trees")))
+        if (gain := part.gain()) is not None:
+            _tell(Gained(gain.alone, gain.together))
     return 0
 
 
 def _script(
-    setup: Setup, contract: Contract, table: Table, ids: list[bytes], left_out: tuple[str, ...]
+    setup: Setup,
+    contract: Contract,
+    table: Table,
+    ids: list[bytes],
+    left_out: tuple[str, ...],
+    on_joined: Callable[[OwnPart], None],
 ) -> Script[int]:
     """Return the party's side of the protocol that the contract names."""
 
@@ -219,7 +239,9 @@ def _script(
         _tell(Doing(stage))
 
     notes = Path(setup.notes) if setup.notes else None
-    seat = Seat(setup.name, contract, table, ids, left_out, on_stage=on_stage, notes=notes)
+    seat = Seat(
+        setup.name, contract, table, ids, left_out, on_stage=on_stage, notes=notes, on_joined=on_joined
+    )
     return method_of(contract).party(seat)
 
 

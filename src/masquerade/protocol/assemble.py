@@ -6,7 +6,9 @@ of the summary; it shuffles the rows with randomness of its own, so that no part
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -16,8 +18,10 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.columns import Columns, Received, read_columns
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.gain import PERCENT
 from masquerade.protocol.joined_release import check_losses, joined_release
 from masquerade.protocol.method import Assembly
+from masquerade.utility.queries import QueryError, joined_error
 
 
 def assemble(assembly: Assembly, settings: Mapping[str, str] | None = None) -> Script[Release]:
@@ -45,8 +49,12 @@ def assemble(assembly: Assembly, settings: Mapping[str, str] | None = None) -> S
         },
         steps=_steps(handed),
         suppressed=_suppressed(handed),
+        query_error=_query_error(contract, handed),
     )
-    yield Send(contract.parties, Received())
+    if assembly.judge is not None and contract.class_name is not None:
+        release = replace(release, error=assembly.judge(release.table, contract.class_name))
+    percent = None if release.error is None else round(PERCENT * release.error)
+    yield Send(contract.parties, Received(percent))
     return release
 
 
@@ -80,6 +88,13 @@ def _suppressed(handed: dict[str, Columns]) -> int:
                 party, f"reported {number} suppressed records where {first[0]} reported {first[1]}"
             )
     return first[1]
+
+
+def _query_error(contract: Contract, handed: dict[str, Columns]) -> QueryError | None:
+    """Return the mean over the parties' own columns, each column weighing the same."""
+    weights = Counter(column.holder for column in contract.qid_columns)
+    told = [handed[party].query_error for party in weights]
+    return joined_error(told, list(weights.values()), "each party's own columns")
 
 
 def _histograms_by(handed: dict[str, Columns]) -> list[str]:

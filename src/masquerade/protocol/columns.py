@@ -14,11 +14,13 @@ from masquerade.protocol.align import MOST_RECORDS
 from masquerade.protocol.arrow_stream import BadStream, read_stream, write_stream
 from masquerade.protocol.joint_histogram.pair import BackEnd
 from masquerade.utility.losses import AttributeLoss
+from masquerade.utility.queries import MOST_ERROR
 
 # More than any table has. Short texts take many times their bytes in memory, so lists of them are bounded.
 MOST_COLUMNS = Meta(max_length=10_000)
 ColumnNames = Annotated[tuple[str, ...], MOST_COLUMNS]
 Losses = Annotated[dict[str, AttributeLoss], MOST_COLUMNS]
+HoldersError = Annotated[int, Meta(ge=0, le=MOST_ERROR)]  # see utility/queries.py
 Seconds = Annotated[dict[str, float], Meta(max_length=16)]  # by part of the session
 
 
@@ -44,10 +46,15 @@ class Columns(Message, tag="columns", frozen=True):
     histograms_by: Annotated[
         tuple[BackEnd, ...], Meta(max_length=2)
     ] = ()  # the back ends it used for joint histograms
+    query_error: HoldersError | None = None  # of queries about its own columns
 
 
 class Received(Message, tag="received", frozen=True):
     """The assembler has everybody's columns, and the release satisfies its requirement."""
+
+    error: Annotated[int, Meta(ge=0, le=100)] | None = (
+        None  # of classifying by the release, in percent: gain.py
+    )
 
 
 def write_columns(columns: pa.Table) -> bytes:

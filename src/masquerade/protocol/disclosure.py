@@ -178,6 +178,10 @@ def _figures(contract: Contract, party: str, *, show_steps: bool) -> dict[str, s
     own = [column.name for column in contract.qid_columns if column.holder == party]
     told = {
         "losses": f"to the coordinator: how much {', '.join(own)} lost, to 0.01 %" if own else "none",
+        "query_error": f"to the coordinator: the mean error of counting queries about {', '.join(own)}, to 1 %, "
+        "of 100 records or more"
+        if own
+        else "none",
         "seconds": "to the coordinator: how long alignment and protocol took here",
         "bytes": "to the coordinator: how many bytes and messages were sent",
     }

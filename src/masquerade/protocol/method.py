@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeVar
 
+import pyarrow as pa
+
 from masquerade.anonymize.method import Method
 from masquerade.anonymize.release import Provenance, Release
 from masquerade.data.schema import Schema
@@ -24,6 +26,7 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
+from masquerade.protocol.gain import OwnPart
 
 ASSEMBLER = "assembler"
 REPORTED_SETTINGS = (
@@ -36,6 +39,7 @@ Arrangement = Literal[
     "vertical", "horizontal"
 ]  # different columns of the same people; the same of different people
 OnStep = Callable[[ReportedStep], None]
+Judge = Callable[[pa.Table, str], float | None]  # a release's classification error, given the class
 Read = TypeVar("Read", bound="SessionMethod")
 
 
@@ -62,7 +66,8 @@ class Seat:
     the arrangement is vertical. Without `show_steps` the assembler gets columns and figures alone. `before_showing` is
     called before the first message that depends on the columns leaves (a class, a count, a bid), and once more before
     they are handed in; it may veto: what it raises ends the session. `notes` is where a method that can resume after an
-    interruption saves its rounds.
+    interruption saves its rounds. `on_joined` is called at the end with what the party's gain follows from, if there
+    is a class and the assembler has told the release's error.
     """
 
     name: str
@@ -75,6 +80,7 @@ class Seat:
     on_step: OnStep | None = None
     before_showing: Callable[[], None] = allowed
     notes: Path | None = None
+    on_joined: Callable[[OwnPart], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,8 @@ class Assembly:
     """The assembler of a session: what it knows besides what the parties hand in.
 
     `schema` has the taxonomies, which only a trusted third party needs; if None, it uses those that the parties send.
-    `seed` draws the random queries that judge a release.
+    `seed` draws the random queries that judge a release; `judge` measures its classification error, if somebody wants
+    to know.
     """
 
     contract: Contract
@@ -91,6 +98,7 @@ class Assembly:
     seed: int = 7
     on_stage: OnStage = silent
     provenance: Provenance = field(default_factory=Provenance)
+    judge: Judge | None = None
 
 
 @dataclass(frozen=True)

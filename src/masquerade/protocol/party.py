@@ -27,6 +27,7 @@ from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.classes import share_class
 from masquerade.protocol.columns import Columns, Received, ReportedStep, write_columns
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.gain import own_part
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.listed_values import refuse_unknown_to
 from masquerade.protocol.mashup import JointSchema, Round, mashup
@@ -37,6 +38,7 @@ from masquerade.protocol.remote_sensitive import remote_qid
 from masquerade.protocol.secure_argmax import prepare
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
+from masquerade.utility.queries import holders_error
 from masquerade.utility.scores import Score, score_named
 
 
@@ -116,18 +118,23 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
     seat.before_showing()
     on_stage(Stage("handing in"))
     released = {each.name: view.released(each.name) for each in contract.qid_columns if each.holder == name}
+    comparison = _comparison(own, tuple(released.values()))
     yield Send(
         (ASSEMBLER,),
         Columns(
             table=write_columns(handed_in(name, contract, own, released)),
             steps=_reported(rounds, view) if seat.show_steps else (),
-            losses=losses_of(_comparison(own, tuple(released.values()))),
+            losses=losses_of(comparison),
             left_out=tuple(seat.left_out),
             seconds=seconds,
             histograms_by=checks.histograms_by if checks is not None else (),
+            query_error=holders_error(comparison),
         ),
     )
-    yield Receive(ASSEMBLER, Received)
+    heard = yield Receive(ASSEMBLER, Received)
+    if seat.on_joined is not None and classes is not None and heard.error is not None:
+        mine = [column.name for column in contract.columns_of(name)]
+        seat.on_joined(own_part(own, mine, classes, heard.error))
     return len(own)
 
 

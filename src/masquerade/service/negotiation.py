@@ -264,6 +264,8 @@ def _deal(
         records=kind.records(offers),
         budget=request.budget,
         most_error=request.most_error,
+        most_ncp=request.most_ncp,
+        most_query_error=request.most_query_error,
         deadline=request.deadline,
         attempts=request.attempts,
         show_progress=request.show_progress and all(offer.show_progress for offer in offers),

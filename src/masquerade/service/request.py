@@ -33,6 +33,7 @@ from masquerade.service.form_values import read_privacy
 from masquerade.service.plain_text import insist_on_plain
 
 MOST_ATTEMPTS = 10
+MOST_RATIO = 1000  # of a query error: no query is wrong by more (utility/queries.py)
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False, max_length=1000)]
@@ -68,6 +69,10 @@ def _share(value: object) -> str:
     return _decimal(value, 1)
 
 
+def _ratio(value: object) -> str:
+    return _decimal(value, MOST_RATIO)
+
+
 Cents = Annotated[int, Field(ge=0, le=MOST_WHOLE)]
 Seconds = Annotated[int, PlainValidator(_seconds)]
 
@@ -84,6 +89,16 @@ class Request(Form):
     )
     most_error: Annotated[str, PlainValidator(_share)] | None = key(
         None, description="a number of at least 0 and at most 1: the largest classification error"
+    )
+    most_ncp: Annotated[str, PlainValidator(_share)] | None = key(
+        None,
+        description="a number of at least 0 and at most 1: the largest normalised certainty penalty, 0 for nothing"
+        " lost",
+    )
+    most_query_error: Annotated[str, PlainValidator(_ratio)] | None = key(
+        None,
+        description=f"a number of at least 0 and at most {MOST_RATIO}: the largest mean relative error of counting"
+        " queries",
     )
     budget: Cents = key(0, description="a whole number of cents, of at least 0")
     recipients: Texts = key((), description='a list of users, such as ["ana"]')  # none: the user alone

@@ -17,7 +17,10 @@ from masquerade.service.policy import Policy
 from masquerade.service.request import Request, read_request
 from masquerade.service.terms import Deal, covering
 
-_STAY = ("user", "purpose", "kind", "class_name", "budget", "most_error", "deadline", "attempts", "normalize")
+_STAY = (
+    *("user", "purpose", "kind", "class_name", "budget", "deadline", "attempts", "normalize"),
+    *("most_error", "most_ncp", "most_query_error"),
+)
 
 
 def against_requester(

@@ -196,6 +196,15 @@ class MissedQuality(Resource):
         default=None, description="the classification error; null: it could not be measured"
     )
     most_error: float | None = Field(default=None, description="the one that was wished at most")
+    ncp: float | None = Field(
+        default=None,
+        description="the normalised certainty penalty: 0 for nothing lost, 1 for everything; null: not measured",
+    )
+    most_ncp: float | None = Field(default=None, description="the one that was wished at most")
+    query_error: float | None = Field(
+        default=None, description="the mean relative error of counting queries; null: not measured"
+    )
+    most_query_error: float | None = Field(default=None, description="the one that was wished at most")
 
 
 class Session(SessionFacts):

@@ -120,6 +120,8 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     records: int | None  # upper bound on released records; None: not stated (horizontal: not by all parties)
     budget: int
     most_error: str | None = None
+    most_ncp: str | None = None
+    most_query_error: str | None = None
     deadline: int | None = None
     attempts: int = 3  # a session that a party broke is tried this many times at most
     show_progress: bool = False  # whether the coordinator may watch: stages, figures, specializations
@@ -151,6 +153,8 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "class": terms.class_name,
                 "privacy": list(terms.requirements),
                 "most_error": self.most_error,
+                "most_ncp": self.most_ncp,
+                "most_query_error": self.most_query_error,
                 "budget": self.budget,
                 "recipients": list(self.recipients),
                 "deadline": self.deadline,

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -197,11 +198,14 @@ def _among(kept: Rows, rows: Rows) -> Rows:
     return np.flatnonzero(np.isin(kept, rows))
 
 
+def has_sklearn() -> bool:
+    """Return whether decision trees can be grown: the extra `mining` is installed."""
+    return find_spec("sklearn") is not None
+
+
 def _require_sklearn() -> None:
-    try:
-        import sklearn.tree  # noqa: F401 # only to check that it is installed
-    except ImportError:
+    if not has_sklearn():
         raise ParameterError(
             'classification errors need scikit-learn; install it with pip install "masquerade[mining]", '
             "or leave them out (--folds 0)"
-        ) from None
+        )

@@ -6,6 +6,9 @@ of a taxonomy, the distinct values of a number. So categories and numbers are tr
 width need be guessed for the open outer intervals.
 
 The same code answers queries on the original, as a release that generalises nothing.
+
+Where no one has all originals, each holder measures its own columns, or its own records, and tells one coarse figure
+(`holders_error`); a query over columns of two parties would need counts that neither may see.
 """
 
 from __future__ import annotations
@@ -25,6 +28,10 @@ from masquerade.utility.comparison import Comparison
 _FLOOR = 0.001  # of the rows: the least denominator of a relative error
 _SHARES_AT_A_TIME = 1 << 16  # of groups in queries, which are answered together while they fit
 _DECIMALS = 4  # of what is published
+HOLDERS_UNIT = 100  # a holder tells its error in hundredths
+MOST_ERROR = round(HOLDERS_UNIT / _FLOOR)  # in that unit: all records, where there is none
+_HOLDERS_QUERIES = 500
+_FEWEST_RECORDS = 100  # of fewer, one more or less would show in the figure
 
 
 class Predicate(NamedTuple):
@@ -43,12 +50,14 @@ class QueryError:
     """A summary of the relative errors |estimate − true| / max(true, 0.1 % of the rows) of many queries."""
 
     mean: float
-    median: float
+    median: float | None  # None: only means were told
     queries: int
+    over: str | None = None  # what each query asks about, where not about all attributes of all records
 
-    def summary(self) -> dict[str, float | int]:
+    def summary(self) -> dict[str, float | int | str | None]:
         """Return the entry of a JSON summary."""
-        return {"queries": self.queries, "mean": self.mean, "median": self.median}
+        told = {"queries": self.queries, "mean": self.mean, "median": self.median}
+        return told | ({"over": self.over} if self.over is not None else {})
 
 
 def query_error(comparison: Comparison, n_queries: int = 2500, seed: int = 7) -> QueryError:
@@ -59,6 +68,25 @@ def query_error(comparison: Comparison, n_queries: int = 2500, seed: int = 7) ->
     errors = np.abs(estimates - true) / np.maximum(true, _FLOOR * max(comparison.rows, 1))
     mean, median = (round(float(each), _DECIMALS) for each in (errors.mean(), np.median(errors)))
     return QueryError(mean, median, n_queries)
+
+
+def holders_error(comparison: Comparison) -> int | None:
+    """Return the mean error over one holder's columns and records, in whole hundredths: nothing finer leaves it.
+
+    None without columns, or with so few records that the figure might tell one of them.
+    """
+    if not comparison.originals or comparison.rows < _FEWEST_RECORDS:
+        return None
+    return round(HOLDERS_UNIT * query_error(comparison, _HOLDERS_QUERIES).mean)
+
+
+def joined_error(told: Sequence[int | None], weights: Sequence[int], over: str) -> QueryError | None:
+    """Return the weighted mean of what the holders told; None unless all of them did."""
+    known = [each for each in told if each is not None]
+    if not known or len(known) < len(told):
+        return None
+    mean = float(np.average(known, weights=weights)) / HOLDERS_UNIT
+    return QueryError(round(mean, _DECIMALS), None, len(known) * _HOLDERS_QUERIES, over)
 
 
 def random_queries(sizes: Sequence[int], n_queries: int, seed: int) -> list[Query]:

@@ -121,6 +121,10 @@ def _figures(contract: Contract, secure: bool) -> dict[str, str]:
         "losses": f"to the coordinator: how much {names} lost over this party's records, to 0.01 %"
         if secure
         else "none",
+        "query_error": f"to the coordinator: the mean error of counting queries about {names} over this party's "
+        "records, to 1 %, of 100 records or more"
+        if secure
+        else "none",
         "seconds": "to the coordinator: how long the protocol took here",
         "bytes": "to the coordinator: how many bytes and messages were sent",
         "steps": "not told",

@@ -16,6 +16,7 @@ from masquerade.protocol.columns import (
     MOST_COLUMNS,
     ColumnNames,
     Columns,
+    HoldersError,
     Losses,
     Seconds,
     read_columns,
@@ -58,6 +59,7 @@ class Rows(Message, tag="collaborate-rows", frozen=True):
     losses: Losses
     left_out: ColumnNames
     seconds: Seconds
+    query_error: HoldersError | None = None  # of queries about its own records
 
 
 def read_rows(data: bytes, sender: str, names: Sequence[str], most_records: int = MOST_RECORDS) -> pa.Table:

@@ -60,7 +60,9 @@ from masquerade.protocol.collaborate.written_schema import digest_of, write_sche
 from masquerade.protocol.columns import Received, write_columns
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Seat
+from masquerade.utility.comparison import compare
 from masquerade.utility.losses import AttributeLoss
+from masquerade.utility.queries import holders_error
 
 MOST_SIZE_BITS = 40
 CUTTING_OWN = Stage("cutting", detail="its own groups")  # their number stays private
@@ -123,16 +125,19 @@ def _without_third_party(
     own = CountingJudge(criterion, np.full(len(table), me, np.int64), sensitive)
     secret = SecretJudge(criterion, shared, sensitive)
     groups = yield from partition(settings, secret, own, me, on_round, lambda *_: on_stage(CUTTING_OWN))
+    cells = labelled(contract, table, settings, groups)
+    finished = time.perf_counter()
     return Rows(
-        write_columns(labelled(contract, table, settings, groups)),
+        write_columns(shuffled(cells)),
         losses_of_groups(settings, groups),
         left_out,
-        {"prepare": prepared - started, "protocol": time.perf_counter() - prepared},
+        {"prepare": prepared - started, "protocol": finished - prepared},
+        holders_error(compare(table, Table(cells), qid_names(contract))),
     )
 
 
 def labelled(contract: Contract, table: Table, settings: Settings, groups: Sequence[Group]) -> pa.Table:
-    """Return this provider's rows of the release, in random order."""
+    """Return this provider's rows of the release, in its own order."""
     of_row = groups_of_rows(settings, groups)
     if (of_row < 0).any():
         raise Bug("some record is in no group; nothing was handed in")
@@ -142,7 +147,7 @@ def labelled(contract: Contract, table: Table, settings: Settings, groups: Seque
     for at, axis in enumerate(settings.released):
         cells = pa.array([axis.label(group.cells[at]) for group in groups], pa.string())
         columns[axis.name] = cells.take(pa.array(of_row))
-    return shuffled(plain_columns(columns, column_names(contract)))
+    return plain_columns(columns, column_names(contract))
 
 
 def groups_of_rows(settings: Settings, groups: Sequence[Group]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

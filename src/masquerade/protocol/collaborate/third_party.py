@@ -54,7 +54,7 @@ from masquerade.protocol.listed_values import refuse_unknown_values
 from masquerade.protocol.method import Assembly
 from masquerade.utility.comparison import compare
 from masquerade.utility.losses import joined_losses
-from masquerade.utility.queries import query_error
+from masquerade.utility.queries import joined_error, query_error
 
 
 def third_party(assembly: Assembly) -> Script[Release]:
@@ -210,6 +210,11 @@ def _assembled(assembly: Assembly) -> Script[Release]:
         dropped=left_out,
         settings=_settings(contract),
         seconds=seconds,
+        query_error=joined_error(
+            [message.query_error for message in handed.values()],
+            [table.num_rows for table in rows.values()],
+            "each provider's own records",
+        ),
     )
 
 

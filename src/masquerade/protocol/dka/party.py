@@ -22,6 +22,7 @@ from masquerade.protocol.method import ASSEMBLER, Seat, proposal_of, refuse
 from masquerade.protocol.party import AlignProgress, handed_in
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
+from masquerade.utility.queries import holders_error
 
 
 def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
@@ -72,16 +73,18 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     on_stage(Stage("handing in"))
     passed = side.passed
     released = {column.name: column for column in side.released()}
+    comparison = Comparison(own.columns(mine), tuple(released.values()), None, passed, {})
     yield Send(
         (ASSEMBLER,),
         Columns(
             table=write_columns(handed_in(name, contract, own.take(passed), released)),
             steps=(),
-            losses=losses_of(Comparison(own.columns(mine), tuple(released.values()), None, passed, {})),
+            losses=losses_of(comparison),
             left_out=tuple(seat.left_out),
             seconds={"align": aligned - started, "protocol": finished - aligned},
             suppressed=len(own) - passed.size,
             histograms_by=tuple(sorted(pair.histograms_by)),
+            query_error=holders_error(comparison),
         ),
     )
     yield Receive(ASSEMBLER, Received)

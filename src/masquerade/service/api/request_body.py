@@ -17,18 +17,25 @@ from masquerade.forms.form import kinds_of_keys
 from masquerade.methods import session_methods
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.service.canonical import MOST_WHOLE
-from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, Request
+from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, MOST_RATIO, Request
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 200}
 _TEXTS = {"type": "array", "items": _TEXT, "maxItems": 1000}
 _DECIMAL = {"type": "string", "pattern": r"^[0-9]{1,9}(\.[0-9]{1,9})?$"}
+
+
+def _decimals(most: int) -> dict[str, Any]:
+    return {"anyOf": [{"type": "number", "minimum": 0, "maximum": most}, _DECIMAL]}
+
 
 _TYPES: dict[str, dict[str, Any]] = {
     "user": {"type": "string"},
     "purpose": _TEXT,
     "attributes": _TEXTS | {"minItems": 1, "uniqueItems": True},
     "class": _TEXT,
-    "most_error": {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _DECIMAL]},
+    "most_error": _decimals(1),
+    "most_ncp": _decimals(1),
+    "most_query_error": _decimals(MOST_RATIO),
     "budget": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
     "recipients": _TEXTS,
     "providers": {"type": "object", "additionalProperties": _TEXT, "propertyNames": _TEXT},

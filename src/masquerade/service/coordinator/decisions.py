@@ -19,17 +19,20 @@ from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.intake import Intake, wrongly_signed
 from masquerade.service.coordinator.publish import ReleasePublisher
-from masquerade.service.coordinator.quality import good_enough
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.kinds.kind import THE_REQUEST
-from masquerade.service.request import read_request
+from masquerade.service.quality import QUALITY_TERMS, limits_of, missed_terms
+from masquerade.service.request import Request, read_request
 from masquerade.service.resources import Role, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
 
 log = structlog.get_logger("masquerade.coordinator")
 
-_ONLY_JUDGED = ("most_error", "signed")  # what may change without a party being asked
+_ONLY_JUDGED = (
+    *(term.key for term in QUALITY_TERMS),
+    "signed",
+)  # what may change without a party being asked
 _TRIES = 5  # a move is made on a session as it was read; somebody may be faster a few times, not for ever
 
 
@@ -102,24 +105,29 @@ class Decisions:
         self._intake.refuse(user, found, *problems)
         wanted = request.content()
         if all(each == session.request.get(key) for key, each in wanted.items() if key not in _ONLY_JUDGED):
-            self._require_quality(session, request.most_error)
+            self._require_quality(session, request)
             return self._decided(self._publisher.accept(session, wanted))
         session = self._store.sessions.relax(
             session, wanted, attempt_limit=request.attempts, expires=self._intake.expiry(request)
         )
         return self._decided(metrics.moved(session))
 
-    def _require_quality(self, session: SessionRecord, wished: str | None) -> None:
+    def _require_quality(self, session: SessionRecord, request: Request) -> None:
         """ParameterError when the table that is held misses this quality, too."""
         move = self._store.events.last_moves([session.id]).get(session.id)
-        error = ((move.data.get("missed") if move is not None else None) or {}).get("error")
-        if not good_enough(error, wished):
-            measured = "could not be measured" if error is None else f"is {error:.6g}"
+        held = (move.data.get("missed") if move is not None else None) or {}
+        judged = {term.figure: held.get(term.figure) for term in QUALITY_TERMS} | limits_of(request)
+        problems = []
+        for term in missed_terms(judged):
+            figure, wished = judged[term.figure], judged[term.key]
+            measured = "could not be measured" if figure is None else f"is {figure:.6g}"
             text = (
-                f"the error of the table that is held {measured}, so {wished} is missed too; accept the table, allow"
-                " a larger error, or relax something else as well"
+                f"the {term.name} of the table that is held {measured}, so {wished:g} is missed too; accept the table,"
+                " allow a larger one, or relax something else as well"
             )
-            raise ParameterError(Problem(text, source=THE_REQUEST, key=("most_error",)))
+            problems.append(Problem(text, source=THE_REQUEST, key=(term.key,)))
+        if problems:
+            raise ParameterError(*problems)
 
     def _decided(self, session: SessionRecord) -> SessionRecord:
         log.info("decided", session=session.id, status=session.status.value, cause=session.cause)

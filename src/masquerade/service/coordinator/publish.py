@@ -24,12 +24,12 @@ from masquerade.protocol.method import REPORTED_SETTINGS
 from masquerade.service.clock import Clock
 from masquerade.service.control import Progress
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.quality import classification_error, good_enough
 from masquerade.service.coordinator.release_files import ReleaseFiles, Written
 from masquerade.service.coordinator.session_moves import tell
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import contract_of
 from masquerade.service.kinds import KINDS
+from masquerade.service.quality import Figures, figures_of, limits_of, missed_terms
 from masquerade.service.request import read_request
 from masquerade.service.signing import SignedContract
 from masquerade.service.store import NewRelease, SessionRecord, Store, is_outage
@@ -61,16 +61,14 @@ class ReleasePublisher:
 
     async def publish(self, made: Assembled) -> None:
         """Judge a release, write its files and store its row."""
-        deal, error = made.contract.deal, None
-        if deal.terms.class_name is not None:
-            error = await asyncio.get_running_loop().run_in_executor(
-                self._computing, classification_error, made.release.table, deal.terms.class_name
-            )
-            told = {"error": error, "most_error": _number(deal.most_error)}
-            await tell(self._store, made.session, "quality", told)
+        deal = made.contract.deal
+        figures = await asyncio.get_running_loop().run_in_executor(
+            self._computing, figures_of, made.release, deal.terms
+        )
+        await tell(self._store, made.session, "quality", figures | limits_of(deal))
         # In one thread, so that files and row appear together even when we are being stopped meanwhile. Once begun it
         # is waited for: the coordinator that comes after us must find both or neither, and nobody at work on them.
-        delivering = self._computing.submit(self._deliver, made, error)
+        delivering = self._computing.submit(self._deliver, made, figures)
         try:
             await asyncio.wrap_future(delivering)
         except asyncio.CancelledError:
@@ -91,8 +89,7 @@ class ReleasePublisher:
             return False
         if summary.get("columns") != columns_asked_for(session.request):  # the same terms, in another order
             return False
-        error = (summary.get("quality") or {}).get("error")
-        if not good_enough(error, session.request.get("most_error")):
+        if any(missed_terms({**(summary.get("quality") or {}), **limits_of(session.request)})):
             return False
         charges = _charges(session, release.rows)
         metrics.moved(self._store.releases.publish_cached(session, release, charges))
@@ -112,17 +109,17 @@ class ReleasePublisher:
         _count_charges(charges)
         return session
 
-    def _deliver(self, made: Assembled, error: float | None) -> None:
+    def _deliver(self, made: Assembled, figures: Figures) -> None:
         made = replace(made, release=_as_asked(made))
-        written = self._files.write(made.session.id, made.release, _summary(made, error))
+        written = self._files.write(made.session.id, made.release, _summary(made, figures))
         try:
-            self._store_release(made, written, error)
+            self._store_release(made, written, figures)
         except Exception as failed:  # without a row it was never published; in an outage there may be one
             if not is_outage(failed):
                 self._files.discard(made.session.id, self._store.releases.kept())
             raise
 
-    def _store_release(self, made: Assembled, written: Written, error: float | None) -> None:
+    def _store_release(self, made: Assembled, written: Written, figures: Figures) -> None:
         session, deal, rows = made.session, made.contract.deal, int(made.release.table.num_rows)
         new = NewRelease(
             written.table,
@@ -132,10 +129,10 @@ class ReleasePublisher:
             self._clock.now() + self._settings.keep_releases,
             {each.party: each.snapshot for each in deal.terms.provisions},
         )
-        wished = _number(deal.most_error)
-        if not good_enough(error, wished):
-            metrics.moved(self._store.releases.hold(session, new, {"error": error, "most_error": wished}))
-            log.info("quality missed", session=session.id, error=error, most_error=wished)
+        judged = figures | limits_of(deal)
+        if any(missed_terms(judged)):
+            metrics.moved(self._store.releases.hold(session, new, judged))
+            log.info("quality missed", session=session.id, **judged)
             return
         charges = _charges(session, rows)
         metrics.moved(self._store.releases.publish(session, new, charges))
@@ -170,7 +167,7 @@ def _count_charges(charges: Mapping[str, int]) -> None:
         metrics.charged.labels(party).inc(cents)
 
 
-def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
+def _summary(made: Assembled, figures: Figures) -> dict[str, Any]:
     """The release's own figures; nothing in it depends on who asked."""
     deal = made.contract.deal
     summary = made.release.summary
@@ -190,8 +187,8 @@ def _summary(made: Assembled, error: float | None) -> dict[str, Any]:
         **({"rolled_up_from": deal.terms.source} if deal.terms.source is not None else {}),
         "columns": made.release.table.column_names,
     }
-    if deal.terms.class_name is not None:
-        told["quality"] = {"class": deal.terms.class_name, "error": error}
+    class_name = deal.terms.class_name
+    told["quality"] = ({"class": class_name} if class_name is not None else {}) | figures
     return told
 
 
@@ -199,7 +196,3 @@ def _of_kind(made: Assembled) -> dict[str, Any]:
     """The figures that only releases of one kind have."""
     terms = made.contract.deal.terms
     return KINDS[terms.kind].figures(terms, made.release.rows)
-
-
-def _number(text: str | None) -> float | None:
-    return None if text is None else float(text)

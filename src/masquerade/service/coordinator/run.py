@@ -51,6 +51,7 @@ from masquerade.service.session_states import Status
 from masquerade.service.session_tokens import TokenIssuer
 from masquerade.service.signing import SignedContract
 from masquerade.service.store import SessionRecord, Store, is_outage
+from masquerade.utility.release_error import release_error
 
 log = structlog.get_logger("masquerade.coordinator")
 
@@ -289,7 +290,7 @@ class Attempt:
             with self.audit.session(contract.hash.hex(), parties) as transcript:
                 async with listener.connect(nodes, agreement, self.settings.timings.of_session) as channels:
                     agreed = contract.contract
-                    script = method_of(agreed).assembler(Assembly(agreed))
+                    script = method_of(agreed).assembler(Assembly(agreed, judge=release_error))
                     release = await run_script(script, channels, transcript=transcript, on_move=on_move)
                     await asyncio.shield(moving[0])  # a move that has begun is made, whoever cancels us
         finally:  # whoever comes next must know where the session stands

@@ -12,6 +12,7 @@ from masquerade.errors import ParameterError
 from masquerade.methods import plain_method
 from masquerade.service import resources
 from masquerade.service.kinds.horizontal import against
+from masquerade.service.quality import limits_of
 from masquerade.service.resources import Event, MissedQuality
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
@@ -55,9 +56,7 @@ def reasons_of(session: SessionRecord, move: Event | None) -> tuple[str, ...]:
 
 def _with_numbers(request: Mapping[str, Any]) -> dict[str, Any]:
     """The request as it is asked: contracts have no fractions and write these as text."""
-    numbers: dict[str, Any] = {}
-    if request.get("most_error") is not None:
-        numbers["most_error"] = float(request["most_error"])
+    numbers: dict[str, Any] = dict(limits_of(request))
     if isinstance(request.get("algorithm"), Mapping):
         numbers["algorithm"] = plain_method(request["algorithm"])
     return {**request, **numbers}

@@ -37,6 +37,7 @@ from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.net.session import run_script
 from masquerade.protocol.columns import ReportedStep
+from masquerade.protocol.gain import OwnPart
 from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.service.card_making import rounded_up
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, wait
@@ -83,6 +84,7 @@ class Session:
         self._steps: list[SeenStep] = []
         self._channels: dict[str, Channel] = {}
         self._begun: float | None = None
+        self._joined: list[OwnPart] = []  # what our gain follows from, once the release is there
         self._error: MasqueradeError | None = None
         loop = asyncio.get_running_loop()
         self._address: asyncio.Future[str] = loop.create_future()
@@ -176,6 +178,20 @@ class Session:
         # An ended session can be asked about for a while; nobody needs its table for that.
         self._sent, self._channels, self._part = self._figures(), {}, None
         self._tell_log()
+        await self._tell_gain()
+
+    async def _tell_gain(self) -> None:
+        """Measure what we gained by taking part, and note it here: nobody else is told, and nobody waits for it."""
+        while self._joined:
+            gain = await asyncio.to_thread(self._joined.pop().gain)
+            if gain is not None:
+                told = {
+                    "alone": f"{gain.alone:.4f}",
+                    "together": f"{gain.together:.2f}",
+                    "gain": f"{gain.gain:.4f}",
+                }
+                self._audit.append("gain", {"session": self.name, **told})
+                log().info("gain of taking part", session=self.name, dataset=self.dataset, **told)
 
     def _figures(self) -> tuple[int, int]:
         channels = self._channels.values()
@@ -246,6 +262,7 @@ class Session:
             on_stage=self._on_stage,
             on_step=self._on_step if shows else None,
             before_showing=before_showing,
+            on_joined=self._joined.append,
         )
         return method_of(contract).party(seat)
 

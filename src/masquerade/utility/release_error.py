@@ -1,5 +1,5 @@
 """What a release is worth to somebody who classifies: a decision tree learns from a part of its rows and is judged on
-the others, several times. Only the release is looked at: the coordinator has nothing else."""
+the others, several times. Only the release is looked at: whoever assembles it has nothing else."""
 
 from __future__ import annotations
 
@@ -21,11 +21,19 @@ _FEWEST_ROWS = 6
 _INTERVAL = re.compile(r"\[(-inf|[^\s,]+), ([^\s,]+)\)")
 
 
-def classification_error(release: pa.Table, class_name: str) -> float | None:
+def release_error(release: pa.Table, class_name: str) -> float | None:
     """The share of held-out rows whose class is misjudged; None when there are too few rows to tell."""
     if release.num_rows < _FEWEST_ROWS:
         return None
-    table = _prepared(_in_one_order(release), class_name)
+    return error_of(_prepared(_in_one_order(release), class_name), class_name)
+
+
+def error_of(table: Table, class_name: str) -> float | None:
+    """The same of any table, by the kinds of its attributes."""
+    if len(table) < _FEWEST_ROWS:
+        return None
+    if len(table) > MOST_ROWS:
+        table = table.take(np.arange(MOST_ROWS))
     errors = []
     for seed in range(SPLITS):
         train = np.random.default_rng(seed).random(len(table)) >= HELD_OUT
@@ -34,11 +42,6 @@ def classification_error(release: pa.Table, class_name: str) -> float | None:
         task = Classification(table, class_name, train=train, seed=seed)
         errors.append(task.base_error)
     return float(np.mean(errors)) if errors else None
-
-
-def good_enough(error: float | None, wished: float | str | None) -> bool:
-    """Return whether an error is within the wish; one that could not be measured meets no wish."""
-    return wished is None or (error is not None and error <= float(wished))
 
 
 def _in_one_order(release: pa.Table) -> pa.Table:
