@@ -106,6 +106,9 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path) -> None:
     assert set(summary["bytes_sent"]) == set(summary["messages"]) == {"bank", "loans"}
     assert {step["party"] for step in summary["steps"]} <= {"bank", "loans"}
     assert all(each["holds"] for each in summary["requirements"])
+    errors = summary["classification"]
+    assert set(errors["SE"]) == set(errors["gain"]) == {"bank", "loans"}
+    assert errors["gain"]["bank"] == pytest.approx(errors["SE"]["bank"] - errors["IE"], abs=0.0051)
 
     alone = tmp_path / "alone"
     alone.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,11 @@ from masquerade.net.script import kind_of
 from masquerade.protocol.argmax import Offer
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol.gain import OwnPart, own_part
 from masquerade.protocol.identifiers import identifiers
 from masquerade.protocol.joint_specialization import JointSpecialization
-from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol.method import ASSEMBLER, Assembly, Judge
+from masquerade.utility.release_error import error_of, release_error
 from masquerade.utility.scores import SCORES
 from papers.paper_tables import JOB, SEX, loan_table
 from protocol.seats import seated
@@ -56,10 +59,16 @@ def contract_of(
 
 
 def run_mashup(
-    table: mq.Table, contract: Contract, *, wire: Wire | None = None, uncommon: int = 0
+    table: mq.Table,
+    contract: Contract,
+    *,
+    wire: Wire | None = None,
+    uncommon: int = 0,
+    judge: Judge | None = None,
+    on_joined: Callable[[str], Callable[[OwnPart], None]] | None = None,
 ) -> Release:
     """Deal the columns out, give every party its people in an order of its own, and run all scripts."""
-    scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
+    scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract, judge=judge))}
     ids = pa.array([f"id-{row}" for row in range(len(table))])
     joined = table.arrow.append_column("id", ids)
     for number, name in enumerate(contract.parties):
@@ -70,7 +79,8 @@ def run_mashup(
         own = pa.concat_tables([own, strangers])
         order = np.random.default_rng(number).permutation(own.num_rows)
         held = mq.Table(own.take(pa.array(order)), table.schema)
-        scripts[name] = seated(name, contract, held, identifiers(held, "id", "strip"))
+        hooks = {"on_joined": on_joined(name)} if on_joined is not None else {}
+        scripts[name] = seated(name, contract, held, identifiers(held, "id", "strip"), **hooks)
     release: Release = run_together(scripts, wire)[ASSEMBLER]
     return release
 
@@ -287,3 +297,43 @@ def test_a_false_score_is_named() -> None:
     with pytest.raises(PeerBrokeProtocol, match="claimed a false score for Salary") as caught:
         run_together(scripts)
     assert caught.value.peer == "bank"
+
+
+def test_each_party_hears_the_error_in_percent_and_measures_its_own() -> None:
+    """SE on its own raw columns of the common records, IE on the release; nothing where nobody judges."""
+    parts: dict[str, list[OwnPart]] = {"bank": [], "loans": []}
+    table, contract = loan_table(), contract_of(REQUIREMENT, LOANS, argmax="plain")
+
+    def hears(name: str) -> Callable[[OwnPart], None]:
+        return parts[name].append
+
+    release = run_mashup(table, contract, uncommon=3, judge=release_error, on_joined=hears)
+    error = release_error(release.table, "Class")
+    assert release.error == error is not None
+    for name, columns in {"bank": ["Job", "Salary"], "loans": ["Sex"]}.items():
+        (own,) = parts[name]
+        assert own.together == round(error, 2)
+        assert bag(own.table.arrow) == bag(table.arrow.select([*columns, "Class"]))
+        gain = own.gain()
+        assert gain is not None
+        assert gain.alone == pytest.approx(error_of(own.table, "Class"), abs=1e-4)
+        assert gain.gain == pytest.approx(gain.alone - gain.together)
+    run_mashup(table, contract, on_joined=hears)
+    assert [len(each) for each in parts.values()] == [1, 1]
+
+
+def test_a_party_with_the_class_alone_has_the_error_of_the_most_frequent_class() -> None:
+    table = loan_table()
+    part = own_part(table, ["Class"], table.coded("Class"), 10)
+    gain = part.gain()
+    assert gain is not None
+    assert 0 < gain.alone < 0.5
+
+
+def test_the_parties_tell_the_query_error_of_their_own_columns() -> None:
+    table = loan_table()
+    many = mq.Table(pa.concat_tables([table.arrow] * 3), table.schema)  # enough that one record does not show
+    found = run_mashup(many, contract_of(REQUIREMENT, LOANS, argmax="plain")).query_error
+    assert found is not None
+    assert (found.median, found.over, found.queries) == (None, "each party's own columns", 1000)
+    assert run_mashup(table, contract_of(REQUIREMENT, LOANS, argmax="plain")).query_error is None

@@ -280,7 +280,8 @@ def test_a_missed_quality_waits_for_the_client(house: House, coordinator: Coordi
         with pytest.raises(ParameterError, match=word):
             coordinator.relax(ana, relaxed.id, bad)
     with pytest.raises(
-        ParameterError, match=r"most_error: the classification error of the table that is held is 0\.\d+, so 0"
+        ParameterError,
+        match=r"most_error: the classification error of the table that is held is 0\.\d+, so 0",
     ):
         coordinator.relax(ana, relaxed.id, {"budget": wish.get("budget", 0)})
     refused = coordinator.relax(ana, relaxed.id, {"budget": 1})

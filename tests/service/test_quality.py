@@ -40,7 +40,9 @@ def test_two_of_them_need_no_class() -> None:
     assert limits_of(dealt(asked)) == {"most_ncp": 0.4, "most_query_error": 0.5}
     with pytest.raises(ParameterError, match="most_ncp: must be a number of at least 0 and at most 1"):
         request(most_ncp=1.5)
-    with pytest.raises(ParameterError, match="most_query_error: must be a number of at least 0 and at most 1000"):
+    with pytest.raises(
+        ParameterError, match="most_query_error: must be a number of at least 0 and at most 1000"
+    ):
         request(most_query_error=-1)
 
 
