@@ -42,6 +42,9 @@ _SESSIONS = (
 )
 _HERE = Path(__file__).parent
 
+# Where sessions between parties are played for what they make of the parties' tables.
+_OPEN_TRANSFERS = ("contract/", "protocol/")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -73,6 +76,18 @@ def _own_logging() -> Iterator[None]:
     yield
     structlog.configure(**before)
     logging.getLogger().handlers = handlers
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _open_transfers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Spare small sessions the public-key cryptography at their beginning, which takes longer than the rest."""
+    if not request.path.relative_to(_HERE).as_posix().startswith(_OPEN_TRANSFERS):
+        yield
+        return
+    from open_transfers import open_transfers
+
+    with open_transfers():
+        yield
 
 
 @pytest.fixture(scope="module")
