@@ -85,6 +85,10 @@ class Room:
             )
         return session
 
+    def has_moved(self, session: SessionRecord) -> bool:
+        """Whether something has happened to it since."""
+        return self.coordinator.store.sessions.get(session.id).version != session.version
+
     def agreed(self, user: str = "ana") -> SessionRecord:
         """A session whose parties signed."""
         session = self.moved(self.ask(user), Status.NEGOTIATING)
