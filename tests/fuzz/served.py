@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 from collections.abc import Iterable
 from typing import Any
 
 RUNNER = asyncio.Runner()
+atexit.register(RUNNER.close)  # or its loop complains when Python ends
 Headers = Iterable[tuple[bytes, bytes]]
 
 

@@ -14,7 +14,7 @@ from masquerade.net.running import run_async
 pytestmark = pytest.mark.system
 
 STUBBORN = """
-import asyncio
+import asyncio, sys
 from masquerade.net.running import run_async
 
 async def slow_end():
@@ -22,7 +22,7 @@ async def slow_end():
         await asyncio.sleep(60)
     finally:
         print("ending", flush=True)
-        await asyncio.sleep(1)
+        await asyncio.to_thread(sys.stdin.readline)
         print("ended", flush=True)
 
 async def session():
@@ -40,13 +40,19 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_whoever_insists_on_stopping_waits_for_the_end(number: signal.Signals) -> None:
-    with subprocess.Popen([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, text=True) as process:
+    words, pipe = [sys.executable, "-c", STUBBORN], subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdin is not None
         assert process.stdout is not None
+        assert process.stderr is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
         assert process.stdout.readline() == "ending\n"
         process.send_signal(number)
+        process.stdin.write("\n")
+        process.stdin.flush()
         assert process.stdout.read() == "ended\ninterrupted\n"
+        assert process.stderr.read() == ""
         assert process.wait(timeout=60) == 0
 
 

@@ -330,13 +330,18 @@ def test_a_database_that_can_only_be_read_is_told_and_waited_for(
             with impatient(coordinator.store._database.engine):
                 written.open()
                 wait_until(lambda: interrupted() > before, "the release cannot be stored")
-                wait_until(lambda: not coordinator.health()["ready"], "the trouble is told")
-                told = coordinator.health()
-                assert (told["ready"], told["database"], told["running"]) == (False, "cannot be written", 1)
+                wait_until(
+                    lambda: told(coordinator) == (False, "cannot be written", 1), "the trouble is told"
+                )
             other.execute("ROLLBACK")
         done = house.finished(coordinator, asked.id)
         assert (done.status, done.cause, done.attempts) == (Status.PUBLISHED, None, 2)
         wait_until(lambda: coordinator.health()["ready"], "all is well")
+
+
+def told(coordinator: Coordinator) -> tuple[object, ...]:
+    health = coordinator.health()
+    return health["ready"], health["database"], health["running"]
 
 
 def begun(connection: sqlite3.Connection) -> bool:
