@@ -56,7 +56,7 @@ def _coordinator(settings: ClientSettings, path: Path) -> Iterator[Check]:
                 )
             else:
                 yield fine("providers", names)
-            if settings.has_request:
+            if settings.request is not None:
                 yield from _request(client, path, away)
     except NotAllowed as caught:
         yield error(
