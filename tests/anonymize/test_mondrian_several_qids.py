@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import masquerade as mq
 from anonymize.test_mondrian import cells_of
 from examples import examples
-from masquerade.anonymize.mondrian.algorithm import CHOICES, axes_of
+from masquerade.anonymize.mondrian.axes import axes_of
+from masquerade.anonymize.mondrian.choices import CHOICES
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.linked_qids import LinkedPartition
 from masquerade.anonymize.outcome import Outcome

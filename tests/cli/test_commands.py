@@ -270,7 +270,7 @@ def test_wrong_words_are_one_line(case: str, capsys: Capture) -> None:
 def test_long_work_is_told_on_standard_error(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "PATIENCE", 0.0)
+    monkeypatch.setattr(output, "REPORT_AFTER", 0.0)
     answer = here(capsys, "anonymize", write_job(tmp_path), "--json")
     told = answer.progress
     assert told[0] == "reading people.csv"

@@ -23,7 +23,7 @@ Json = Annotated[
 ]
 
 # A terminal shows at once that work goes on; a log only mentions work that takes this long.
-PATIENCE = 2.0
+REPORT_AFTER = 2.0
 
 
 def say(*lines: str) -> None:
@@ -84,7 +84,7 @@ class Progress:
             self._status.update(escape(text))  # a value may look like markup
             return
         now = time.monotonic()
-        if now - self._told >= PATIENCE:
+        if now - self._told >= REPORT_AFTER:
             self._told = now
             typer.echo(f"{now - self._started:.0f} s: {text}", err=True)
 

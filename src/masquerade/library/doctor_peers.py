@@ -22,7 +22,7 @@ from masquerade.net.trust import TrustStore
 from masquerade.service.control import Health, Parties
 from masquerade.service.peer_http import PeerHttp
 
-PATIENCE = 5.0  # seconds for one answer
+TIMEOUT = 5.0  # seconds for one answer
 DIFFERS, TOO_MUCH = 5.0, 60.0  # seconds between two clocks
 
 # Findings on which the probe says more than HTTP; any other means that TLS is not the problem.
@@ -38,7 +38,7 @@ async def peer_checks(addresses: Mapping[str, str], identity: Identity, trust: T
 
 async def _peer(name: str, address: str, identity: Identity, trust: TrustStore) -> list[Check]:
     try:
-        async with PeerHttp(name, address, identity, trust, timeout=PATIENCE) as peer:
+        async with PeerHttp(name, address, identity, trust, timeout=TIMEOUT) as peer:
             before = time.time()
             health: Health = await peer.call("GET", "/v1/health", answer=Health)
             return [*_heard(name, address, health, before, time.time())]
@@ -59,7 +59,7 @@ async def other_parties(
     The coordinator is asked for the fingerprints it knows. They are only compared; none is adopted.
     """
     try:
-        async with PeerHttp(coordinator, address, identity, trust, timeout=PATIENCE) as line:
+        async with PeerHttp(coordinator, address, identity, trust, timeout=TIMEOUT) as line:
             told: Parties = await line.call("GET", "/v1/parties", answer=Parties)
     except MasqueradeError as caught:  # an older version does not have this call
         return [

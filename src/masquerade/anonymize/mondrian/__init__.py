@@ -1,6 +1,7 @@
 """Mondrian: cut groups of records, each where it suits that group, while every part satisfies the requirement.
 
-algorithm.py             Mondrian itself: its parameters, and which allowed cut is made
+algorithm.py             Mondrian itself: its parameters
+choices.py               which allowed cut is made
 provider_aware.py        the variant for m-privacy, which also cuts between providers
 partition.py             the loop over batches of groups
 linked_qids.py           the loop for several QIDs that share attributes

@@ -13,31 +13,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares, TaxonomyAxis
-from masquerade.anonymize.mondrian.candidates import Cuts
+from masquerade.anonymize.mondrian.axes import axes_of
+from masquerade.anonymize.mondrian.choices import CHOICES, MondrianVariant
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.linked_qids import LinkedPartition
-from masquerade.anonymize.mondrian.partition import Choice, partition
+from masquerade.anonymize.mondrian.partition import partition
+from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.preparation import Prepared, prepare
-from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.column import Coded, Generalised
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
 from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
-from masquerade.utility.scores import FIXED_ONE
 
 
 @dataclass(frozen=True)
-class Mondrian(TableMethod):
+class Mondrian(MondrianVariant):
     """Multidimensional Mondrian over taxonomies and numbers.
 
     `choose` says which allowed cut of a group is made: "certainty", the one that lowers the normalised certainty
@@ -46,12 +42,6 @@ class Mondrian(TableMethod):
     without, children with too few records stay together at the value. Provider-aware there is also "fitness", the cut
     whose least fit part has the highest privacy fitness score, and no "widest".
     """
-
-    name: ClassVar[str] = "mondrian"
-    summary: ClassVar[str] = (
-        "cuts groups of records in parts, each where it serves that group, while every part satisfies the requirement"
-    )
-    answers_queries: ClassVar[bool] = True
 
     choose: str = parameter(
         choice("certainty", "widest", "fitness"),
@@ -72,8 +62,6 @@ class Mondrian(TableMethod):
 
     def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
         """Return the provider-aware variant where the requirement names providers and allows cuts between them."""
-        from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
-
         named = any(part.provider_column is not None for part in parts)
         if named and (self.provider_aware or (self.provider_aware is None and may_cut_providers(parts))):
             return ProviderAwareMondrian(self.target, self.choose, self.strict)
@@ -111,14 +99,6 @@ class Mondrian(TableMethod):
         return partition(axes, judge, choice, n_rows, self.strict).released(axes)
 
 
-def axes_of(columns: Sequence[Column]) -> list[Axis]:
-    """Return one axis per released attribute."""
-    return [
-        TaxonomyAxis(column) if isinstance(column.domain, Taxonomy) else ContinuousAxis(column)
-        for column in columns
-    ]
-
-
 def _linked(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
     """Return the requirements whose QIDs are linked by common attributes, together."""
     linked: list[list[GroupRequirement]] = []
@@ -133,26 +113,3 @@ def _judge(parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded], n_
     """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
     named = {part.sensitive for part in parts}
     return Judge(parts, {name: coded for name, coded in sensitive.items() if name in named}, n_rows)
-
-
-def by_certainty(cuts: Cuts) -> Shares:
-    """Return the reduction in uncertainty per bit of information about a record's part.
-
-    Later cuts run out of records, and a cut that splits evenly uses up more of them.
-    """
-    parts, sizes = cuts.parts, cuts.sizes
-    starts = parts.starts(sizes.size)
-    of_group = np.repeat(sizes, np.diff(np.append(starts, parts.group.size)))
-    kept = np.add.reduceat(parts.sizes * parts.widths, starts)
-    bits = np.add.reduceat(parts.sizes * np.log2(of_group / parts.sizes), starts)
-    gain = sizes * cuts.widths - kept
-    # In fixed point, so that the order of additions does not matter; a single part has 0 bits, and is not allowed.
-    return np.rint(gain / np.maximum(bits, 1e-9) * FIXED_ONE)
-
-
-def _by_width(cuts: Cuts) -> Shares:
-    """Return the group's width along the dimension of each cut."""
-    return cuts.widths
-
-
-CHOICES: dict[str, Choice] = {"certainty": by_certainty, "widest": _by_width}

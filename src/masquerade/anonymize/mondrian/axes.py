@@ -8,6 +8,7 @@ records.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -209,3 +210,11 @@ class ContinuousAxis(Axis):
         place = self._places
         widths = np.stack([place[view.below] - place[view.lo], place[view.hi - 1] - place[view.at]], axis=1)
         return Slots(of_row, first, widths.ravel())
+
+
+def axes_of(columns: Sequence[Column]) -> list[Axis]:
+    """Return one axis per released attribute."""
+    return [
+        TaxonomyAxis(column) if isinstance(column.domain, Taxonomy) else ContinuousAxis(column)
+        for column in columns
+    ]

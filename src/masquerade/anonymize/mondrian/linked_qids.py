@@ -46,7 +46,7 @@ class _Qid:
 
 
 @dataclass(frozen=True, eq=False)
-class _Offer:
+class _LinkedCuts:
     """The cuts along one dimension, of linked records that can be cut there."""
 
     batch: Batch
@@ -99,14 +99,14 @@ class LinkedPartition:
     def _cut(self) -> bool:
         """Make the best cuts that do not touch the same groups; return whether there were any."""
         linked = [self._linked(at) for at in range(len(self._axes))]
-        offers = [self._offer(at, *linked[at]) for at in range(len(self._axes))]
-        chosen = self._best(offers)
+        by_axis = [self._cuts_along(at, *linked[at]) for at in range(len(self._axes))]
+        chosen = self._best(by_axis)
         if not any(flags.any() for flags in chosen):
             return False
         cut = [
-            self._make(at, offer, flags)
-            for at, (offer, flags) in enumerate(zip(offers, chosen, strict=True))
-            if offer is not None and flags.any()
+            self._make(at, cuts, flags)
+            for at, (cuts, flags) in enumerate(zip(by_axis, chosen, strict=True))
+            if cuts is not None and flags.any()
         ]
         changed = np.concatenate(cut)
         for (numbers, n_linked), stuck in zip(linked, self._stuck, strict=True):
@@ -129,7 +129,7 @@ class LinkedPartition:
                 numbers, found = renumber(linked, first.n_groups)
                 return numbers.astype(np.int64), found.size
 
-    def _offer(self, at: int, linked: Counts, n_linked: int) -> _Offer | None:
+    def _cuts_along(self, at: int, linked: Counts, n_linked: int) -> _LinkedCuts | None:
         """Return the cuts along a dimension; rows that are in no allowed one are stuck from now on."""
         axis, stuck = self._axes[at], self._stuck[at]
         whole = _batch(linked, n_linked, np.flatnonzero(~stuck))
@@ -151,7 +151,7 @@ class LinkedPartition:
         cuts = Cuts(batch.sizes, view.widths, Parts(group, (sizes.reshape(-1, 1),), widths))
         scores = np.where(allowed, self._choice(cuts), -np.inf)
         stuck[batch.rows[np.repeat(allowed, batch.sizes)]] = False
-        return _Offer(batch, parts, slots.n_slots, view.at, scores)
+        return _LinkedCuts(batch, parts, slots.n_slots, view.at, scores)
 
     def _judged(self, at: int, rows: Rows, slots: Slots) -> tuple[Counts, Flags]:
         """Return the part that each slot would become, and which groups may be cut (see `parts.py`)."""
@@ -195,41 +195,41 @@ class LinkedPartition:
             good[found[~qid.judge.holds(histograms)] // qid.n_groups] = False
         return good
 
-    def _best(self, offers: Sequence[_Offer | None]) -> list[Flags]:
-        """Return which cuts of each offer are best in all groups that they touch: of equals, along the first axis."""
+    def _best(self, by_axis: Sequence[_LinkedCuts | None]) -> list[Flags]:
+        """Return along each axis which cuts are best in all groups that they touch: of equals, along the first axis."""
         best = [np.full(qid.n_groups, -np.inf) for qid in self._qids]
         axis_of_best = [np.full(qid.n_groups, -1) for qid in self._qids]
-        for at, offer in enumerate(offers):
-            if offer is None:
+        for at, cuts in enumerate(by_axis):
+            if cuts is None:
                 continue
-            of_row = np.repeat(offer.scores, offer.batch.sizes)
+            of_row = np.repeat(cuts.scores, cuts.batch.sizes)
             for number, qid in enumerate(self._qids):
                 if qid in self._of_axis[at]:
                     scores = np.full(qid.n_groups, -np.inf)
-                    scores[qid.groups[offer.batch.rows]] = of_row
+                    scores[qid.groups[cuts.batch.rows]] = of_row
                     better = scores > best[number]
                     best[number][better] = scores[better]
                     axis_of_best[number][better] = at
         chosen = []
-        for at, offer in enumerate(offers):
-            if offer is None:
+        for at, cuts in enumerate(by_axis):
+            if cuts is None:
                 chosen.append(np.zeros(0, bool))
                 continue
-            first = np.ones(offer.batch.rows.size, bool)
+            first = np.ones(cuts.batch.rows.size, bool)
             for number, qid in enumerate(self._qids):
                 if qid in self._of_axis[at]:
-                    first &= axis_of_best[number][qid.groups[offer.batch.rows]] == at
-            chosen.append(np.logical_and.reduceat(first, offer.batch.starts))
+                    first &= axis_of_best[number][qid.groups[cuts.batch.rows]] == at
+            chosen.append(np.logical_and.reduceat(first, cuts.batch.starts))
         return chosen
 
-    def _make(self, at: int, offer: _Offer, chosen: Flags) -> Rows:
+    def _make(self, at: int, cuts: _LinkedCuts, chosen: Flags) -> Rows:
         """Make the chosen cuts along a dimension; return the rows that they cut."""
-        inside = np.repeat(chosen, offer.batch.sizes)
-        rows, parts = offer.batch.rows[inside], offer.parts[inside]
+        inside = np.repeat(chosen, cuts.batch.sizes)
+        rows, parts = cuts.batch.rows[inside], cuts.parts[inside]
         for qid in self._of_axis[at]:
-            qid.split(rows, parts, offer.n_parts)
+            qid.split(rows, parts, cuts.n_parts)
         if isinstance(self._axes[at], ContinuousAxis):
-            cut_at = np.repeat(offer.cut_at, offer.batch.sizes)[inside]
+            cut_at = np.repeat(cuts.cut_at, cuts.batch.sizes)[inside]
             upper = parts % 2 == 1
             self._cells[at][0, rows[upper]] = cut_at[upper]
             self._cells[at][1, rows[~upper]] = cut_at[~upper]

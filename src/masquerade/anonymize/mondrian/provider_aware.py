@@ -13,19 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.mondrian.algorithm import (
-    Mondrian,
-    axes_of,
-    by_certainty,
-)
-from masquerade.anonymize.mondrian.axes import ContinuousAxis, Shares
+from masquerade.anonymize.mondrian.axes import ContinuousAxis, Shares, axes_of
 from masquerade.anonymize.mondrian.candidates import Cuts
+from masquerade.anonymize.mondrian.choices import MondrianVariant, by_certainty
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.outcome import OnStep, Outcome
@@ -45,7 +39,7 @@ _AT_ONCE, _AT_LAST = np.inf, -1.0  # scores before and after those of all attrib
 
 
 @dataclass(frozen=True)
-class ProviderAwareMondrian(TableMethod):
+class ProviderAwareMondrian(MondrianVariant):
     """Mondrian for m-privacy, which also cuts between providers.
 
     `choose` says which allowed cut is made. "certainty": a cut between providers at once where it makes the group
@@ -54,10 +48,6 @@ class ProviderAwareMondrian(TableMethod):
     has the highest privacy fitness score (Definition 3.1, in which sensitive values weigh `alpha`); of equals the
     first in the schema, providers last. `strict` is as for Mondrian.
     """
-
-    name: ClassVar[str] = Mondrian.name
-    summary: ClassVar[str] = Mondrian.summary
-    answers_queries: ClassVar[bool] = True
 
     choose: str = parameter(
         Rule('"certainty" or "fitness"', choice("certainty", "fitness").check),

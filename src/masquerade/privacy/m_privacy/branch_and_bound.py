@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.engine.counts import Counts
-from masquerade.privacy.m_privacy.outcome import PATIENCE, Outcome, TooManyCoalitions
+from masquerade.privacy.m_privacy.outcome import SEARCH_SECONDS, Outcome, TooManyCoalitions
 from masquerade.privacy.requirement import plural
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def branch_and_bound(constraint: Constraint, matrix: Counts, power: int) -> Outc
     n, checks, started = len(rows), 0, time.thread_time()
 
     def insist_on_time() -> None:
-        if time.thread_time() - started > PATIENCE:
+        if time.thread_time() - started > SEARCH_SECONDS:
             raise TooManyCoalitions(
                 f"m-privacy of {constraint.part.model}: {plural(n, 'provider')} in one group have too many coalitions "
                 "to be searched in a minute; use alpha-k-anonymity or l-diversity instead, or a smaller m"

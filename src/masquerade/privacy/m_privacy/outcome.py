@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from masquerade.errors import ParameterError
 
-PATIENCE = 60.0  # seconds of one core that a search may take
+SEARCH_SECONDS = 60.0  # seconds of one core that a search may take
 
 
 class TooManyCoalitions(ParameterError):
-    """A search would have to look at more coalitions than fit into memory, or into `PATIENCE`."""
+    """A search would have to look at more coalitions than fit into memory, or into `SEARCH_SECONDS`."""
 
 
 @dataclass(frozen=True)

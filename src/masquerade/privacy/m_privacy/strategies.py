@@ -22,7 +22,7 @@ from masquerade.errors import ParameterError, hint
 from masquerade.privacy.m_privacy.coalition_masks import Masks, bits, joined, members, of_size, within
 from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT, score
 from masquerade.privacy.m_privacy.group import Group
-from masquerade.privacy.m_privacy.outcome import PATIENCE, Outcome, TooManyCoalitions, first_breach
+from masquerade.privacy.m_privacy.outcome import SEARCH_SECONDS, Outcome, TooManyCoalitions, first_breach
 
 TOP_DOWN_FROM = 0.85  # providers of this average fitness (about 15 records each) are verified top-down
 _MOST_COALITIONS = 1 << 22  # that a search may hold in memory
@@ -33,8 +33,8 @@ Strategy = Callable[[Group, int], Outcome]
 
 
 def affordable(group: Group) -> int:
-    """About how many coalitions of this group can be checked within `PATIENCE`."""
-    return int(PATIENCE * 1e9 / sum(each.nanoseconds for each in group.constraints))
+    """About how many coalitions of this group can be checked within `SEARCH_SECONDS`."""
+    return int(SEARCH_SECONDS * 1e9 / sum(each.nanoseconds for each in group.constraints))
 
 
 def direct(group: Group, m: int) -> Outcome:

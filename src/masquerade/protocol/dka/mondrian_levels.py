@@ -27,7 +27,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.anonymize.mondrian.algorithm import CHOICES, axes_of
+from masquerade.anonymize.mondrian.axes import axes_of
+from masquerade.anonymize.mondrian.choices import CHOICES
 from masquerade.anonymize.mondrian.groups import Partition
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import partition
