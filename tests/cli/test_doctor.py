@@ -25,7 +25,8 @@ from conftest import PASSWORD
 from library.live_api import REQUEST, live_api
 from masquerade import __version__
 from masquerade.audit.log import AuditLog
-from masquerade.library.doctor import Check, examine
+from masquerade.library.doctor import examine
+from masquerade.library.doctor_check import Check
 from masquerade.library.doctor_peers import clock_check
 from masquerade.library.doctor_state import database_checks, state_checks
 from masquerade.net.channel import PROTOCOL_VERSION

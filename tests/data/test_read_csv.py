@@ -17,7 +17,7 @@ from examples import examples
 from masquerade.data import read_csv as module
 from masquerade.data.csv_scan import rows
 from masquerade.data.read_csv import read_csv
-from masquerade.data.source import Source
+from masquerade.data.reading import Source
 from masquerade.errors import DataError, MasqueradeError, ParameterError
 
 ADULT = Path(__file__).parents[2] / "../shared/data/adult/adult.data"

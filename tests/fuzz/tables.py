@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from masquerade.data.reading import Source
 from masquerade.data.schema import Attribute, Schema
-from masquerade.data.source import Source
 from masquerade.data.table import Table
 from masquerade.errors import DataError
 

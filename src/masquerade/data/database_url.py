@@ -76,6 +76,8 @@ class PostgresUrl:
 
 
 FILE_SCHEMES = ("sqlite", "duckdb")  # databases that are a file
+DATABASE_URLS = "sqlite:///file.db, duckdb:///file.duckdb and postgresql://user:password@host/database"
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def database_path(url: str, base: Path) -> Path:
@@ -87,3 +89,17 @@ def database_path(url: str, base: Path) -> Path:
             f"not of the form {scheme}:///file.db (three slashes; four for an absolute path: {scheme}:////data/file.db)",
         )
     return base / rest[1:]
+
+
+def database_scheme(source: str) -> str | None:
+    """Return a database URL's scheme in lower case, or None for a path; an unknown scheme is an error."""
+    match = _URL.match(source)
+    if match is None:
+        return None
+    scheme = match[1].lower()
+    if scheme not in (*FILE_SCHEMES, "postgresql", "postgres"):
+        # The rest of the URL may hold a password, so it is not repeated.
+        raise DataError(
+            f'a source cannot be a URL that begins with "{match[0]}"; allowed are {DATABASE_URLS}'
+        )
+    return scheme

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from masquerade.data.csv_scan import Row, line_at, rows
-from masquerade.data.source import EXCEL, Source, check_names, chosen, why_unreadable
+from masquerade.data.reading import EXCEL, Source, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError, ParameterError, Problem
 

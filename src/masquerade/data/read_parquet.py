@@ -10,7 +10,7 @@ import pyarrow.parquet
 
 from masquerade.data.cell_types import plain_table
 from masquerade.data.encode import is_text
-from masquerade.data.source import Source, check_names, chosen, why_unreadable
+from masquerade.data.reading import Source, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
 

@@ -16,8 +16,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from masquerade.data.cell_types import plain_table
-from masquerade.data.database_url import FILE_SCHEMES, PostgresUrl, database_path
-from masquerade.data.source import Source, check_names, chosen, database_scheme, why_unreadable
+from masquerade.data.database_url import FILE_SCHEMES, PostgresUrl, database_path, database_scheme
+from masquerade.data.reading import Source, check_names, chosen, why_unreadable
 from masquerade.data.table import Origin
 from masquerade.errors import DataError
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from pathlib import Path
 
-from masquerade.data.source import Source, read_source
+from masquerade.data.reading import Source
+from masquerade.data.source import read_source
 from masquerade.job.model import TableSection
 
 

@@ -13,7 +13,7 @@ from cryptography import x509
 
 from masquerade.errors import ParameterError
 from masquerade.files import read_file
-from masquerade.library.doctor import Check, error, fine, problems, warning
+from masquerade.library.doctor_check import Check, error, fine, problems, warning
 from masquerade.net.identity import KEY_FILE, Identity, ends_soon, out_of_date
 from masquerade.net.trust import TrustStore
 from masquerade.report.wording import counted

@@ -9,8 +9,8 @@ from pathlib import Path
 from masquerade.errors import BadInput, MasqueradeError, NotAllowed, ParameterError, PeerError
 from masquerade.library.client import Client
 from masquerade.library.client.settings import ClientSettings, read_settings
-from masquerade.library.doctor import Check, error, fine, problems, unreachable, warning, words_of
 from masquerade.library.doctor_certificates import file_dated, mode_checks
+from masquerade.library.doctor_check import Check, error, fine, problems, unreachable, warning, words_of
 from masquerade.library.doctor_peers import clock_check
 from masquerade.net.progress import OnStage, Stage
 

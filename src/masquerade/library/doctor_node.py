@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from masquerade.errors import BadInput, MasqueradeError
-from masquerade.library.doctor import Check, error, fine, problems
 from masquerade.library.doctor_certificates import https_checks, identity_checks, trust_checks
+from masquerade.library.doctor_check import Check, error, fine, problems
 from masquerade.library.doctor_peers import other_parties, peer_checks
 from masquerade.library.doctor_state import configuration_checks, database_checks, ledger_checks, state_checks
 from masquerade.net.channel import Node

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from masquerade import __version__
 from masquerade.errors import MasqueradeError, PeerError, one_line
-from masquerade.library.doctor import Check, error, fine, unreachable, warning, words_of
 from masquerade.library.doctor_certificates import trusting
+from masquerade.library.doctor_check import Check, error, fine, unreachable, warning, words_of
 from masquerade.net.channel import PROTOCOL_VERSION, Node
 from masquerade.net.identity import Identity
 from masquerade.net.probe import Finding, explain, probe

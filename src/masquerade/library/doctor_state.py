@@ -17,8 +17,8 @@ from masquerade.audit.verify import verify
 from masquerade.data.database_url import PostgresUrl, database_path
 from masquerade.errors import MasqueradeError, one_line
 from masquerade.files import read_file
-from masquerade.library.doctor import Check, error, fine, problems, warning
 from masquerade.library.doctor_certificates import mode_checks
+from masquerade.library.doctor_check import Check, error, fine, problems, warning
 from masquerade.net.identity import Identity, party_of
 from masquerade.report.wording import counted
 from masquerade.service.ledger import Ledger

@@ -14,7 +14,9 @@ import pyarrow as pa
 from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.publish import publish
 from masquerade.anonymize.release import Provenance
-from masquerade.data.source import Source, database_scheme, read_source
+from masquerade.data.database_url import database_scheme
+from masquerade.data.reading import Source
+from masquerade.data.source import read_source
 from masquerade.data.table import Table
 from masquerade.errors import DataError
 from masquerade.job.model import DataSection

@@ -19,8 +19,9 @@ from masquerade.anonymize.rollup import roll_up as rolled_up
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.continuum import DATE, NUMBER
 from masquerade.data.encode import MISSING_VALUES, SPACE, distinct, is_text
+from masquerade.data.reading import Source
 from masquerade.data.schema import Attribute, Schema
-from masquerade.data.source import Source, read_source
+from masquerade.data.source import read_source
 from masquerade.data.table import Missing, Table, infer_schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies

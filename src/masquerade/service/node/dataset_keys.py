@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from masquerade.data.database_url import FILE_SCHEMES, database_path
-from masquerade.data.source import database_scheme
+from masquerade.data.database_url import FILE_SCHEMES, database_path, database_scheme
 from masquerade.errors import DataError, Key
 from masquerade.forms.form import key
 from masquerade.job.model import TableSection

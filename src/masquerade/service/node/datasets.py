@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from masquerade.data.database_url import FILE_SCHEMES, database_path
-from masquerade.data.source import database_scheme
+from masquerade.data.database_url import FILE_SCHEMES, database_path, database_scheme
 from masquerade.data.table import Table
 from masquerade.errors import BadInput, DataError, MasqueradeError, ParameterError
 from masquerade.job.tables import read_section

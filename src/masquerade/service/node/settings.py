@@ -21,8 +21,8 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import Field, PrivateAttr
 
+from masquerade.data.database_url import database_scheme
 from masquerade.data.schema import Schema
-from masquerade.data.source import database_scheme
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Key, ParameterError, written
 from masquerade.forms.form import Form, fill, key, read_form
