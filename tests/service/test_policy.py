@@ -235,10 +235,11 @@ def test_a_party_accepts_what_it_agreed_to_and_nothing_else(monkeypatch: pytest.
         return "\n".join(accepts(policy(**changes), changed, CLINIC, Ledger(), IDLE))
 
     bank, clinic = deal.terms.provisions
-    assert "another snapshot or schema" in told(
-        _changed(deal, provisions=(bank, replace(clinic, snapshot="00")))
+    assert told(_changed(deal, provisions=(bank, replace(clinic, snapshot="00")))) == (
+        "patients has changed: the contract is about another snapshot of it"
     )
-    assert "another snapshot or schema" in told(_changed(deal, provisions=(bank,)))
+    for others in ((bank, replace(clinic, schema="00")), (bank,)):
+        assert "another dataset or schema" in told(_changed(deal, provisions=others))
     assert "another price" in told(replace(deal, prices={**deal.prices, "clinic": Price(1)}))
     assert "the deal lacks k-anonymity (k = 21) over age, job" in told(deal, least_k=21)
     assert 'purpose "marketing" is not allowed' in told(

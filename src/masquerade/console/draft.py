@@ -301,7 +301,7 @@ def _text_of(default: Any) -> str:
 
 def _value_of(parameter: Parameter, text: str) -> Any:
     """Convert the text chosen for a parameter to the value in the request."""
-    if parameter.rule.json_schema.get("type") == "boolean" or text in ("true", "false"):
+    if parameter.rule.is_switch:
         return text == "true"
     return text if parameter.rule.choices else _number(text)
 

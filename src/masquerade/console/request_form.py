@@ -158,7 +158,7 @@ class _Form:
         change = self._setting(parameter.name)
         value = self._draft.setting(parameter.name)
         options = {word: word for word in parameter.rule.choices}
-        if "true or false" in parameter.rule.words:
+        if parameter.rule.is_switch:
             options = {"true": "yes", "false": "no"}
         if options:
             usual = {"": "by default"} if parameter.default is None else {}

@@ -31,6 +31,12 @@ class Rule:
     choices: tuple[str, ...] = ()  # the allowed words of a choice
     decimal: bool = False  # written as a string in contracts: canonical JSON has no floats
 
+    @property
+    def is_switch(self) -> bool:
+        """Whether the value is true or false, where it is set."""
+        kinds = self.json_schema.get("anyOf", [self.json_schema])
+        return any(each.get("type") == "boolean" for each in kinds)
+
     def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> Any:
         from pydantic_core import core_schema
 

@@ -33,8 +33,6 @@ from masquerade.service.request import Request
 from masquerade.service.reservations import against_request, against_schema, against_snapshot, triggered
 from masquerade.service.terms import Deal, Provision, Terms, covering, strictest
 
-ANOTHER_SNAPSHOT = "the deal is about another snapshot or schema than the one offered"
-
 
 def answer(
     policy: Policy,
@@ -116,10 +114,14 @@ def accepts(
         return error.lines
     terms = deal.terms
     answered = answer(policy, request, card, ledger, load, schema, terms.source)
-    reasons = list(answered.reasons) if isinstance(answered, Refusal) else []
+    provision = terms.provision(card.party)
+    changed = provision is not None and provision.snapshot != card.snapshot
+    reasons = [f"{card.dataset} has changed: the contract is about another snapshot of it"] if changed else []
+    if isinstance(answered, Refusal):
+        reasons += answered.reasons
     if isinstance(answered, Offer):
-        if terms.provision(card.party) != answered.provision:
-            reasons.append(ANOTHER_SNAPSHOT)
+        if not changed and provision != answered.provision:
+            reasons.append("the deal is about another dataset or schema than the one offered")
         holder = KINDS[request.kind].holder(card.party)
         if {*answered.columns} != {column for column in terms.columns if column.holder == holder}:
             reasons.append("the deal asks for other columns than those offered")

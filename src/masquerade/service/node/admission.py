@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from masquerade.errors import BadInput, ParameterError, PeerRefused
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.protocol.method import ASSEMBLER
-from masquerade.service.answering import ANOTHER_SNAPSHOT, accepts, answer
+from masquerade.service.answering import accepts, answer
 from masquerade.service.clock import Clock, seconds_since_1970
 from masquerade.service.kinds import KINDS
 from masquerade.service.ledger import Ledger
@@ -98,9 +98,6 @@ class Admission:
         against = self._against(dataset, contract, reading)
         if for_session and dataset.policy.needs_approval and not self._approvals.may_run(contract.deal):
             against = (*against, NO_APPROVAL)
-        if reading.card.snapshot != provision.snapshot:  # told once, and in plainer words
-            wrong += (f"{provision.dataset} has changed: the contract is about another snapshot of it",)
-            against = tuple(each for each in against if each != ANOTHER_SNAPSHOT)
         reasons = wrong + against
         return reasons, None if reasons else Admitted(dataset, reading)
 
