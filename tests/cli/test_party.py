@@ -276,7 +276,7 @@ def test_the_ledger(folder: Folder, capsys: Capture) -> None:
     text = party(capsys, folder, "ledger", "bank").out
     assert "age, job, salary, town, disease  for ana  with bank, clinic" in text
     assert "  k-anonymity (k = 4) over age, job" in text
-    assert "  by tds: adversary semi-honest, argmax secure, epsilon 0.01, score gain-ratio" in text
+    assert "  made by tds: adversary semi-honest, argmax secure, epsilon 0.01, score gain-ratio" in text
 
 
 @pytest.mark.system

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from masquerade.service.kinds import KINDS
 from masquerade.service.node.preview import Preview
 
 
@@ -21,7 +22,7 @@ def described(made: Preview) -> list[str]:
         f"parties: {', '.join(made.parties)}; from {made.dataset}, snapshot {made.snapshot}",
         *_roll_up(made),
         "",
-        f"These columns leave {made.party}, for {_whose(made)}:",
+        f"These columns leave {made.party}, for {KINDS[made.kind].of_a_party}:",
     ]
     for column in made.columns:
         lines.append(f"  {column.name}: {column.form}; {column.cells}")
@@ -55,9 +56,3 @@ def _roll_up(made: Preview) -> list[str]:
         f"rolled up from the release {made.rolled_up_from}: the coordinator merges its groups, no protocol runs, and "
         "nothing leaves this machine anew; what follows is what the earlier release has shown"
     ]
-
-
-def _whose(made: Preview) -> str:
-    if made.kind == "vertical":
-        return "the records that all parties have"
-    return "all of its complete records, published together with those of the other parties"

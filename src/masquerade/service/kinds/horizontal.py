@@ -39,6 +39,10 @@ class Horizontal(SessionKind):
     name: ClassVar[Kind] = "horizontal"
     title: ClassVar[str] = "horizontal session"
     everybody: ClassVar[str] = "all providers' records"
+    of_a_party: ClassVar[str] = (
+        "all of its complete records, published together with those of the other parties"
+    )
+    made: ClassVar[str] = "published together"
 
     def match(self, request: Request, available: Available) -> Match:
         """Match the datasets that have all columns and may be published together with others."""

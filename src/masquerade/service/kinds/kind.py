@@ -48,6 +48,8 @@ class SessionKind(ABC):
     name: ClassVar[Kind]
     title: ClassVar[str]  # what such a session is called in a sentence: "a …"
     everybody: ClassVar[str]  # whose records are released, as a phrase
+    of_a_party: ClassVar[str]  # which of one party's records are released, as a phrase
+    made: ClassVar[str] = "made"  # how a release came about, before "by" a method
 
     # --- finding the parties ---
 

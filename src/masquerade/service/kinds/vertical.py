@@ -32,6 +32,7 @@ class Vertical(SessionKind):
     name: ClassVar[Kind] = "vertical"
     title: ClassVar[str] = "mashup"
     everybody: ClassVar[str] = "all common records"
+    of_a_party: ClassVar[str] = "the records that all parties have"
 
     def match(self, request: Request, available: Available) -> Match:
         """Match each party with one dataset that has everything the party contributes."""

@@ -20,6 +20,7 @@ from masquerade.service.client_certificates import ClientCertificates
 from masquerade.service.clock import SYSTEM_CLOCK, Clock, seconds_since_1970
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.node.approvals import deal_id
+from masquerade.service.request import Kind
 from masquerade.service.requester import verified_signer
 from masquerade.service.signing import SignedContract, signers
 from masquerade.service.terms import Terms
@@ -30,7 +31,7 @@ class Preview:
     """A contract as a steward looks at it before it is signed."""
 
     party: str
-    kind: str
+    kind: Kind
     deal: str
     contract: str
     attempt: int
