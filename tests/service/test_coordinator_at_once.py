@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -37,7 +38,7 @@ from service.gates import PATIENCE, Gate
 from service.parties import BANK, CLINIC, dealt, request
 from service.stores import digest
 
-NEW_BANK = msgspec.structs.replace(BANK, snapshot="ab" * 32)
+NEW_BANK = dataclasses.replace(BANK, snapshot="ab" * 32)
 
 
 @pytest.fixture

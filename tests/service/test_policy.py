@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -135,7 +136,7 @@ def test_nothing_is_open_by_default() -> None:
 
 
 def test_a_table_that_was_not_read_has_nothing_to_commit_to() -> None:
-    unread = msgspec.structs.replace(CLINIC, snapshot=None)
+    unread = dataclasses.replace(CLINIC, snapshot=None)
     assert reasons(policy(), request(), unread) == (
         "patients has not been read yet: there is no snapshot to commit to",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,7 @@ def test_what_an_earlier_release_lacks_cannot_be_made_of_it() -> None:
 
 
 def test_a_new_snapshot_waits_for_its_interval() -> None:
-    changed = msgspec.structs.replace(CLINIC, snapshot="dd" * 32)
+    changed = dataclasses.replace(CLINIC, snapshot="dd" * 32)
     patient = policy(least_snapshot_interval=3600)
     assert reasons(patient, request(), changed, ledger=LEDGER) == (
         "another snapshot of patients was released 100 seconds ago; "
