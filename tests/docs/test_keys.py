@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from masquerade.job import model
 from masquerade.methods import DEFAULT
 from masquerade.service.coordinator import settings as coordinator
-from masquerade.service.node import forms
+from masquerade.service.node import settings as node
+from masquerade.service.node.dataset_keys import DatasetKeys
 from masquerade.service.policy import Policy, Prices
 from masquerade.service.request import Request
 
@@ -76,11 +77,11 @@ def test_a_page_has_every_key_of_a_request() -> None:
 
 def test_the_examples_have_every_key_of_a_service() -> None:
     party, policy, serving = (example(f"howto/{name}.md") for name in ("party", "policy", "coordinator"))
-    assert set(party) == keys(forms.TopForm)
-    assert set(party["coordinator"]) == keys(forms.CoordinatorForm)
-    assert party["timings"] == {name: field.default for name, field in forms.TimingsForm.model_fields.items()}
-    assert set(party["datasets"]["customers"]) | TABLE == keys(forms.DatasetForm)
+    assert set(party) == keys(node.Settings)
+    assert set(party["coordinator"]) == keys(node.CoordinatorSection)
+    assert party["timings"] == node.NodeTimings().model_dump()
+    assert set(party["datasets"]["customers"]) | TABLE == keys(DatasetKeys)
     assert set(policy) == keys(Policy)
     assert set(policy["price"]) == keys(Prices)
-    assert set(serving) | {"session_host"} == keys(coordinator._File)
-    assert serving["timings"] == coordinator.TimingsSection().model_dump()
+    assert set(serving) | {"session_host"} == keys(coordinator.Settings)
+    assert serving["timings"] == coordinator.CoordinatorTimings().model_dump()
