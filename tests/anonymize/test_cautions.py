@@ -40,3 +40,25 @@ def test_numbers_as_names() -> None:
     (line,) = made([*range(30), *range(30)], kind="flat")
     assert line == 'age has a flat taxonomy of numbers; type = "continuous" would make intervals of them'
     assert made([*range(10), *range(10)], kind="flat") == ()
+
+
+def at_providers(people: list[str | None], hospitals: list[str]) -> tuple[str, ...]:
+    rows = {"age": [1] * len(people), "ssn": people, "hospital": hospitals}
+    table = mq.Table(pa.table(rows), mq.Schema([mq.Attribute("age", "continuous")], identifiers=["ssn"]))
+    requirement = mq.MPrivacy(0, mq.KAnonymity(["age"], 2), "hospital")
+    release = mq.anonymize(table, requirement, mq.Mondrian())
+    assert "ssn" not in release.table.column_names
+    told = release.summary["people_at_several_providers"]
+    assert [line.startswith(f"{told} p") for line in cautions(release)] == ([True] if told else [])
+    return tuple(line for line in cautions(release) if "providers" in line)
+
+
+def test_people_at_two_providers_are_counted() -> None:
+    (line,) = at_providers(["a", "a", "b", "c", "c ", "c", "d", "d", None, ""], [*"xyxxyzxxxy"])
+    assert line == (
+        "2 people (by ssn) are at two or more providers; m-privacy takes the records of different providers for "
+        "those of different people: leave all but one record of each out"
+    )
+    (line,) = at_providers(["a", "a", "b", "c"], [*"xyxx"])
+    assert line.startswith("1 person (by ssn) is at two")
+    assert at_providers(["a", "a", "b", None, "", "?"], [*"xxyxyz"]) == ()

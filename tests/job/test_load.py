@@ -164,7 +164,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "number for a word": (
         {"data": {"missing": 0}},
-        'data.missing: must be one of "drop", "error"; got 0',
+        'data.missing: must be one of "drop", "error", "keep"; got 0',
     ),
     "number for a switch": ({"output": {"keep_provider": 1}}, "output.keep_provider: must be true or false; got 1"),
     "true for a report": (

@@ -99,6 +99,11 @@ WRONG = {
         ),
         'attributes.age: no party contributes "age"; bank has it: add it to parties.bank.attributes',
     ),
+    "missing cells that providers cannot keep": (
+        changed('source = "south.csv"', 'source = "south.csv"\nmissing = "keep"', PROVIDERS),
+        'parties.south.missing: "keep" is not possible among providers of the same columns, who agree on all values '
+        'before they see any; use "drop" or "error", or write a value of its own into the cells and the taxonomies',
+    ),
     "a model that needs all counts": (
         changed("l = 2", "t = 0.3", PROVIDERS).replace("l-diversity", "t-closeness"),
         "privacy[2]: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "

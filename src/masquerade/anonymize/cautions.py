@@ -42,6 +42,13 @@ def other_cautions(release: Release) -> Iterator[str]:
             f"{release.dropped_rows} of {release.rows} rows were dropped for missing cells; is the table read rightly? "
             "missing_values says what counts as missing"
         )
+    if release.shared is not None and (people := release.shared.people):
+        who = "1 person" if people == 1 else f"{people} people"
+        yield (
+            f"{who} (by {release.shared.identifier}) {'is' if people == 1 else 'are'} at two or more providers; "
+            "m-privacy takes the records of different providers for those of different people: "
+            "leave all but one record of each out"
+        )
     for column in release.columns:
         if _is_scale(column):
             yield f'{column.name} has a flat taxonomy of numbers; type = "continuous" would make intervals of them'

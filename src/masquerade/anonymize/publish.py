@@ -13,6 +13,7 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.release import Provenance, Release, shuffled
 from masquerade.anonymize.sensitive_values import counts_before
+from masquerade.anonymize.shared_people import shared_people
 from masquerade.data.column import Coded
 from masquerade.data.encode import without_unused
 from masquerade.data.table import Missing, Table
@@ -79,6 +80,7 @@ def publish(
         sensitive_before=counts_before(
             made.table, made.outcome.kept, requirement, dict.fromkeys([*secret, *protected])
         ),
+        shared=shared_people(table, requirement),
         steps=made.outcome.steps,
         rows=table.rows_read,
         dropped_rows=made.table.dropped_rows,
@@ -112,6 +114,8 @@ def anonymised(
     asked = {algorithm.target, *sensitive, *table.schema.names}
     withheld = [name for name in requirement.provider_columns if name not in asked]
     ranked = [name for name in table.schema.names if name in requirement.qid_attributes]
+    if missing == "keep":  # a record without a provider cannot be held against it
+        table = table.complete(requirement.provider_columns)
     complete = table.complete(published, missing, ranked=ranked)
     complete.columns(ranked)
     for name in dict.fromkeys(special):

@@ -14,6 +14,7 @@ import pyarrow as pa
 from masquerade.anonymize.cautions import cautions
 from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.sensitive_values import CountsBefore
+from masquerade.anonymize.shared_people import SharedPeople
 from masquerade.data.column import Coded, Generalised
 from masquerade.engine.counts import Counts
 from masquerade.engine.numbering import occurring
@@ -51,6 +52,7 @@ class Release:
     sensitive_before: CountsBefore = field(
         default_factory=dict
     )  # where rows were suppressed, and it may be told
+    shared: SharedPeople | None = None  # where identifiers tell who is at several providers
     made: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
@@ -71,6 +73,7 @@ class Release:
         query_error: QueryError | None = None,
         sensitive: Sequence[str] = (),
         sensitive_before: CountsBefore | None = None,
+        shared: SharedPeople | None = None,
     ) -> Self:
         """Make a release of verified cells, with the figures that follow from comparing them with the original.
 
@@ -98,6 +101,7 @@ class Release:
             suppressed=comparison.suppressed,
             sensitive=_sensitive(cells, verdicts, sensitive),
             sensitive_before=sensitive_before or {},
+            shared=shared,
         )
 
     def __repr__(self) -> str:
@@ -150,12 +154,16 @@ class Release:
         generalised = {column.name for column in self.columns}
         return tuple(name for name in self.table.column_names if name not in generalised)
 
-    def _providers(self) -> dict[str, dict[str, int]]:
-        """Count the groups fed by one provider, by two, …"""
+    def _providers(self) -> dict[str, dict[str, int] | int]:
+        """Count the groups fed by one provider, by two, …; and the people whom several have."""
         if self.group_providers is None:
             return {}
         found, groups = occurring(self.group_providers, int(self.group_providers.max(initial=0)) + 1)
-        return {"groups_by_providers": dict(zip(map(str, found.tolist()), groups.tolist(), strict=True))}
+        shared = {} if self.shared is None else {"people_at_several_providers": self.shared.people}
+        return {
+            "groups_by_providers": dict(zip(map(str, found.tolist()), groups.tolist(), strict=True)),
+            **shared,
+        }
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.column import Domain, Generalised
-from masquerade.data.continuum import Continuum, Kind, Number, read_interval, read_number, write_interval
+from masquerade.data.continuum import (
+    MISSING_CELL,
+    Continuum,
+    Kind,
+    Number,
+    read_interval,
+    read_number,
+    write_interval,
+)
 from masquerade.data.encode import distinct, missing_rows, texts
 from masquerade.data.schema import Attribute
 from masquerade.data.table import Table
@@ -76,7 +84,7 @@ def released_cells(table: Table, name: str, root: str = "*") -> ReleasedCells:
     `root` is above categories whose taxonomy the table's schema does not have.
     """
     column = table.cells(name)
-    if (empty := missing_rows(column)) is not None:
+    if (empty := missing_rows(column, ("",))) is not None:
         raise DataError(table.problem("the cell is missing", int(np.argmax(empty)), name))
     codes, values = distinct(column)
     labels: list[str] = texts(values).to_pylist()
@@ -91,6 +99,8 @@ def released_cells(table: Table, name: str, root: str = "*") -> ReleasedCells:
             ):
                 return _intervals(name, labels, codes, found, kind)
         taxonomy = _flat(labels, root)
+    elif MISSING_CELL in labels and MISSING_CELL not in taxonomy.rank:
+        taxonomy = taxonomy.with_missing(MISSING_CELL)
     ranges = [released_range(taxonomy, label) for label in labels]
     unknown = np.array([each is None for each in ranges], bool)
     if unknown.any():

@@ -3,6 +3,9 @@
 The distinct values, in order, are the leaf ranks; an interval is a range of them. It is written `[lo, hi)`,
 where the inner ends are values at which an algorithm split, and the outer ends are the given bounds, or −inf
 and inf: the smallest and largest value would be somebody's raw values.
+
+Where missing cells are kept, rank 0 is theirs: a category of its own beside the numbers, never inside an interval. Both
+lie below one root.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ Number = int | float
 NUMBER = r"[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?"
 DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 ISO_DATE = "%Y-%m-%d"
+
+MISSING_CELL = "?"  # how a kept missing cell is written
+ANYTHING = "*"  # a number, or none
 
 _NUMBER, _DATE = re.compile(NUMBER), re.compile(DATE)
 _INTERVAL = re.compile(r"\[\s*([^,\[\]()]+?)\s*,\s*([^,\[\]()]+?)\s*\)")
@@ -95,43 +101,61 @@ def read_interval(text: str, kind: Kind = "continuous") -> tuple[Number, Number]
 
 @dataclass(frozen=True, eq=False)
 class Continuum:
-    """The distinct values of a continuous attribute in order, and the outer ends of its intervals."""
+    """The distinct values of a continuous attribute in order, and the outer ends of its intervals.
+
+    With `missing`, rank 0 is a missing cell and the values follow.
+    """
 
     values: NDArray[np.int64] | NDArray[np.float64]
     kind: Kind = "continuous"
     lower: Number = float("-inf")
     upper: Number = float("inf")
+    missing: bool = False
 
     @property
     def size(self) -> int:
-        """The number of distinct values."""
-        return int(self.values.size)
+        """The number of ranks."""
+        return self.first + int(self.values.size)
+
+    @property
+    def first(self) -> int:
+        """The rank of the smallest value."""
+        return int(self.missing)
 
     def label(self, lo: int, hi: int) -> str:
-        """Write the interval that covers the ranks `[lo, hi)` as it appears in a release."""
-        lower = self.lower if lo <= 0 else self.values[lo].item()
-        upper = self.upper if hi >= self.size else self.values[hi].item()
+        """Write the value that covers the ranks `[lo, hi)` as it appears in a release."""
+        if lo < self.first:
+            return MISSING_CELL if hi <= self.first else ANYTHING
+        lower = self.lower if lo <= self.first else self.values[lo - self.first].item()
+        upper = self.upper if hi >= self.size else self.values[hi - self.first].item()
         return write_interval(lower, upper, self.kind)
 
     def range_of(self, label: str) -> tuple[int, int] | None:
-        """Return the ranks of the values inside a released interval, or None if it is not an interval."""
+        """Return the ranks of the values inside a released interval, or None if it is not a value of this domain."""
+        if self.missing and label in (MISSING_CELL, ANYTHING):
+            return (0, 1) if label == MISSING_CELL else (0, self.size)
         ends = read_interval(label, self.kind)
         if ends is None:
             return None
-        lo, hi = (self._rank(end) for end in ends)
+        lo, hi = (self.first + self._below(end) for end in ends)
         return lo, hi
 
-    def _rank(self, end: Number) -> int:
+    def _below(self, end: Number) -> int:
         """Count the values below `end`."""
         if isinstance(end, float) and np.isinf(end):
-            return 0 if end < 0 else self.size
+            return 0 if end < 0 else int(self.values.size)
         if isinstance(end, float) and self.values.dtype.kind == "i":
             # Rounding up leaves the count of smaller integers unchanged; numpy would round large ones to compare.
             end = math.ceil(end)
             if not -_WHOLE_LIMIT <= end < _WHOLE_LIMIT:
-                return 0 if end < 0 else self.size
+                return 0 if end < 0 else int(self.values.size)
         return int(np.searchsorted(self.values, end))
 
-    def cuts(self, lo: int, hi: int) -> None:
-        """Return None: there are no predefined cuts, the algorithm chooses where to split."""
-        return
+    def cuts(self, lo: int, hi: int) -> tuple[int, ...] | None:
+        """Return None: there are no predefined cuts, the algorithm chooses where to split.
+
+        A missing cell, however, is cut off the numbers first, and is no interval to split.
+        """
+        if lo >= self.first:
+            return None
+        return (0, self.first, hi) if hi > self.first else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from masquerade.data.column import Coded, Column, Ranks
 from masquerade.data.continuum import (
     ISO_DATE,
+    MISSING_CELL,
     NUMBER,
     Continuum,
     Kind,
@@ -36,7 +38,7 @@ Codes = NDArray[np.int32]
 Numbers = NDArray[np.int64] | NDArray[np.float64]
 
 SPACE = " \t\r\n"  # stripped from both ends of a cell
-MISSING_VALUES = ("", "?")  # the texts that count as missing cells, unless a job says otherwise
+MISSING_VALUES = ("", MISSING_CELL)  # the texts that count as missing cells, unless a job says otherwise
 
 _NUMBER = f"^{NUMBER}$"
 _WHOLE = "^-?[0-9]+$"
@@ -114,8 +116,44 @@ def _exact(decimal: Any) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def encode(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong) -> Column:
-    """Encode an attribute's cells as ranks. The column must have no missing cells."""
+def encode(
+    attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, *, keep_missing: bool = False
+) -> Column:
+    """Encode an attribute's cells as ranks. With `keep_missing` a missing cell is a value of its own, else an error."""
+    absent = missing_rows(column, (MISSING_CELL,)) if keep_missing else None
+    if absent is None:
+        return _encode(attribute, column, wrong)
+    rows = np.flatnonzero(~absent)
+    there = _encode(
+        attribute,
+        column.take(pa.array(rows)),
+        lambda text, row, name: wrong(text, int(rows[row]), name),
+    )
+    domain = there.domain
+    if isinstance(domain, Continuum):
+        domain, nothing, shift = replace(domain, missing=True), 0, 1
+    elif not rows.size and attribute.taxonomy == "flat":
+        domain, nothing, shift = Taxonomy.flat([MISSING_CELL]), 0, 0
+    else:
+        if MISSING_CELL not in domain.rank:
+            domain = domain.with_missing(MISSING_CELL)
+        nothing, shift = domain.rank[MISSING_CELL], 0
+    ranks = np.full(absent.size, nothing, np.int32)
+    ranks[rows] = there.ranks + shift
+    return Column(attribute.name, ranks, domain)
+
+
+def mark_missing(column: pa.ChunkedArray, absent: NDArray[np.bool_]) -> pa.ChunkedArray:
+    """Write these cells all alike: as a text, or among numbers and dates as nothing."""
+    plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    mark = MISSING_CELL if is_text(plain.type) else None
+    marked: pa.ChunkedArray = pc.if_else(
+        pa.chunked_array([pa.array(absent)]), pa.scalar(mark, plain.type), plain
+    )
+    return marked
+
+
+def _encode(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong) -> Column:
     codes, values = distinct(column)
     values, codes = _only_used(values, codes)
     if attribute.kind == "categorical":
@@ -135,10 +173,24 @@ def encode(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong) -> Colum
     return _categorical(attribute, codes, pa.array(written, pa.string()), wrong)
 
 
-def standard_cells(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong) -> pa.ChunkedArray:
+def standard_cells(
+    attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, *, keep_missing: bool = False
+) -> pa.ChunkedArray:
     """Return the cells as others read them: dates in ISO format, decimals with a point."""
     if attribute.format == ISO_DATE and attribute.decimal == ".":
         return column
+    absent = missing_rows(column, (MISSING_CELL,)) if keep_missing else None
+    if absent is not None:
+        rows = np.flatnonzero(~absent)
+        there = standard_cells(
+            attribute,
+            column.take(pa.array(rows)),
+            lambda text, row, name: wrong(text, int(rows[row]), name),
+        )
+        place = np.full(absent.size, rows.size)
+        place[rows] = np.arange(rows.size)
+        cells = [*there.chunks, pa.array([MISSING_CELL], there.type)]
+        return pa.chunked_array(cells).take(pa.array(place))
     codes, values = distinct(column)
     values, codes = _only_used(values, codes)
     numbers = _numbers(attribute, codes, values, wrong)

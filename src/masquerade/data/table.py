@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -12,13 +12,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded, Column
-from masquerade.data.encode import MISSING_VALUES, code, encode, is_text, missing_rows, standard_cells
+from masquerade.data.encode import (
+    MISSING_VALUES,
+    code,
+    encode,
+    is_text,
+    mark_missing,
+    missing_rows,
+    standard_cells,
+)
 from masquerade.data.product import Product, coded_product
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
 from masquerade.errors import BadInput, DataError, ParameterError, Problem, hint
 
-Missing = Literal["drop", "error"]
+Missing = Literal["drop", "error", "keep"]
 Answer = TypeVar("Answer")
 
 
@@ -66,6 +74,7 @@ class Table:
         if taxonomies is not None:
             self.schema = with_taxonomies(self.schema, taxonomies)
         self.rows_read: int = self.arrow.num_rows
+        self.keeps_missing = False  # a missing cell is a value, written as "?"
         self._source_rows: NDArray[np.intp] | None = None  # of kept rows; None while all are kept
         self._dictionaries: dict[str, pa.ChunkedArray] = {}
         self._columns: dict[str, Column] = {}
@@ -109,15 +118,18 @@ class Table:
     def standard_cells(self, name: str) -> pa.ChunkedArray:
         """Return a column's cells as others read them, who do not know how its dates or decimals are written."""
         cells = self.cells(name)
-        return standard_cells(self.schema[name], cells, self.problem) if name in self.schema else cells
+        if name not in self.schema:
+            return cells
+        return standard_cells(self.schema[name], cells, self.problem, keep_missing=self.keeps_missing)
 
     def complete(
         self, names: Iterable[str], missing: Missing = "drop", *, ranked: Container[str] = ()
     ) -> Table:
         """Drop the rows in which one of the named columns is null, or a text that means a missing cell.
 
-        With `missing = "error"`, the first such row is an error instead. Columns in `ranked` will be encoded as
-        ranks, so their distinct cells are found now: checking those is faster than checking all.
+        With `missing = "error"`, the first such row is an error instead; with "keep", a missing cell is a value of its
+        own, however it was written. Columns in `ranked` will be encoded as ranks, so their distinct cells are found
+        now: checking those is faster than checking all.
         """
 
         def cells(name: str) -> pa.ChunkedArray:
@@ -132,6 +144,8 @@ class Table:
         }
         if not holes:
             return self
+        if missing == "keep":
+            return self._with_marked(holes)
         bad: NDArray[np.bool_] = np.logical_or.reduce(list(holes.values()))
         if missing == "error":
             row = int(np.argmax(bad))
@@ -139,19 +153,32 @@ class Table:
             raise DataError(self.problem('the cell is missing, and missing = "error"', row, name))
         return self.take(np.flatnonzero(~bad))
 
+    def _with_marked(self, holes: Mapping[str, NDArray[np.bool_]]) -> Table:
+        """Return the table with the missing cells of these columns all written alike."""
+        arrow = self.arrow
+        for name, absent in holes.items():
+            at = arrow.column_names.index(name)
+            arrow = arrow.set_column(at, name, mark_missing(arrow.column(at), absent))
+        table = Table(arrow, self.schema, origin=self.origin)
+        table._dictionaries = {name: cells for name, cells in self._dictionaries.items() if name not in holes}
+        table._source_rows, table.rows_read, table.keeps_missing = self._source_rows, self.rows_read, True
+        return table
+
     def take(self, rows: NDArray[np.intp]) -> Table:
         """Return the table of these rows, in this order."""
         chosen = pa.array(rows)
         table = Table(self.arrow.take(chosen), self.schema, origin=self.origin)
         table._dictionaries = {name: cells.take(chosen) for name, cells in self._dictionaries.items()}
         table._source_rows = rows if self._source_rows is None else self._source_rows[rows]
-        table.rows_read = self.rows_read
+        table.rows_read, table.keeps_missing = self.rows_read, self.keeps_missing
         return table
 
     def column(self, name: str) -> Column:
         """Encode an attribute as ranks."""
         if name not in self._columns:
-            self._columns[name] = encode(self.schema[name], self._dictionary(name), self.problem)
+            self._columns[name] = encode(
+                self.schema[name], self._dictionary(name), self.problem, keep_missing=self.keeps_missing
+            )
         return self._columns[name]
 
     def columns(self, names: Iterable[str]) -> tuple[Column, ...]:

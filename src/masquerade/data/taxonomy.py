@@ -62,6 +62,15 @@ class Taxonomy:
             raise TaxonomyError.about("flat taxonomy", text)
         return cls(Branch(top, tuple(Branch(value) for value in values)), "flat")
 
+    def with_missing(self, name: str) -> Taxonomy:
+        """Return the taxonomy with one more leaf below its root, for cells that are missing.
+
+        It is no taxonomy of intervals any more: the leaf is none.
+        """
+        if not self.nodes[0].children:
+            return Taxonomy(Branch("*", (self.root, Branch(name))), self.source)
+        return Taxonomy(Branch(self.root.name, (*self.root.children, Branch(name))), self.source)
+
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes in preorder, left to right; the root is first. Chains of single children are merged into one."""

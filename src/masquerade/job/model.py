@@ -98,7 +98,7 @@ class TableSection(Form):
 
     source: Text = _key('a file such as "patients.csv", or a database URL', "")
     query: Text | None = _key('a query, such as "SELECT * FROM patients"')
-    missing: Literal["drop", "error"] = _key(_one_of("drop", "error"), "drop")
+    missing: Literal["drop", "error", "keep"] = _key(_one_of("drop", "error", "keep"), "drop")
     missing_values: list[str] = _empty(
         lambda: list(MISSING_VALUES), 'a list of texts that mean a missing cell, such as ["", "NA"]'
     )

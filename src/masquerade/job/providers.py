@@ -11,6 +11,7 @@ from masquerade.job.plan import Plan
 from masquerade.job.requirements import entry_of
 from masquerade.methods import written_method
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.collaborate.domains import KEEP_AMONG_PROVIDERS
 from masquerade.protocol.contract import EVERYBODY, PROVIDER, Contract, Contribution, written_requirement
 from masquerade.protocol.method import Proposal, SessionMethod
 
@@ -28,6 +29,8 @@ def check_providers(plan: Plan, method: SessionMethod) -> None:
                     "belongs to parties that hold different columns about the same people; "
                     "providers of the same columns have nobody in common to find",
                 )
+        if party.missing == "keep":
+            problems.add(("parties", name, "missing"), KEEP_AMONG_PROVIDERS)
     if plan.provider in {*job.attributes, *plan.requirement.qid_attributes}:
         problems.add(
             ("roles", "provider"),

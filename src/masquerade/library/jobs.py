@@ -58,9 +58,13 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     provider = plan.job.roles.provider
     # Report a missing provider column together with the others, whether or not it is released.
     asked = used if provider is None else [*used, provider]
+    identifier = _identifier(
+        plan, data
+    )  # tells how many people are at several providers, and is not released
+    asked = [*asked, *identifier]
     source = _read(data.source, data, plan.base, asked, {*plan.requirement.qid_attributes, *plan.published})
     # The check of m-privacy needs the provider, whether or not it is released.
-    needed = list(dict.fromkeys([*used, *plan.requirement.provider_columns]))
+    needed = list(dict.fromkeys([*used, *plan.requirement.provider_columns, *identifier]))
     table = Table(source.table.select(needed), schema, origin=source.origin)
     read = time.perf_counter() - started
 
@@ -147,6 +151,14 @@ def evaluate_job(
         seed=plan.common.seed,
         on_stage=on_stage,
     )
+
+
+def _identifier(plan: Plan, data: DataSection) -> list[str]:
+    """Return the first identifier that the table has, if a requirement is about providers."""
+    if not plan.requirement.provider_columns or not plan.job.roles.identifiers:
+        return []
+    header = _read(data.source, data, plan.base, (), ()).all_columns
+    return [name for name in plan.job.roles.identifiers if name in header][:1]
 
 
 def _read(

@@ -176,7 +176,10 @@ def own_table(plan: Plan, name: str, contract: Contract) -> tuple[Table, tuple[s
     plan.settle()
     used = list(dict.fromkeys([*needed, section.id] if section.id else needed))
     source = read_section(section, plan.base, used, needed)
-    table = Table(source.table, schema, origin=source.origin).complete(used, section.missing)
+    table = Table(source.table, schema, origin=source.origin)
+    if section.id and section.missing == "keep":  # nobody is found without an identifier
+        table = table.complete([section.id])
+    table = table.complete(used, section.missing)
     if not len(table):
         raise DataError.about(source.origin.name, "no complete row is left")
     # Report wrong cells and unknown values before any other party is involved.

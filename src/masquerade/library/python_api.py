@@ -171,8 +171,9 @@ def anonymize(
 
     The release holds the attributes of the table's schema, the class and the sensitive columns. Without an
     algorithm, top-down specialization by discernibility, which needs no class. Rows with a missing cell are
-    dropped, or with `missing="error"` refused. `order="input"` keeps the order of the rows, which can point
-    at people: it is for evaluation. `seed` draws the random queries of the query error (Mondrian).
+    dropped, or with `missing="error"` refused; with "keep" such a cell is a value of its own, "?". `order="input"`
+    keeps the order of the rows, which can point at people: it is for evaluation. `seed` draws the random queries
+    of the query error (Mondrian).
     """
     table = frame if isinstance(frame, Table) else Table(frame)
     checked_requirement(requirement)

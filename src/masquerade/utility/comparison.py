@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.column import Coded, Column, Domain, Generalised
-from masquerade.data.continuum import Continuum, Kind, read_number
+from masquerade.data.continuum import MISSING_CELL, Continuum, Kind, read_number
 from masquerade.data.encode import missing_rows
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, value_counts
@@ -139,7 +139,7 @@ def _read_back(original: Column, release: Table) -> Generalised:
     """Read a release's column back, each distinct cell as its range of ranks."""
     name, domain = original.name, original.domain
     empty = missing_rows(release.cells(name))
-    if empty is not None:
+    if empty is not None and domain.range_of(MISSING_CELL) is None:
         raise DataError(release.problem("the cell is missing", int(np.argmax(empty)), name))
     coded = release.coded(name)
 
@@ -169,9 +169,8 @@ def released_range(domain: Domain, label: str) -> tuple[int, int] | None:
         if number is None:
             return None
         # A number that no record has covers no rank.
-        return int(np.searchsorted(domain.values, number)), int(
-            np.searchsorted(domain.values, number, side="right")
-        )
+        lo, hi = (int(np.searchsorted(domain.values, number, side=side)) for side in ("left", "right"))
+        return domain.first + lo, domain.first + hi
     if domain.edges is None:
         return None
     number = _number(label, "continuous")

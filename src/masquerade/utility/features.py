@@ -27,13 +27,15 @@ def raw_features(table: Table, name: str) -> Features:
         coded = table.coded(name)
         return _one_column_each(coded.codes, len(coded.labels))
     # A taxonomy of fixed intervals would hide the numbers: encode without it.
-    column = encode(Attribute(name, kind), table.cells(name), table.problem)
+    column = encode(Attribute(name, kind), table.cells(name), table.problem, keep_missing=table.keeps_missing)
     assert isinstance(column.domain, Continuum)
     numbers = column.domain.values.astype(np.float32)
     if (
         np.diff(numbers) <= 0
     ).any():  # trees hold 32-bit numbers; where those coincide, the ranks still differ
         numbers = np.arange(numbers.size, dtype=np.float32)
+    if column.domain.missing:  # below all numbers, where one more split finds it
+        numbers = np.concatenate([numbers[:1] - 1, numbers]) if numbers.size else np.zeros(1, np.float32)
     return numbers[column.ranks][:, np.newaxis]
 
 

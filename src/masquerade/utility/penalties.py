@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from masquerade.data.column import Domain, Generalised
-from masquerade.data.continuum import Continuum, read_interval
+from masquerade.data.continuum import ANYTHING, Continuum, read_interval
 from masquerade.data.taxonomy import Node, Taxonomy
 
 Penalties = NDArray[np.float64]
@@ -48,13 +48,15 @@ def guiding_penalties(domain: Domain, lo: NDArray[np.int64], hi: NDArray[np.int6
     It guides a choice between cuts and is no figure to publish: it would tell the smallest and the largest number.
     """
     if isinstance(domain, Continuum):
-        if domain.size < 2:
-            return np.zeros(len(lo))
+        apart = lo < domain.first  # a missing cell, alone or with all numbers
+        widths: Penalties = np.where(apart & (hi > domain.first), 1.0, 0.0)
+        if domain.values.size < 2:
+            return widths
         # An interval extends to the value after its last; the part outside the data does not count.
         ends = domain.values.astype(np.float64)
-        upper = ends[np.minimum(hi, domain.size - 1)]
-        widths: Penalties = (upper - ends[lo]) / (ends[-1] - ends[0])
-        return widths
+        upper = ends[np.clip(hi - domain.first, 0, ends.size - 1)]
+        lower = ends[np.maximum(lo - domain.first, 0)]
+        return np.where(apart, widths, (upper - lower) / (ends[-1] - ends[0]))
     return _shares_of_ranks(domain, lo, hi)
 
 
@@ -80,7 +82,11 @@ def _widths_in_bounds(column: Generalised) -> Penalties:
     """Each interval's width / the distance of the bounds, which follows from the released cells; 0 for a raw value."""
     domain = column.domain
     assert isinstance(domain, Continuum)
-    ends = [read_interval(label, domain.kind) or (domain.lower, domain.lower) for label in column.labels]
+    raw, anything = (domain.lower, domain.lower), (domain.lower, domain.upper)
+    ends = [
+        read_interval(label, domain.kind) or (anything if domain.missing and label == ANYTHING else raw)
+        for label in column.labels
+    ]
     clipped = np.clip(np.array(ends, np.float64).reshape(-1, 2), domain.lower, domain.upper)
     widths: Penalties = (clipped[:, 1] - clipped[:, 0]) / (domain.upper - domain.lower)
     return widths

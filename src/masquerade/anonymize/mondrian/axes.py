@@ -166,7 +166,10 @@ class TaxonomyAxis(Axis):
 
 
 class ContinuousAxis(Axis):
-    """Numbers: a group is cut at the value beside its median that leaves the parts most alike in size."""
+    """Numbers: a group is cut at the value beside its median that leaves the parts most alike in size.
+
+    A group with missing cells and numbers is first cut between them.
+    """
 
     most_parts = 2
 
@@ -174,9 +177,11 @@ class ContinuousAxis(Axis):
         super().__init__(column)
         assert isinstance(column.domain, Continuum)
         self._size = max(column.domain.size, 1)
+        self.first = column.domain.first  # the smallest number; below it, missing cells
         values = column.domain.values.astype(np.float64)
         spread = values[-1] - values[0] if values.size > 1 else 1.0
-        self._places = (values - values[0]) / spread if values.size else values  # from 0 to 1
+        places = (values - values[0]) / spread if values.size else values  # from 0 to 1
+        self._places = np.concatenate([np.zeros(self.first), places])
 
     def look(self, batch: Batch) -> View:
         """Find each group's smallest and largest value, and the value at which it would be cut."""
@@ -192,6 +197,11 @@ class ContinuousAxis(Axis):
         before = np.searchsorted(ordered, middle, "left") - starts
         after = np.searchsorted(ordered, middle, "right") - starts
         left = np.where(np.minimum(before, sizes - before) >= np.minimum(after, sizes - after), before, after)
+        mixed = None
+        if self.first:  # missing cells are cut off the numbers before anything else
+            missing = np.searchsorted(ordered, shift + self.first, "left") - starts
+            mixed = (missing > 0) & (missing < sizes)
+            left = np.where(mixed, missing, left)
         can_split = (left > 0) & (left < sizes)
         at = starts + np.clip(left, 1, np.maximum(sizes - 1, 1))
         cut = ordered.take(np.minimum(at, ordered.size - 1)) - shift
@@ -199,7 +209,14 @@ class ContinuousAxis(Axis):
         lo = (ordered[starts] - shift).astype(np.int64)
         hi = (ordered[starts + sizes - 1] - shift).astype(np.int64)
         widths = self._places[hi] - self._places[lo]
+        if mixed is not None:
+            cut, hi = np.where(mixed, self.first, cut), np.where(mixed, self._size - 1, hi)
+            widths = np.where(mixed, 1.0, widths)
         return View(ranks, lo, hi + 1, widths, can_split, cut.astype(np.int64), below.astype(np.int64))
+
+    def lower_start(self, start: Counts, cut_at: Counts) -> Counts:
+        """Return where the lower part of a cell begins: one that is cut inside the numbers holds no missing cell."""
+        return np.where(cut_at > self.first, np.maximum(start, self.first), start)
 
     def cut(self, batch: Batch, view: View) -> Slots:
         """Make two slots per group: below the cut, and from it on."""

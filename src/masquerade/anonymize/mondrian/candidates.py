@@ -70,6 +70,7 @@ class AxisCandidates(Candidates):
         upper = np.diff(cuts, prepend=-1) == 0  # the second part of its group
         cells[at, 0, upper] = self.cut_at[cuts[upper]]
         cells[at, 1, ~upper] = self.cut_at[cuts[~upper]]
+        cells[at, 0, ~upper] = self.axis.lower_start(cells[at, 0, ~upper], self.cut_at[cuts[~upper]])
 
     def labels(self, chosen: Flags, cut: Batch, numbers: Counts) -> Counts:
         """Map each row's slot to its part."""

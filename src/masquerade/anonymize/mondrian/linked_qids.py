@@ -228,11 +228,14 @@ class LinkedPartition:
         rows, parts = cuts.batch.rows[inside], cuts.parts[inside]
         for qid in self._of_axis[at]:
             qid.split(rows, parts, cuts.n_parts)
-        if isinstance(self._axes[at], ContinuousAxis):
+        axis = self._axes[at]
+        if isinstance(axis, ContinuousAxis):
             cut_at = np.repeat(cuts.cut_at, cuts.batch.sizes)[inside]
             upper = parts % 2 == 1
             self._cells[at][0, rows[upper]] = cut_at[upper]
             self._cells[at][1, rows[~upper]] = cut_at[~upper]
+            starts = self._cells[at][0, rows[~upper]]
+            self._cells[at][0, rows[~upper]] = axis.lower_start(starts, cut_at[~upper])
         return rows
 
 

@@ -27,6 +27,11 @@ MOST_DECIMALS = 6
 MOST_BITS = 40  # numbers must lie below 2^40
 SIGNALS = MOST_DECIMALS + 1 + MOST_BITS
 
+KEEP_AMONG_PROVIDERS = (
+    '"keep" is not possible among providers of the same columns, who agree on all values before they see any; '
+    'use "drop" or "error", or write a value of its own into the cells and the taxonomies'
+)
+
 Bits = NDArray[np.uint8]
 Value = tuple[str, ...]  # one text per column of a sensitive attribute
 

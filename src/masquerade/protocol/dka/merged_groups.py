@@ -13,6 +13,7 @@ import numpy as np
 
 from masquerade.anonymize.mondrian.groups import Cells, Partition
 from masquerade.data.column import Column
+from masquerade.data.continuum import Continuum
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import Counts, Flags, value_counts
 from masquerade.utility.penalties import Penalties, guiding_penalties
@@ -94,7 +95,10 @@ class _Extent(ABC):
 
 class _Interval(_Extent):
     def unions(self, one: int, others: Counts) -> tuple[Counts, Counts]:
-        return np.minimum(self.lo[others], self.lo[one]), np.maximum(self.hi[others], self.hi[one])
+        lo, hi = np.minimum(self.lo[others], self.lo[one]), np.maximum(self.hi[others], self.hi[one])
+        assert isinstance(self._domain, Continuum)
+        # A missing cell is in no interval: with a number, it is in the root alone.
+        return lo, np.where((lo < self._domain.first) & (hi > self._domain.first), self._domain.size, hi)
 
 
 class _Nodes(_Extent):

@@ -16,6 +16,7 @@ from masquerade.data.database_url import FILE_SCHEMES, database_path, database_s
 from masquerade.data.table import Table
 from masquerade.errors import BadInput, DataError, MasqueradeError, ParameterError
 from masquerade.job.tables import read_section
+from masquerade.protocol.collaborate.domains import KEEP_AMONG_PROVIDERS
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.identifiers import identifiers
 from masquerade.service.card import SchemaCard
@@ -152,7 +153,9 @@ class Dataset:
         used = [*dict.fromkeys((*needed, self.settings.keys.identifier))]
         whole = reading.table
         table = Table(whole.arrow.select(used), whole.schema, origin=whole.origin)
-        table = table.complete(used, self.settings.keys.missing)
+        if contract.provider is not None and self.settings.keys.missing == "keep":
+            raise DataError.about(whole.origin.name, KEEP_AMONG_PROVIDERS)
+        table = self._complete(table, used)
         if not len(table):
             raise DataError.about(whole.origin.name, "no complete row is left")
         # Wrong cells are told before anybody else is bothered.
@@ -171,9 +174,16 @@ class Dataset:
         errors = [error for name in settings.schema.names if (error := self._wrong(reading.table, [name]))]
         if gathered := DataError.gather(errors):
             raise gathered
-        table = reading.table.complete(settings.columns, settings.keys.missing)
+        table = self._complete(reading.table, settings.columns)
         identifiers(table, settings.keys.identifier, "none")
         return reading
+
+    def _complete(self, table: Table, names: Sequence[str]) -> Table:
+        """Deal with missing cells as the dataset says; nobody is found without an identifier."""
+        missing = self.settings.keys.missing
+        if missing == "keep":
+            table = table.complete([self.settings.keys.identifier])
+        return table.complete(names, missing)
 
     def _wrong(self, table: Table, names: Sequence[str]) -> BadInput | None:
         try:
