@@ -100,6 +100,29 @@ LEAKS = [
         ],
         f"{WORLDS}[shared circuit]",
     ),
+    Planted(
+        "how many raw values there are, as a time that was taken",
+        "protocol/party.py",
+        [
+            (
+                'seconds["protocol"] = time.perf_counter()',
+                'seconds["protocol"] = float(len({*own.cells(contract.columns_of(name)[0].name).to_pylist()})) '
+                "+ time.perf_counter()",
+            )
+        ],
+        f"{OPEN}[0-mashup, plain scores]",
+    ),
+    Planted(
+        "garbled labels whose colours are the garbler's bits",
+        "crypto/garble.py",
+        [
+            (
+                "zeros = random_blocks(n_bits * n_instances).reshape(n_bits, n_instances, 2)",
+                "zeros = random_blocks(n_bits * n_instances).reshape(n_bits, n_instances, 2) & ~np.uint64(1)",
+            )
+        ],
+        f"{WORLDS}[threshold]",
+    ),
 ]
 NOTICING = sorted({each.noticed_by for each in LEAKS})
 

@@ -158,7 +158,8 @@ def main() -> int:
     except KeyboardInterrupt:
         return STOPPED
     except OSError as error:  # a full disk, for one
-        refused = ParameterError(f"the system refuses: {error.strerror or type(error).__name__}")
+        place = f" ({error.filename})" if error.filename else ""
+        refused = ParameterError(f"the system refuses: {error.strerror or type(error).__name__}{place}")
         _tell(Failed.of(refused))
         return refused.exit_code
     except Exception as error:  # its text may hold personal data, so only its type is reported
