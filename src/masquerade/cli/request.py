@@ -85,7 +85,7 @@ def take(client: Client, session: str, output: Path | None, report: Path | None)
     """Write what was asked for; where it went, and what is known of it."""
     release = client.download(session, output) if output is not None else client.release(session)
     written: dict[str, Any] = {"rows": release.rows, "sha256": release.sha256}
-    told = ("kind", "m", "third_party", "rolled_up_from", "quality", "warnings")
+    told = ("kind", "m", "third_party", "rolled_up_from", "quality", "service_levels", "warnings")
     written |= {key: release.summary[key] for key in told if key in release.summary}
     if output is not None:
         written["table"] = str(output)
@@ -102,4 +102,9 @@ def written_lines(session: str, written: dict[str, Any]) -> list[str]:
     if written.get("rolled_up_from") is not None:
         lines.append(ROLLED_UP)
     lines += [f"warning: {one_line(str(each))}" for each in written.get("warnings") or ()]
+    if written.get("service_levels"):
+        from masquerade.service.coordinator.service_levels import missed_levels
+
+        missed = missed_levels(written["service_levels"])
+        lines += [f"service level missed: {one_line(line)}" for line in missed]
     return lines + [f"{name}: {written[name]}" for name in ("table", "report") if name in written]

@@ -12,6 +12,7 @@ from masquerade.console.guard import PREFIX
 from masquerade.console.wording import moment, number, share, short
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.report.wording import METRICS
+from masquerade.service.coordinator.service_levels import missed_levels
 from masquerade.service.quality import QUALITY_TERMS
 from masquerade.service.store import StoredRelease
 
@@ -30,6 +31,9 @@ async def release_page(view: View) -> None:
     if summary.get("warnings"):
         tag("p", "Before using it:", "quiet")
         bullets(summary["warnings"])
+    if missed := missed_levels(summary.get("service_levels") or {}):
+        tag("p", "Service levels of the contract that were not met:", "quiet")
+        bullets(missed)
     cost = summary.get("cost") or {}
     facts(
         [

@@ -17,6 +17,7 @@ from masquerade.console.request_wishes import Wishes
 from masquerade.console.wording import PARAMETERS
 from masquerade.errors import ParameterError
 from masquerade.forms.declared import Parameter, parameters_of
+from masquerade.service.expectation import said_of_expected
 from masquerade.service.quality import QUALITY_TERMS
 from masquerade.service.resources import Provider, RequestPreview
 
@@ -237,7 +238,9 @@ class _Form:
         started = bool(self._draft.columns or self._draft.purpose)
         with self._preview_place:
             if started:
-                _draw_preview(shown, problems, self._draft.view)
+                limit = content.get("most_ncp")
+                most_ncp = float(limit) if isinstance(limit, int | float) else None
+                _draw_preview(shown, problems, self._draft.view, most_ncp)
             else:
                 tag("p", "Choose columns and say what for.", "quiet")
         self._toml.text, self._json.text = as_toml(content), as_json(content)
@@ -259,7 +262,7 @@ class _Form:
             ui.navigate.to(f"/sessions/{made.id}")
 
 
-def _draw_preview(shown: RequestPreview, problems: list[str], kind: KindView) -> None:
+def _draw_preview(shown: RequestPreview, problems: list[str], kind: KindView, most_ncp: float | None) -> None:
     if problems:
         tag("h3", "Still to fix")
         with tag("div", look="problems"):
@@ -269,6 +272,9 @@ def _draw_preview(shown: RequestPreview, problems: list[str], kind: KindView) ->
     if shown.requirement:
         tag("h3", "Requirement")
         bullets(shown.requirement)
+    if shown.expected is not None:
+        tag("h3", "What to expect")
+        bullets(said_of_expected(shown.expected, most_ncp))
     heading, lines = kind.contributors(shown)
     if lines:
         tag("h3", heading)

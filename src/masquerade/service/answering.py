@@ -31,7 +31,7 @@ from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.policy import Policy
 from masquerade.service.request import Request
 from masquerade.service.reservations import against_request, against_schema, against_snapshot, triggered
-from masquerade.service.terms import Deal, Provision, Terms, covering, strictest
+from masquerade.service.terms import Deal, Provision, ServiceLevel, Terms, covering, strictest
 
 
 def answer(
@@ -92,6 +92,7 @@ def answer(
         m=draft.m,
         axes=kind.axes(schema, names),
         joint_k=kind.joint_k(policy, request),
+        service=policy.service,
     )
 
 
@@ -135,6 +136,8 @@ def accepts(
             reasons.append("the deal generalises attributes in another way than offered")
         if deal.prices.get(card.party) != answered.price:
             reasons.append("the deal names another price than the one offered")
+        if deal.service.get(card.party, ServiceLevel()) != answered.service:
+            reasons.append("the deal promises another service level than the one offered")
         if terms.class_from == card.party and not answered.shares_class:
             reasons.append("the deal has this party share the class, which the policy does not allow")
         if deal.show_progress and not answered.show_progress:

@@ -22,7 +22,7 @@ from masquerade.service.kinds import KINDS
 from masquerade.service.kinds.kind import THE_REQUEST, Reason, proposal
 from masquerade.service.offers import Offer, Refusal, names_of
 from masquerade.service.request import Request
-from masquerade.service.terms import Deal, Terms, cost, covering, read_parts, strictest
+from masquerade.service.terms import Deal, ServiceLevel, Terms, cost, covering, read_parts, strictest
 
 MOST_ROUNDS = 8
 Reasons = Mapping[str, tuple[str, ...]]
@@ -270,6 +270,7 @@ def _deal(
         attempts=request.attempts,
         show_progress=request.show_progress and all(offer.show_progress for offer in offers),
         signed=request.signed,
+        service={offer.party: offer.service for offer in offers if offer.service != ServiceLevel()},
     )
 
 

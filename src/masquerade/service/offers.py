@@ -13,7 +13,7 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contribution
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.request import Kind
-from masquerade.service.terms import Axis, Price, Provision, read_parts
+from masquerade.service.terms import Axis, Price, Provision, ServiceLevel, read_parts
 
 LeastK = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
 
@@ -34,6 +34,7 @@ class Offer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="offer"
     m: int = 0  # in a horizontal session: the least number of colluding providers to withstand
     axes: tuple[Axis, ...] = ()  # in a horizontal session: how each of the columns is generalised
     joint_k: LeastK = 0  # over all attributes of all parties together; 0: over the QIDs asked for alone
+    service: ServiceLevel = ServiceLevel()
 
     @property
     def party(self) -> str:

@@ -21,11 +21,13 @@ from masquerade.protocol.method import SessionMethod
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.card import SchemaCard, unknown_column
 from masquerade.service.form_values import read_privacy
-from masquerade.service.request import MOST_COLLUDING, Cents, Text, Texts
+from masquerade.service.request import MOST_COLLUDING, Cents, Share, Text, Texts
+from masquerade.service.terms import ServiceLevel
 
 ANY = "*"  # in `purposes`: any purpose; in a requirement's qid: all attributes that this party releases
 
 WEEK = 7 * 86_400  # seconds
+MOST_SECONDS = 3_600  # of a response time: what takes longer is no answer
 
 _CENTS = "a whole number of cents, of at least 0"
 
@@ -71,6 +73,13 @@ class Policy(Form):
     allow_rerelease: bool = key(False, description="true or false")
     least_snapshot_interval: Annotated[int, Field(ge=0, le=MOST_WHOLE)] = key(
         WEEK, description="a whole number of seconds, of at least 0"
+    )
+    response_time: Annotated[int, Field(ge=1, le=MOST_SECONDS)] | None = key(
+        None,
+        description=f"a whole number of seconds from 1 to {MOST_SECONDS}: by then 95 % of the answers come",
+    )
+    availability: Share | None = key(
+        None, description="a number of at least 0 and at most 1: the share of calls that is answered"
     )
     share_class: bool = key(False, description="true or false")
     show_progress: bool = key(False, description="true or false")
@@ -146,6 +155,11 @@ class Policy(Form):
         """Return the least k over a QID: the maximum of `least_k` and every pattern whose attributes are all in it."""
         asked = (part.implied_size for part in self.patterns if set(part.qid) <= set(qid))
         return max(self.least_k or 1, *asked, 1)
+
+    @property
+    def service(self) -> ServiceLevel:
+        """The service level that contracts promise in this party's name."""
+        return ServiceLevel(self.response_time, self.availability)
 
     @property
     def patterns(self) -> tuple[GroupRequirement, ...]:

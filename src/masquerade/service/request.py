@@ -75,6 +75,7 @@ def _ratio(value: object) -> str:
 
 Cents = Annotated[int, Field(ge=0, le=MOST_WHOLE)]
 Seconds = Annotated[int, PlainValidator(_seconds)]
+Share = Annotated[str, PlainValidator(_share)]  # of 1, as text: contracts have no fractions
 
 
 class Request(Form):
@@ -87,10 +88,10 @@ class Request(Form):
     privacy: Annotated[tuple[GroupRequirement, ...], Field(strict=False)] = key(
         (), description="a list of tables, each written [[privacy]] in double brackets"
     )
-    most_error: Annotated[str, PlainValidator(_share)] | None = key(
+    most_error: Share | None = key(
         None, description="a number of at least 0 and at most 1: the largest classification error"
     )
-    most_ncp: Annotated[str, PlainValidator(_share)] | None = key(
+    most_ncp: Share | None = key(
         None,
         description="a number of at least 0 and at most 1: the largest normalised certainty penalty, 0 for nothing"
         " lost",

@@ -126,6 +126,25 @@ class Provider(Resource):
     datasets: tuple[SchemaCard, ...] = Field(description="its datasets that you may ask for")
     last_seen: datetime | None = Field(description="when it was last there; null: never")
     reachable: bool = Field(description="whether it answered when it was last asked")
+    response_time: float | None = Field(
+        default=None,
+        description="by when 95 % of its answers to the coordinator came lately, in seconds; null: not known yet",
+    )
+    availability: float | None = Field(
+        default=None,
+        description="the share of the coordinator's calls that it answered lately; null: not known yet",
+    )
+
+
+class ExpectedQuality(Resource):
+    """What can be expected of a table before anybody computes: a guide, not a bound."""
+
+    records: int = Field(description="how many records there are at most")
+    groups: int = Field(description="how many groups the wished requirement leaves at most")
+    ncp: float | None = Field(
+        description="the normalised certainty penalty of columns that say nothing about each other; null: there are"
+        " too few records for a single group"
+    )
 
 
 class RequestPreview(Resource):
@@ -140,6 +159,10 @@ class RequestPreview(Resource):
         default=(), description="who would take part", examples=[["bank", "clinic"]]
     )
     requirement: tuple[str, ...] = Field(default=(), description="the requirement that is wished, in words")
+    expected: ExpectedQuality | None = Field(
+        default=None,
+        description="what can be expected of the table, from what the parties publish; null: that is not enough",
+    )
     errors: tuple[ProblemData, ...] = Field(
         default=(), description="what stands in the way, as data; none: the parties can be asked"
     )

@@ -38,6 +38,13 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     per_record: int = 0
 
 
+class ServiceLevel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a party promises of its answers to the coordinator; None: nothing."""
+
+    response_time: int | None = None  # seconds by which 95 % of them come
+    availability: str | None = None  # the share of calls that it answers
+
+
 class Provision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a party contributes: a dataset, the commitment to its snapshot, and the digest of its schema."""
 
@@ -126,6 +133,7 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     attempts: int = 3  # a session that a party broke is tried this many times at most
     show_progress: bool = False  # whether the coordinator may watch: stages, figures, specializations
     signed: ClientSignature | None = None  # what its client signed, if it did
+    service: dict[str, ServiceLevel] = msgspec.field(default_factory=dict)  # by party that promises something
 
     @property
     def most_cost(self) -> int:

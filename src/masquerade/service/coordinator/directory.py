@@ -11,8 +11,10 @@ import msgspec
 import structlog
 
 from masquerade.errors import PeerRefused
+from masquerade.service.card import SchemaCard
 from masquerade.service.control import Published, PublishedDataset
 from masquerade.service.coordinator import metrics
+from masquerade.service.coordinator.service_levels import ServiceRecord
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.kinds import KINDS
 from masquerade.service.kinds.kind import Available, Match
@@ -28,6 +30,7 @@ class Directory:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings, self._store = settings, store
+        self.service = ServiceRecord()
         self._answered: dict[str, bool] = {}  # by party, since this process started
         self._taking = threading.Lock()  # cards are read, and written anew, by one at a time
         self._taken: Counter[str] = Counter()  # how often something of a party was taken in
@@ -126,6 +129,16 @@ class Directory:
         """The datasets that a user may ask for, by party."""
         return {party: datasets for party, datasets in self._offered(user) if datasets}
 
+    def cards(self, user: str, datasets: Mapping[str, str]) -> list[SchemaCard]:
+        """The cards of these datasets, by party, as far as a user may ask for them."""
+        offered = self.offered(user)
+        return [
+            each.card
+            for party, dataset in datasets.items()
+            for each in offered.get(party, ())
+            if each.card.dataset == dataset
+        ]
+
     def find(self, request: Request) -> Match:
         """Find the parties that can meet a request of its user."""
         return find(request, self.offered(request.user))
@@ -139,10 +152,18 @@ class Directory:
                 datasets=tuple(each.card for each in datasets),
                 last_seen=known[party].last_seen,
                 reachable=self.reachable(known[party]),
+                **self._service(party),
             )
             for party, datasets in self._offered(user)
             if datasets
         ]
+
+    def _service(self, party: str) -> dict[str, float | None]:
+        """How a party answered lately, for whoever may ask it."""
+        measured = self.service.measured(party)
+        if measured is None:
+            return {}
+        return {"response_time": measured.response_time, "availability": measured.availability}
 
     def admit(self, user: str, parties: Mapping[str, str]) -> None:
         """Let a user, whose account may be younger than the cards, ask these parties in the store's eyes, too."""

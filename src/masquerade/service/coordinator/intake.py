@@ -13,6 +13,7 @@ from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
+from masquerade.service.expectation import expected
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.kinds.kind import THE_REQUEST, Match
 from masquerade.service.request import Request, read_request
@@ -42,8 +43,13 @@ class Intake:
             Problem(f"{party or 'one party'} has not published yet") for party in self._awaited(user, found)
         )
         problems = (*found.problems, *awaited, *self.too_late(request), *wrongly_signed(request))
+        cards = self._directory.cards(user.name, found.datasets)
         return RequestPreview(
-            contributors=dict(found.contributors), parties=found.parties, requirement=wish, errors=problems
+            contributors=dict(found.contributors),
+            parties=found.parties,
+            requirement=wish,
+            expected=expected(request, cards) if not problems else None,
+            errors=problems,
         )
 
     def ask(self, user: User, content: Any) -> SessionRecord:

@@ -29,11 +29,13 @@ from masquerade.service.control_audit import ControlNotes, NotNoted
 from masquerade.service.control_link import ControlLink
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.service_levels import ServiceRecord
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.network import Network
 from masquerade.service.offers import Offer, Refusal
 from masquerade.service.signing import SignedContract
 
+_WAITS_FOR_THE_TABLE = "/v1/sessions"
 _NOTED_EVERY = 10.0  # seconds: that a party was seen is not worth a write for every call
 
 
@@ -55,6 +57,11 @@ class PartyLinks:
         # By party: contracts that are over, which it does not know yet.
         self._untold: dict[str, set[str]] = {}
         self._stack = AsyncExitStack()
+
+    @property
+    def service(self) -> ServiceRecord:
+        """How the parties answered."""
+        return self._directory.service
 
     async def __aenter__(self) -> Self:
         own = self._settings
@@ -110,7 +117,7 @@ class PartyLinks:
         await self._catch_up(party)
         within, silence = self._settings.timings.prepare, self._settings.timings.silence
         asking = asyncio.create_task(
-            self._call(party, "POST", "/v1/sessions", said, answer=Ready | Refusal, timeout=within)
+            self._call(party, "POST", _WAITS_FOR_THE_TABLE, said, answer=Ready | Refusal, timeout=within)
         )
         try:
             while not await wait(self._clock, {asking}, silence / 2):
@@ -163,17 +170,23 @@ class PartyLinks:
         link = self._links.get(party)
         if link is None:
             raise PeerRefused(party, "is not among the parties of this coordinator any more")
+        begun = self._clock.monotonic()
         try:
             answer = await link.call(method, path, said, **more)
         except NotNoted:  # ours
             raise
         except (AnswerIsNo, BadInput) as error:  # the node's own words
+            self.service.note(party, answered=True)
             raise PeerRefused(party, "; ".join(error.reasons)) from None
         except PeerError as error:
             metrics.failures.labels(party, type(error).__name__).inc()
+            self.service.note(party, answered=False)
             if isinstance(error, PeerUnreachable):
                 await self._note(party, False)
             raise
+        waits = path == _WAITS_FOR_THE_TABLE
+        took = None if waits else self._clock.monotonic() - begun
+        self.service.note(party, answered=True, seconds=took)
         await self._note(party, True)
         return answer
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
@@ -45,6 +45,7 @@ class Assembled:
     contract: SignedContract
     release: Release
     progress: Mapping[str, Progress]
+    service: Mapping[str, Any] = field(default_factory=dict)  # by party: service_levels.py
 
 
 class ReleasePublisher:
@@ -183,6 +184,7 @@ def _summary(made: Assembled, figures: Figures) -> dict[str, Any]:
         "messages": {party: each.messages for party, each in progress.items()},
         "rounds": max((each.round for each in progress.values()), default=0),
         "parties": list(deal.terms.parties),
+        **({"service_levels": dict(made.service)} if made.service else {}),
         "terms_hash": deal.terms.hash.hex(),
         **({"rolled_up_from": deal.terms.source} if deal.terms.source is not None else {}),
         "columns": made.release.table.column_names,

@@ -239,7 +239,8 @@ class Attempt:
         await watch.until_settled(show, _GRACE)
         if release is None:
             raise first_cause(endings(watch.told), ours)
-        return Assembled(self.session, self.contract, release, watch.known)
+        service = self.links.service.judged(self.contract.deal.service)
+        return Assembled(self.session, self.contract, release, watch.known, service)
 
     async def _ready(self, name: str) -> dict[str, str]:
         """Let everybody prepare; where each party's peers reach it."""

@@ -127,7 +127,7 @@ class Horizontal(SessionKind):
                 if not offer.holds_class:
                     yield offer.party, f'does not have the class "{request.class_name}", which all must have'
 
-    def records(self, offers: Sequence[Offer]) -> int | None:
+    def records(self, offers: Sequence[Offer | SchemaCard]) -> int | None:
         """Return the sum over all parties; None unless every party states its number."""
         known = [offer.records for offer in offers if offer.records is not None]
         return sum(known) if len(known) == len(offers) else None

@@ -90,8 +90,8 @@ class SessionKind(ABC):
         """Yield the conflicts between the offers; gaps count once every party has offered."""
 
     @abstractmethod
-    def records(self, offers: Sequence[Offer]) -> int | None:
-        """Return an upper bound on the released records, as far as the parties state theirs."""
+    def records(self, offers: Sequence[Offer | SchemaCard]) -> int | None:
+        """Return an upper bound on the released records, as far as offers, or cards before them, state them."""
 
     @abstractmethod
     def few_records(self, offers: Sequence[Offer], records: int) -> str:

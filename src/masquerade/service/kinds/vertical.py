@@ -78,7 +78,7 @@ class Vertical(SessionKind):
         yield from _about_holders(request, offers, complete=complete)
         yield from _about_class(request, offers, complete=complete)
 
-    def records(self, offers: Sequence[Offer]) -> int | None:
+    def records(self, offers: Sequence[Offer | SchemaCard]) -> int | None:
         """Return the smallest stated number: no more records are common than any party has."""
         return min((offer.records for offer in offers if offer.records is not None), default=None)
 
