@@ -98,13 +98,18 @@ class Setting:
             outcome = self._run(program, plain, m)
             seconds.append(time.perf_counter() - started)
         assert outcome is not None
+        error, groups, fed = self.worth(outcome)
+        spread = discernibility(self._comparison(outcome))
+        return Result(program, len(self.table), m, k, l, min(seconds), error, spread, groups, fed)
+
+    def worth(self, outcome: Outcome) -> tuple[float, int, float]:
+        """The mean relative error of the queries, the groups, and the providers of a group in the mean."""
         comparison = self._comparison(outcome)
         estimates = estimated_answers(comparison, self.queries)
         errors = np.abs(estimates - self.true) / np.maximum(self.true, FLOOR * len(self.table))
         fed = int(comparison.providers_of_groups(self.providers).sum())
         groups = int(comparison.group_sizes.size)
-        figures = (float(errors.mean()), discernibility(comparison), groups, fed / groups)
-        return Result(program, len(self.table), m, k, l, min(seconds), *figures)
+        return float(errors.mean()), groups, fed / groups
 
     def _run(self, program: str, plain: Requirement, m: int) -> Outcome:
         if program == ALONE:

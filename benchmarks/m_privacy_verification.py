@@ -39,10 +39,10 @@ class Records:
         self.codes, self.labels = coded.codes, coded.labels
         self.whole = coded.histogram()
 
-    def group(self, n: int, size: int, seed: int, k: int = K) -> Group:
-        """A group of `size` records of n providers, each with at least one."""
+    def group(self, n: int, size: int, seed: int, k: int = K, falling: float = 3) -> Group:
+        """A group of `size` records of n providers, each with at least one; shares fall exponentially, or by 0 not."""
         random = np.random.default_rng(seed)
-        weights = np.exp(-3 * np.arange(n) / n)
+        weights = np.exp(-falling * np.arange(n) / n)
         providers = np.concatenate([np.arange(n), random.choice(n, size - n, p=weights / weights.sum())])
         counts = pair_counts(providers, random.choice(self.codes, size), n, len(self.labels))
         sizes = constraint_of(mq.KAnonymity("q", k), self.whole.sum(axis=1, keepdims=True), ())

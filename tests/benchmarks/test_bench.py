@@ -50,11 +50,14 @@ def test_list_names_every_experiment() -> None:
             "figures_10_11",
             "five_million",
             "games",
+            "genetic",
             "m_privacy_anonymization",
+            "m_privacy_fitness",
+            "m_privacy_shares",
             "m_privacy_verification",
         ),
         *("mashup", "mondrian", "peers"),
-        *("primitives", "readers", "scale", "scores", "service", "startup"),
+        *("primitives", "readers", "scale", "scale_parties", "scores", "service", "startup"),
     }
     assert all(len(description) > 20 for description in listed.values())
     assert listed["peers"] == bench.describe(EXPERIMENTS["peers"])
@@ -253,3 +256,22 @@ def test_a_small_crowd_is_served_or_refused_for_a_reason(tmp_path: Path) -> None
     assert len(told["seconds_to_publication"]) == told["published"]
     assert told["bytes_sent"] > 0
     assert all(peak > 10 << 20 for peak in told["peaks"].values())
+
+
+def test_the_genetic_search_keeps_k_and_finds_the_cut_that_tells_the_classes_apart() -> None:
+    """Income follows the job alone; two records of a rare job are left out, or hidden among others."""
+    jobs = ["cook"] * 6 + ["judge"] * 6 + ["smith"] * 2
+    ages = [str(20 + at % 5) for at in range(14)]
+    rows = {"age": ages, "job": jobs, "income": ["low"] * 6 + ["high"] * 6 + ["low"] * 2}
+    meaning = mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("job", taxonomy="flat")])
+    table = mq.Table(pa.table(rows), meaning)
+    search = load("_genetic").Search(
+        table.columns(["age", "job"]), table.coded("income"), 3, "classification", 7
+    )
+    outcome = search.run(200)
+    cells = list(zip(*(column.to_arrow().to_pylist() for column in outcome.columns), strict=True))
+    assert min(cells.count(each) for each in cells) >= 3
+    assert outcome.kept.size == len(cells)
+    assert {job for _, job in cells} == {"cook", "judge"}
+    nothing = np.zeros(search._genome.size, bool)
+    assert search.cost(nothing) == pytest.approx(6 / 14)  # one group, in which eight of fourteen are right
