@@ -142,14 +142,14 @@ def cut_alone(
 def generalised_alone(
     method: Dka, table: mq.Table, contract: Contract, requirement: mq.Requirement
 ) -> pa.Table:
-    """The rounds that two parties play, where one sees all."""
-    (part,) = requirement.parts
-    assert isinstance(part, mq.KAnonymity)
+    """The rounds that the parties play, where one sees all."""
+    parts = contract.parts
+    sensitive = [(part, table.coded(part.sensitive)) for part in parts if part.sensitive is not None]
     own = [
         table.columns([each.name for each in contract.qid_columns if each.holder == name])
         for name in contract.parties
     ]
-    sides = plain_dka(own, len(table), part.k, method.local)
+    sides = plain_dka(own, len(table), max(part.implied_size for part in parts), method.local, sensitive)
     cells = {column.name: column.to_arrow() for side in sides for column in side.released()}
     return pa.table({**cells, "row": table.arrow["row"].take(pa.array(sides[0].passed))})
 
@@ -184,13 +184,23 @@ SESSION_METHODS = {
     "dka": SessionExample(
         generalised_alone,
         between_parties=frozenset(
-            {"dka-chi", "dka-remembered", "look-up-ask", "look-up-tables", "session-nonce"}
-            | {*ALIGNMENT, *TWO_PARTIES}
+            {
+                "dka-chi",
+                "dka-remembered",
+                "look-up-ask",
+                "look-up-tables",
+                "session-nonce",
+                "sensitive-values",
+            }
+            | {"shared-seed", "shared-order", "shared-delivery"}
+            | {*ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
-            r"name: dka: takes exactly two parties; got 3",
-            r"name: dka: takes one k-anonymity requirement over one QID; got [\w-]+",
+            r"name: dka: [\w-]+ can be tested between two parties alone; got 3",
+            r"name: dka: all requirements must be over the same QID",
+            r"name: dka: [\w-]+ cannot be tested on shared counts of one group alone",
+            r"name: dka: [\w-]+ needs groups of at least two records; add k-anonymity over the same QID",
             r"name: dka: each party holds at least one attribute of the QID; berta has none",
             r"attributes.age: dka with local = [\w-]+ generalises step by step; give a taxonomy, ",
         ),

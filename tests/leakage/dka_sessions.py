@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Any
 from unittest.mock import patch
 
@@ -11,6 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+import masquerade as mq
 from leakage.align_sessions import aligned_views
 from leakage.arrow_streams import stream_of
 from leakage.coins import Recording, Tapes, recorded
@@ -26,10 +29,14 @@ from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
 from masquerade.utility.queries import holders_error
-from protocol.test_dka import HOLDERS, NAMES, PARTIES, SCHEMA, columns_of, contract_of, people
+from protocol.test_dka import NAMES, PARTIES, SCHEMA, contract_of, people
+from protocol.test_dka_among_several import PARTIES as THREE
+from protocol.test_dka_among_several import contract_of as several_contract
+from protocol.test_dka_sensitive import contract_of as diverse_contract
 
 N, K = 16, 3
-STRANGERS = (2, 3)
+STRANGERS = (2, 3, 1)
+DISEASES = ("cold", "flu", "gout")
 
 
 @dataclass(frozen=True)
@@ -38,38 +45,66 @@ class Dka:
 
     back_end: str
     local: str = "datafly"
+    parties: tuple[str, ...] = PARTIES
+    diverse: bool = False  # whether groups must have two values of the disease, which the first party holds
 
     @property
     def session(self) -> Session:
         """It as a session to record."""
         public = {
-            "lists": tuple(N + more for more in STRANGERS),
+            "lists": tuple(N + more for _, more in zip(self.parties, STRANGERS, strict=False)),
             "common": N,
             "left": tuple(self.left(0)),
             "p": N // K,
             "q": N // K,
+            "s": len(DISEASES) if self.diverse else 1,
         }
-        return Session(f"dka-{self.local} by {self.back_end}", public, self.play, self.simulate, self.left)
+        more = ", diverse" if self.diverse else ", three parties" if len(self.parties) > 2 else ""
+        name = f"dka-{self.local} by {self.back_end}{more}"
+        return Session(name, public, self.play, self.simulate, self.left)
 
     @property
     def contract(self) -> Contract:
         """The same in every recording."""
-        return msgspec.structs.replace(contract_of(K, self.local), nonce="0" * 32)
+        if len(self.parties) > 2:
+            contract = several_contract(K, self.local)
+        elif self.diverse:
+            requirement = mq.KAnonymity(NAMES, K) & mq.LDiversity(NAMES, l=2, sensitive="disease")
+            contract = diverse_contract(requirement, PARTIES[0], self.local)
+        else:
+            contract = contract_of(K, self.local)
+        return msgspec.structs.replace(contract, nonce="0" * 32)
 
     def left(self, private: int) -> list[int]:
         """How many records are left in each round."""
-        joined = people(N, private)
-        sides = self._sides(dict.fromkeys(PARTIES, joined))
-        return [tested for tested, _ in plain_rounds([*sides.values()])]
+        joined = self._joined(private)
+        sides = self._sides(dict.fromkeys(self.parties, joined))
+        return [tested for tested, _ in plain_rounds([*sides.values()], self._diseases(joined))]
 
     def _sides(self, own: dict[str, Any]) -> dict[str, Side]:
         make = LOCAL_ALGORITHMS[self.local].side
-        return {name: make(columns_of(own[name], at), N, K) for at, name in enumerate(PARTIES)}
+        sizes = not self.diverse
+        return {
+            name: make(own[name].columns(self._held(name)), N, K, only_sizes=sizes) for name in self.parties
+        }
+
+    def _held(self, name: str) -> list[str]:
+        return [column.name for column in self.contract.qid_columns if column.holder == name]
+
+    def _joined(self, private: int) -> mq.Table:
+        """Everybody, with all diseases among them."""
+        table = people(N, private)
+        drawn = np.random.default_rng(private).choice(DISEASES, N - len(DISEASES)).tolist()
+        named = table.arrow.append_column("disease", pa.array([*DISEASES, *drawn]))
+        return mq.Table(named, mq.Schema([*SCHEMA, mq.Attribute("disease")]))
+
+    def _diseases(self, table: mq.Table) -> list[str] | None:
+        return table.arrow["disease"].to_pylist() if self.diverse else None
 
     def play(self, private: int, tapes: Tapes) -> Recording:
-        """Run both parties and the assembler."""
+        """Run all parties and the assembler."""
         scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(self.contract))}
-        tables = tables_of(private)
+        tables = self.tables_of(private)
         for name, (table, ids) in tables.items():
             scripts[name] = dka_party(Seat(name, self.contract, table, ids), Notebook())
         where = "masquerade.protocol.joint_histogram.back_ends.cheaper"
@@ -80,28 +115,53 @@ class Dka:
 
     def simulate(self, private: int, recording: Recording) -> Views:
         """Plain rounds on the joined table."""
-        tables, rows = tables_of(private), recording.results["rows"]
+        tables, rows = self.tables_of(private), recording.results["rows"]
         sizes = {name: len(ids) for name, (_, ids) in tables.items()}
-        views = aligned_views(PARTIES, sizes, rows, recording.tapes)
+        views = aligned_views(self.parties, sizes, rows, recording.tapes)
         own = {name: table.take(rows[name]) for name, (table, _) in tables.items()}
-        for name, peer in (PARTIES, PARTIES[::-1]):
+        for name, peer in permutations(self.parties, 2):
             views[name, peer].insert(0, Made("dka-remembered", run=b"", rounds=0))
+        diseases = self._diseases(own[PARTIES[0]])
+        if diseases is not None:
+            told = Made("sensitive-values", labels=len(DISEASES), bounded=len(DISEASES))
+            views[PARTIES[0], PARTIES[1]].append(told)
         sides = self._sides(own)
-        for _, chi in plain_rounds([*sides.values()]):
-            for name, peer in (PARTIES, PARTIES[::-1]):
-                sent = [each for each in recording.between(peer, name) if each.kind == "dka-chi"]
+        for _, chi in plain_rounds([*sides.values()], diseases):
+            for name, peer in permutations(self.parties, 2):
                 number = sum(each.kind == "dka-chi" for each in views[name, peer])
-                kept = np.frombuffer(msgspec.msgpack.decode(sent[number].data)["bits"], np.uint8)
-                views[name, peer].append(Made("dka-chi", bits=(pack(chi) ^ kept).tobytes()))
-        for name in PARTIES:
+                bits = pack(chi)
+                for other in self.parties:  # all shares but one are coins; the last makes them fit
+                    if other != name:
+                        bits = bits ^ _share_sent(recording, other, name, number)
+                views[name, peer].append(Made("dka-chi", bits=bits.tobytes()))
+        for name in self.parties:
             views[name, ASSEMBLER] = [self._columns(name, own[name], sides[name])]
             views[ASSEMBLER, name] = [Made("received", error=None)]
         return views
 
+    def tables_of(self, private: int) -> dict[str, tuple[Watched, list[bytes]]]:
+        """Each party's table and identifiers: the common people and some strangers, in an order of its own."""
+        random = np.random.default_rng(private)
+        joined = self._joined(private)
+        found = {}
+        for name, more in zip(self.parties, STRANGERS, strict=False):
+            own = pa.concat_tables([joined.arrow, joined.arrow.slice(0, more)])
+            ids = [f"id {private} {row}" for row in range(N)]
+            ids += [f"only {name} {private} {row}" for row in range(more)]
+            order = random.permutation(own.num_rows)
+            held = own.select(self.contract.columns_needed(name)).take(pa.array(order))
+            found[name] = Watched(held, joined.schema), [ids[at].encode() for at in order]
+        return found
+
     def _columns(self, name: str, own: Any, side: Side) -> Made:
         released = {column.name: column for column in side.released()}
-        mine = [each for each in NAMES if HOLDERS[each] == name]
-        cells = {each: (released[each].codes.tolist(), released[each].labels) for each in mine}
+        mine = self._held(name)
+        cells: dict[str, Any] = {
+            each: (released[each].codes.tolist(), released[each].labels) for each in mine
+        }
+        if self.diverse and name == PARTIES[0]:
+            coded = own.coded("disease")
+            cells["disease"] = [coded.labels[code] for code in coded.codes[side.passed]]
         comparison = Comparison(own.columns(mine), tuple(released.values()), None, side.passed, {})
         return Made(
             "columns",
@@ -111,27 +171,18 @@ class Dka:
             left_out=[],
             seconds={"align": 0.0, "protocol": 0.0},
             suppressed=N - side.passed.size,
-            histograms_by=[self.back_end],
+            histograms_by=[self.back_end] if len(self.parties) == 2 else [],
             query_error=holders_error(comparison),
         )
 
 
-def tables_of(private: int) -> dict[str, tuple[Watched, list[bytes]]]:
-    """Each party's table and identifiers: the common people and some strangers, in an order of its own."""
-    random = np.random.default_rng(private)
-    joined = people(N, private).arrow
-    found = {}
-    for name, more in zip(PARTIES, STRANGERS, strict=True):
-        own = pa.concat_tables([joined, joined.slice(0, more)])
-        ids = [f"id {private} {row}" for row in range(N)]
-        ids += [f"only {name} {private} {row}" for row in range(more)]
-        order = random.permutation(own.num_rows)
-        held = own.select([each for each in NAMES if HOLDERS[each] == name]).take(pa.array(order))
-        found[name] = Watched(held, SCHEMA), [ids[at].encode() for at in order]
-    return found
+def _share_sent(recording: Recording, sender: str, receiver: str, number: int) -> Any:
+    """A share that one party has told another."""
+    sent = [each for each in recording.between(sender, receiver) if each.kind == "dka-chi"]
+    return np.frombuffer(msgspec.msgpack.decode(sent[number].data)["bits"], np.uint8)
 
 
-def plain_rounds(sides: list[Side]) -> Iterator[tuple[int, Any]]:
+def plain_rounds(sides: list[Side], diseases: list[str] | None) -> Iterator[tuple[int, Any]]:
     """How many records are tested in each round, and what the shares of it open, counted openly."""
     while not sides[0].over:
         if sides[0].opens == "end":
@@ -139,6 +190,10 @@ def plain_rounds(sides: list[Side]) -> Iterator[tuple[int, Any]]:
         else:
             labels = list(zip(*(side.labels().tolist() for side in sides), strict=True))
             good = [sides[0].bound not in each and labels.count(each) >= K for each in labels]
+            if diseases is not None:
+                pairs = {*zip(labels, (diseases[row] for row in sides[0].left), strict=True)}
+                varied = Counter(each for each, _ in pairs)
+                good = [one and varied[each] >= 2 for one, each in zip(good, labels, strict=True)]
             opened = np.array(good if sides[0].opens == "each" else [all(good)])
             yield sides[0].left.size, opened.astype(np.uint8)
         for side in sides:
@@ -149,4 +204,6 @@ SESSIONS = [
     Dka("transfers").session,
     Dka("encryption").session,
     *(Dka("transfers", local).session for local in ("top-down", "full-domain", "mondrian")),
+    Dka("transfers", diverse=True).session,
+    Dka("sorting", parties=THREE).session,
 ]

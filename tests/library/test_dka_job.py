@@ -111,12 +111,12 @@ def _a_party() -> int:
         (
             "[algorithm]\n",
             '[[privacy]]\nmodel = "k-anonymity"\nqid = ["town", "age"]\nk = 9\n[algorithm]\n',
-            "takes one k-anonymity requirement over one QID; got k-anonymity, k-anonymity",
+            "dka: all requirements must be over the same QID",
         ),
         (
             "[algorithm]\n",
-            f'[[privacy]]\nmodel = "l-diversity"\nqid = {list(NAMES)}\nl = 2\nsensitive = "disease"\n[algorithm]\n',
-            "takes one k-anonymity requirement over one QID; got k-anonymity, l-diversity",
+            f'[[privacy]]\nmodel = "t-closeness"\nqid = {list(NAMES)}\nt = 0.2\nsensitive = "disease"\n[algorithm]\n',
+            "dka: t-closeness cannot be tested on shared counts of one group",
         ),
         (
             'taxonomy = "age.tree.csv"',
@@ -127,10 +127,10 @@ def _a_party() -> int:
         (
             "[parties.anna]",
             '[parties.carla]\nsource = "carla.csv"\nid = "id"\n[parties.anna]',
-            "takes exactly two parties; got 3",
+            "each party holds at least one.*carla has none",
         ),
     ],
-    ids=["whole columns", "short name", "score", "two QIDs", "l-diversity", "taxonomy", "holder", "three"],
+    ids=["whole columns", "short name", "score", "two QIDs", "t-closeness", "taxonomy", "holder", "three"],
 )
 def test_what_it_cannot_do_is_told_before_anything_runs(job: Path, old: str, new: str, told: str) -> None:
     text = job.read_text()

@@ -102,11 +102,12 @@ def test_two_parties_make_the_release_of_the_command(
     assert commanded.summary["suppressed"] == summary["suppressed"]
 
 
-def test_three_parties_are_refused_before_anybody_is_asked(house: House, coordinator: Coordinator) -> None:
-    request, reason = (
-        wish(house, [*QID, "colour"]),
-        "algorithm: dka: takes exactly two parties; got 3",
-    )
+def test_what_three_parties_cannot_test_is_refused_before_anybody_is_asked(
+    house: House, coordinator: Coordinator
+) -> None:
+    diverse = {"model": "l-diversity", "qid": [*QID, "colour"], "l": 2, "sensitive": "disease"}
+    request = wish(house, [*QID, "colour", "disease"], privacy=[diverse])
+    reason = "algorithm: dka: l-diversity can be tested between two parties alone; got 3"
     assert coordinator.preview(house.user("ana"), request).problems == (reason,)
     with pytest.raises(ParameterError) as told:
         coordinator.ask(house.user("ana"), request)

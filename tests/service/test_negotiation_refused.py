@@ -96,16 +96,15 @@ def test_what_the_method_refuses_concerns_the_request_or_who_asks_for_it() -> No
     wanted = {"attributes": ["age", "job"], "class": None, "algorithm": dka}
     assert dealt(request(**wanted)).terms.method == {"name": "dka", "local": "datafly"}
     everybody = dict.fromkeys(("bank", "clinic", "shop"), policy())
-    both = [{"model": K, "qid": ["age", "job", "colour"], "k": 5}]
-    asked = request(**wanted | {"attributes": ["age", "job", "colour"], "privacy": both})
+    qid = ["age", "job", "colour"]
+    both = [{"model": L, "qid": qid, "l": 2, "sensitive": "disease"}]
+    asked = request(**wanted | {"attributes": [*qid, "disease"], "privacy": both})
     ended, _ = carried(asked, everybody, (BANK, CLINIC, SHOP))
     assert isinstance(ended, Refused)
-    assert ended.lines == ("request: dka: takes exactly two parties; got 3",)
-    insisting = policy(privacy=[{"model": L, "l": 2, "sensitive": "disease"}])
+    assert ended.lines == ("request: dka: l-diversity can be tested between two parties alone; got 3",)
+    insisting = policy(privacy=[{"model": "t-closeness", "t": 0.3, "sensitive": "disease"}])
     told = refused(request(**wanted | {"attributes": ["age", "job", "disease"]}), clinic=insisting)
-    assert told == {
-        "request": ("dka: takes one k-anonymity requirement over one QID; got k-anonymity, l-diversity",)
-    }
+    assert "dka: t-closeness cannot be tested on shared counts of one group alone" in told["request"]
 
 
 def test_load_alone_can_be_waited_for() -> None:

@@ -97,9 +97,9 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         (
             {
                 "algorithm": {"name": "dka-datafly"},
-                "privacy": [{"model": L, "qid": ["age"], "l": 2, "sensitive": "disease"}],
+                "privacy": [{"model": "t-closeness", "qid": ["age"], "t": 0.2, "sensitive": "disease"}],
             },
-            "algorithm.name: dka: takes one k-anonymity requirement over one QID; got l-diversity",
+            "algorithm.name: dka: t-closeness cannot be tested on shared counts of one group alone",
         ),
         (
             {"attributes": ["job", "ages"]},

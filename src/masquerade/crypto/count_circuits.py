@@ -115,8 +115,8 @@ def row_bounded(
     return build.build()
 
 
-def sized(judge: Circuit, width: int, least: int, together: int = 1) -> Circuit:
-    """Judge a row as one of the above, and refuse one whose total is neither 0 nor at least `least`.
+def sized(judge: Circuit, width: int, least: int, together: int = 1, *, or_empty: bool = True) -> Circuit:
+    """Judge a row as one of the above, and refuse one whose total is neither at least `least` nor, `or_empty`, 0.
 
     So a group that is too small gives the same answer whatever is in it. Gates that both parts need are built once.
     """
@@ -124,7 +124,8 @@ def sized(judge: Circuit, width: int, least: int, together: int = 1) -> Circuit:
     inputs = {name: build.input(name, judge.width(name)) for name in judge.inputs}
     total = words.total(build, row_cells(build, [inputs["row 0"], inputs["row 1"]], width, together))
     (good,) = build.include(judge, inputs)["good"]
-    allowed = build.either(words.is_zero(build, total), below(build, total, least) ^ 1)
+    large = below(build, total, least) ^ 1
+    allowed = build.either(words.is_zero(build, total), large) if or_empty else large
     build.output("good", [build.both(good, allowed)])
     return build.build()
 

@@ -109,7 +109,7 @@ def prepare_checks(
         asking = frozenset(parties.index(holder[name]) for name in part.qid) - {at}
         labels: Labels | None = None
         if me == at:
-            labels, told = _labelled(part, sensitive[part.sensitive])
+            labels, told = labelled_values(part, sensitive[part.sensitive])
             yield Send(tuple(parties[number] for number in sorted(asking)), told)
         elif me not in asking:
             continue
@@ -222,7 +222,7 @@ class RemoteChecks:
         )
 
 
-def _labelled(part: GroupRequirement, coded: Coded) -> tuple[Labels, SensitiveValues]:
+def labelled_values(part: GroupRequirement, coded: Coded) -> tuple[Labels, SensitiveValues]:
     """Encode the holder's values as labels, those that the requirement bounds first; all others share one label."""
     codes, present = renumber(coded.codes, len(coded.labels))
     names = [coded.labels[code] for code in present]

@@ -29,12 +29,12 @@ class Share(Message, tag="shared-result", frozen=True):
 def evaluate_and_open(part: SharedEvaluation, peers: Sequence[str], *outputs: str) -> Script[Bits]:
     """Run this party's part of the evaluation. Return these outputs, which all parties learn."""
     while part.message is not None:
-        part.hear((yield from _exchange(Masked, part.message, peers)))
+        part.hear((yield from exchange(Masked, part.message, peers)))
     own = part.shares(*outputs)
-    return opened(own, (yield from _exchange(Share, share_message(own), peers)))
+    return opened(own, (yield from exchange(Share, share_message(own), peers)))
 
 
-def _exchange(kind: type[Masked | Share], ours: bytes, peers: Sequence[str]) -> Script[list[bytes]]:
+def exchange(kind: type[Masked | Share], ours: bytes, peers: Sequence[str]) -> Script[list[bytes]]:
     """Send bytes to every peer, and receive equally many from each."""
     yield Send(tuple(peers), kind(ours))
     heard = []

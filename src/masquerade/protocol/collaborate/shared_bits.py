@@ -12,7 +12,7 @@ messages there are and how long they are follows from the number of instances, w
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.blaming import blaming
 from masquerade.protocol.pairwise_setup import set_up_pairs
-from masquerade.protocol.shared_circuits import evaluate_and_open
+from masquerade.protocol.shared_circuits import Masked, evaluate_and_open, exchange
 
 LEAST_TRIPLES = 1 << 12  # made at a time, so that small evaluations share the cost
 MOST_TRIPLES = 1 << 18  # made at a time, so that messages stay small
@@ -100,18 +100,33 @@ class SharedBits:
             parts.append(part)
         return np.concatenate(parts, axis=1)
 
+    def share(self, owner: int, own: Bits) -> Bits:
+        """Return this party's share of the owner's bits; `own` are this party's, of the same shape as all others'."""
+        return self._inputs.own(own) if owner == self.me else self._inputs.of(owner, own.shape)
+
+    def evaluate_shares(self, circuit: Circuit, inputs: Mapping[str, Bits], *outputs: str) -> Script[Bits]:
+        """Return this party's shares of the outputs, from its shares of the inputs; nothing is opened."""
+        at_a_time = max(1, MOST_TRIPLES // max(circuit.n_and, 1))
+        parts = []
+        for first in range(0, next(iter(inputs.values())).shape[1], at_a_time):
+            some = {name: bits[:, first : first + at_a_time] for name, bits in inputs.items()}
+            part = yield from self._part(circuit, some)
+            while part.message is not None:
+                part.hear((yield from exchange(Masked, part.message, self.peers)))
+            parts.append(part.shares(*outputs))
+        return np.concatenate(parts, axis=1)
+
     def _evaluate(self, circuit: Circuit, own: Bits, outputs: Sequence[str]) -> Script[Bits]:
-        shares = {
-            f"provider {number}": self._inputs.own(own)
-            if number == self.me
-            else self._inputs.of(number, own.shape)
-            for number in range(len(self.parties))
-        }
-        needed = circuit.n_and * own.shape[1]
+        shares = {f"provider {number}": self.share(number, own) for number in range(len(self.parties))}
+        part = yield from self._part(circuit, shares)
+        return (yield from evaluate_and_open(part, self.peers, *outputs))
+
+    def _part(self, circuit: Circuit, shares: Mapping[str, Bits]) -> Script[SharedEvaluation]:
+        """Return this party's part of an evaluation, with the triples that it needs."""
+        needed = circuit.n_and * next(iter(shares.values())).shape[1]
         if self._triples is None or len(self._triples) < needed:
             self._triples = yield from self._make_triples(max(needed, LEAST_TRIPLES))
-        part = SharedEvaluation(circuit, self.me, len(self.parties), shares, self._triples)
-        return (yield from evaluate_and_open(part, self.peers, *outputs))
+        return SharedEvaluation(circuit, self.me, len(self.parties), shares, self._triples)
 
     def _make_triples(self, count: int) -> Script[Triples]:
         making = TripleMaking(count)

@@ -4,9 +4,9 @@ What was opened in each round (which records passed, or whether all did) is all 
 else follows from it and from its own table, by replaying. Transfers and circuits are never saved: after an interruption
 they are made afresh.
 
-A run has a name drawn from both parties' randomness. Parties resume only when both remember the same run, from the last
-round that both remember; otherwise they start anew. The notes are secret: they say which of the party's people the
-other party knows too.
+A run has a name drawn from all parties' randomness. Parties resume only when all remember the same run, from the last
+round that all remember; otherwise they start anew. The notes are secret: they say which of the party's people the
+others know too.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Notebook:
         self.run, self.rows, self.rounds = b"", rows, []
 
     def named(self, session: bytes) -> None:
-        """Set the new run's name, the same at both parties."""
+        """Set the new run's name, the same at all parties."""
         self.run = hashlib.sha256(b"masquerade/dka/run/1\0" + session).digest()
         self._write()
 
@@ -115,13 +115,17 @@ def notes_purpose(contract: Contract, table: Table, identifiers: Sequence[bytes]
     return digest.digest()
 
 
-def agree_on_start(peer: str, notebook: Notebook) -> Script[bool]:
-    """Return whether both resume a run that they remember; the notebook then holds the rounds that both remember."""
-    yield Send((peer,), Remembered(notebook.run, len(notebook.rounds)))
-    theirs = yield Receive(peer, Remembered)
-    if theirs.rounds < 0:
-        raise PeerBrokeProtocol(peer, f"remembers {theirs.rounds} rounds")
-    if not notebook.run or theirs.run != notebook.run:
+def agree_on_start(peers: Sequence[str], notebook: Notebook) -> Script[bool]:
+    """Return whether all resume a run that they remember; the notebook then holds the rounds that all remember."""
+    yield Send(tuple(peers), Remembered(notebook.run, len(notebook.rounds)))
+    runs, rounds = {notebook.run}, len(notebook.rounds)
+    for peer in peers:
+        theirs = yield Receive(peer, Remembered)
+        if theirs.rounds < 0:
+            raise PeerBrokeProtocol(peer, f"remembers {theirs.rounds} rounds")
+        runs.add(theirs.run)
+        rounds = min(rounds, theirs.rounds)
+    if not notebook.run or len(runs) > 1:
         return False
-    notebook.keep(theirs.rounds)
+    notebook.keep(rounds)
     return True

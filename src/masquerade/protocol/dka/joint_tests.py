@@ -1,5 +1,7 @@
 """The tests of two parties: every record's joint group, by the joint histogram (the paper's SSI_t for all of them).
 
+Where a requirement is on a sensitive attribute, its test takes the place of the one on sizes, which it includes.
+
 Rounds of messages: six a test, besides batches. Cost: see `protocol/joint_histogram/`.
 """
 
@@ -13,6 +15,7 @@ from masquerade.crypto.bits import Bits
 from masquerade.crypto.count_circuits import all_equal, both
 from masquerade.net.progress import OnStage
 from masquerade.net.script import Script
+from masquerade.protocol.dka.sensitive_tests import SensitiveTest
 from masquerade.protocol.dka.side import Side
 from masquerade.protocol.joint_histogram.back_ends import shared_tests
 from masquerade.protocol.joint_histogram.histogram import Bounds
@@ -22,8 +25,8 @@ from masquerade.protocol.joint_histogram.pair import Pair, read_outputs, shared_
 class PairTests:
     """One party's side of the tests between two."""
 
-    def __init__(self, pair: Pair) -> None:
-        self._pair = pair
+    def __init__(self, pair: Pair, sensitive: Sequence[SensitiveTest] = ()) -> None:
+        self._pair, self._sensitive = pair, sensitive
 
     @property
     def peers(self) -> Sequence[str]:
@@ -31,19 +34,29 @@ class PairTests:
         return (self._pair.peer,)
 
     def good_groups(self, side: Side, on_stage: OnStage) -> Script[Bits]:
-        """Return this party's XOR share of "the record's joint group has k records" (the paper's ω)."""
+        """Return this party's XOR share of "the record's joint group is good" (the paper's ω)."""
+        if self._sensitive:
+            shares = []
+            for test in self._sensitive:
+                shares.append((yield from test.good_groups(self._pair, side, on_stage)))
+            return (yield from self._all_set(np.stack(shares)))
         bounds = Bounds(side.left.size, (side.bound, side.bound))
         return (yield from shared_tests(self._pair, side.labels(), side.k, bounds, on_stage))
 
     def conjunction(self, share: Bits) -> Script[Bits]:
         """Compare both strings of shares, one of them inverted (step 8 of Algorithm 4)."""
-        own = share ^ np.uint8(self._pair.me)
-        inputs = {f"bits {self._pair.me}": own[:, None]}
-        out = yield from shared_outputs(self._pair, all_equal(own.size), 1, inputs)
-        return np.asarray(out["holds"][0])
+        return (yield from self._all_set(share[:, None]))
 
     def unanimous(self, own: bool) -> Script[bool]:
         """Return whether both say yes."""
         inputs = {f"bit {self._pair.me}": np.array([[own]], np.uint8)}
         out = yield from read_outputs(self._pair, both(), 1, inputs)
         return bool(out["both"][0, 0])
+
+    def _all_set(self, shares: Bits) -> Script[Bits]:
+        """Return this party's XOR share of the conjunction of each column."""
+        if len(shares) == 1:
+            return np.asarray(shares[0])
+        inputs = {f"bits {self._pair.me}": shares ^ np.uint8(self._pair.me)}
+        out = yield from shared_outputs(self._pair, all_equal(len(shares)), shares.shape[1], inputs)
+        return np.asarray(out["holds"][0])

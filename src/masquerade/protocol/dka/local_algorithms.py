@@ -14,18 +14,24 @@ from masquerade.protocol.dka.side import BottomUpSide, Side, TopDownSide
 
 @dataclass(frozen=True)
 class LocalAlgorithm:
-    """How a side starts from its columns, the number of common records and k."""
+    """How a side starts."""
 
-    side: Callable[[Sequence[Column], int, int], Side]
+    make: Callable[[Sequence[Column], int, int, bool], Side]
     by_steps: bool = True  # whether attributes need taxonomies to climb along
     opens_chi: bool = False  # whether which records pass is opened, and not only whether all do
 
+    def side(self, columns: Sequence[Column], n_records: int, k: int, *, only_sizes: bool = True) -> Side:
+        """Return a side of these columns; `only_sizes`: whether groups of k satisfy, whatever is in them."""
+        return self.make(columns, n_records, k, only_sizes)
+
 
 LOCAL_ALGORITHMS = {
-    "datafly": LocalAlgorithm(DataflySide, opens_chi=True),
-    "top-down": LocalAlgorithm(lambda columns, n, k: TopDownSide(Descent(columns, n, k), n, k)),
-    "full-domain": LocalAlgorithm(lambda columns, n, k: BottomUpSide(FullDomain(columns, n, k), n, k)),
+    "datafly": LocalAlgorithm(
+        lambda columns, n, k, only_sizes: DataflySide(columns, n, k, only_sizes=only_sizes), opens_chi=True
+    ),
+    "top-down": LocalAlgorithm(lambda columns, n, k, _: TopDownSide(Descent(columns, n, k), n, k)),
+    "full-domain": LocalAlgorithm(lambda columns, n, k, _: BottomUpSide(FullDomain(columns, n, k), n, k)),
     "mondrian": LocalAlgorithm(
-        lambda columns, n, k: BottomUpSide(ByMondrian(columns, n, k), n, k), by_steps=False
+        lambda columns, n, k, _: BottomUpSide(ByMondrian(columns, n, k), n, k), by_steps=False
     ),
 }

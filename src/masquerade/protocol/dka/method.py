@@ -13,7 +13,7 @@ from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice
 from masquerade.net.script import Script, kind_of
-from masquerade.privacy.requirement import without_redundant
+from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS, LocalAlgorithm
@@ -27,11 +27,10 @@ class Dka(SessionMethod):
     name: ClassVar[str] = "dka"
     short_names: ClassVar[Mapping[str, Mapping[str, str]]] = {"dka-datafly": {"local": "datafly"}}
     summary: ClassVar[str] = (
-        "two parties generalise their own columns in turn until their joint groups are large enough, and show nothing "
+        "the parties generalise their own columns in turn until their joint groups are large enough, and show nothing "
         "but which records pass, or only whether all do"
     )
     arrangement: ClassVar[Arrangement] = "vertical"
-    most_parties: ClassVar[int | None] = 2
     activity: ClassVar[str] = "aligning and generalising"
     resumes: ClassVar[bool] = True
 
@@ -49,15 +48,19 @@ class Dka(SessionMethod):
         return LOCAL_ALGORITHMS[self.local]
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
-        """Anything but two parties with one k over attributes of both; numbers that cannot climb."""
-        if proposal.parties is not None and len(proposal.parties) != 2:
-            yield _refusal(f"takes exactly two parties; got {len(proposal.parties)}")
+        """Several QIDs, parties without an attribute in it; numbers that cannot climb; models without a circuit."""
         parts = without_redundant(proposal.parts)
         if not parts:
             return
-        if len(parts) > 1 or not parts[0].only_sizes:
-            models = ", ".join(part.model for part in parts)
-            yield _refusal(f"takes one k-anonymity requirement over one QID; got {models}")
+        if len({frozenset(part.qid) for part in parts}) > 1:
+            yield _refusal("all requirements must be over the same QID")
+        yield from _untestable(parts, proposal.holder)
+        if proposal.parties is not None and len(proposal.parties) > 2:
+            yield from (
+                _refusal(f"{part.model} can be tested between two parties alone; got {len(proposal.parties)}")
+                for part in parts
+                if not part.only_sizes
+            )
         if proposal.parties is not None and proposal.holder is not None:
             holders = {proposal.holder.get(name) for part in parts for name in part.qid}
             for name in proposal.parties:
@@ -88,7 +91,8 @@ class Dka(SessionMethod):
             if self.algorithm.opens_chi
             else "whether all common records are"
         )
-        learn = [f"{others}: in each round {what} in a joint group of k or more"]
+        good = "of k or more" if all(part.only_sizes for part in contract.parts) else "that satisfies"
+        learn = [f"{others}: in each round {what} in a joint group {good}"]
         return disclosed_by_join(contract, party, schema, learn, {}, show_steps=False)
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
@@ -96,6 +100,23 @@ class Dka(SessionMethod):
         from masquerade.protocol.dka.rounds import ChiShare
 
         return list(sent).count(kind_of(ChiShare))
+
+
+def _untestable(parts: Sequence[GroupRequirement], holder: Mapping[str, str] | None) -> Iterator[Problem]:
+    """Refuse requirements that no circuit judges from the counts of one group, held by one party."""
+    for part in parts:
+        if part.only_sizes:
+            continue
+        if not part.has_circuit or part.compares_with_whole:
+            yield _refusal(f"{part.model} cannot be tested on shared counts of one group alone")
+        elif max(each.implied_size for each in parts) < 2:
+            yield _refusal(
+                f"{part.model} needs groups of at least two records; add k-anonymity over the same QID"
+            )
+        elif holder is not None and part.sensitive not in holder:
+            yield _refusal(
+                f"{part.model} needs a sensitive column of one party; nobody contributes {part.sensitive}"
+            )
 
 
 def _refusal(text: str) -> Problem:

@@ -1,24 +1,31 @@
 """One party's part of DkA: align, run the rounds, hand in.
 
-The records are joined on a hidden identifier (§1.2 of the paper): `align` gives both parties their common
-records in one order, and each hands its columns of the released ones to the assembler in that order.
+The records are joined on a hidden identifier (§1.2 of the paper): `align` gives all parties their common records in one
+order, and each hands its columns of the released ones to the assembler in that order. Two parties test by a joint
+histogram (`joint_tests.py`), more by sorting under sharing (`sorted_tests.py`).
 """
 
 from __future__ import annotations
 
 import time
 
+from masquerade.anonymize.preparation import refuse_unreachable
+from masquerade.data.table import Origin, Table
 from masquerade.errors import NoCommonRecords
 from masquerade.net.progress import Stage
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.align import align
+from masquerade.protocol.collaborate.shared_bits import prepare
 from masquerade.protocol.columns import Columns, Received, write_columns
 from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start, notes_purpose
 from masquerade.protocol.dka.joint_tests import PairTests
 from masquerade.protocol.dka.method import Dka
-from masquerade.protocol.dka.rounds import play
-from masquerade.protocol.joint_histogram.pair import prepare_pair
+from masquerade.protocol.dka.rounds import JointTests, play
+from masquerade.protocol.dka.sensitive_tests import own_sensitive, prepare_sensitive_tests
+from masquerade.protocol.dka.sorted_tests import SortedTests
+from masquerade.protocol.joint_histogram.pair import BackEnd, prepare_pair
 from masquerade.protocol.method import ASSEMBLER, Seat, proposal_of, refuse
+from masquerade.protocol.pairwise_setup import exchange_nonces
 from masquerade.protocol.party import AlignProgress, handed_in
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
@@ -38,14 +45,14 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
         notebook = Notebook(seat.notes, purpose) if seat.notes is not None else Notebook()
     on_stage = seat.on_stage
     me = contract.parties.index(name)
-    k = contract.parts[0].implied_size
+    k = max(part.implied_size for part in contract.parts)
     mine = [column.name for column in contract.qid_columns if column.holder == name]
     started = time.perf_counter()
-    peer = contract.parties[1 - me]
-    resumes = yield from agree_on_start(peer, notebook)
+    peers = tuple(each for each in contract.parties if each != name)
+    resumes = yield from agree_on_start(peers, notebook)
     if not resumes:
         on_stage(Stage("aligning"))
-        work = AlignProgress(on_stage, len(identifiers) * 3)
+        work = AlignProgress(on_stage, len(identifiers) * (len(contract.parties) + 1))
         rows = yield from align(
             me, contract.parties, identifiers, contract.hash, contract.most_records, work.more
         )
@@ -53,20 +60,34 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     rows = notebook.rows
     if not rows.size:
         raise NoCommonRecords(
-            f"the parties {' and '.join(contract.parties)} have no record in common; do they use the same identifiers?"
+            f"the parties {', '.join(contract.parties)} have no record in common; do they use the same identifiers?"
         )
     own = seat.table.take(rows)
-    side = method.algorithm.side(own.columns(mine), len(own), k)
+    # What cannot be reached is refused before anything is shown, as far as this party can tell.
+    sensitive = own_sensitive(name, contract, own)
+    judged = [part for part in contract.parts if part.sensitive in sensitive]
+    refuse_unreachable(Table(own.arrow, own.schema, origin=Origin("the common records")), judged, sensitive)
+    only_sizes = all(part.only_sizes for part in contract.parts)
+    side = method.algorithm.side(own.columns(mine), len(own), k, only_sizes=only_sizes)
     for opened in notebook.rounds:
         side.hear(opened)
     aligned = time.perf_counter()
 
     on_stage(Stage("preparing the transfers"))
-    pair = yield from prepare_pair(me, contract.parties, b"dka\0" + contract.hash)
-    if not resumes:
-        notebook.named(pair.session)
     seat.before_showing()
-    yield from play(PairTests(pair), side, on_stage=on_stage, on_round=notebook.played)
+    purpose = b"dka\0" + contract.hash
+    tests: JointTests
+    counted_by: set[BackEnd] = set()
+    if len(contract.parties) == 2:
+        pair = yield from prepare_pair(me, contract.parties, purpose)
+        session, counted_by = pair.session, pair.histograms_by
+        tests = PairTests(pair, (yield from prepare_sensitive_tests(me, contract, own)))
+    else:
+        session = purpose + b"".join((yield from exchange_nonces(me, contract.parties)))
+        tests = SortedTests((yield from prepare(me, contract.parties, session)))
+    if not resumes:
+        notebook.named(session)
+    yield from play(tests, side, on_stage=on_stage, on_round=notebook.played)
     finished = time.perf_counter()
 
     seat.before_showing()
@@ -83,7 +104,7 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
             left_out=tuple(seat.left_out),
             seconds={"align": aligned - started, "protocol": finished - aligned},
             suppressed=len(own) - passed.size,
-            histograms_by=tuple(sorted(pair.histograms_by)),
+            histograms_by=tuple(sorted(counted_by)),
             query_error=holders_error(comparison),
         ),
     )

@@ -9,47 +9,60 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.data.column import Column
+from masquerade.data.column import Coded, Column
 from masquerade.engine.counts import value_counts
 from masquerade.engine.numbering import group_rows
 from masquerade.errors import ParameterError
+from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
 from masquerade.protocol.dka.side import Opened, Side
 
 
 def plain_dka(
-    columns: Sequence[Sequence[Column]], n_records: int, k: int, local: str = "datafly"
+    columns: Sequence[Sequence[Column]],
+    n_records: int,
+    k: int,
+    local: str = "datafly",
+    sensitive: Sequence[tuple[GroupRequirement, Coded]] = (),
 ) -> tuple[Side, ...]:
-    """Run DkA on the columns of each party, by one of the local algorithms. Return the parties' sides at the end."""
+    """Run DkA on the columns of each party, by one of the local algorithms. Return the parties' sides at the end.
+
+    `sensitive` are requirements beside k, each with the common records' values of its attribute.
+    """
     if not all(columns):
         raise ParameterError("DkA takes at least one attribute of each party")
-    sides = tuple(LOCAL_ALGORITHMS[local].side(own, n_records, k) for own in columns)
-    play_openly(sides)
+    sides = tuple(
+        LOCAL_ALGORITHMS[local].side(own, n_records, k, only_sizes=not sensitive) for own in columns
+    )
+    play_openly(sides, sensitive)
     return sides
 
 
-def play_openly(sides: Sequence[Side]) -> None:
+def play_openly(sides: Sequence[Side], sensitive: Sequence[tuple[GroupRequirement, Coded]] = ()) -> None:
     """Run the rounds of these sides to the end."""
     while not sides[0].over:
-        opened = _answer(sides)
+        opened = _answer(sides, sensitive)
         for side in sides:
             side.hear(opened)
 
 
-def _answer(sides: Sequence[Side]) -> Opened:
+def _answer(sides: Sequence[Side], sensitive: Sequence[tuple[GroupRequirement, Coded]]) -> Opened:
     opens = sides[0].opens
     if opens == "end":
         return np.array([all(side.stuck for side in sides)])
-    passes = joint_passes(sides)
+    passes = joint_passes(sides, sensitive)
     return passes if opens == "each" else np.array([passes.all()])
 
 
-def joint_passes(sides: Sequence[Side]) -> Opened:
+def joint_passes(sides: Sequence[Side], sensitive: Sequence[tuple[GroupRequirement, Coded]] = ()) -> Opened:
     """Return whether each remaining record's labels occur together at least k times; the last label never passes."""
     labels = [side.labels() for side in sides]
     numbered = [(own.astype(np.int64), side.bound + 1) for own, side in zip(labels, sides, strict=True)]
     groups, n_groups = group_rows(numbered, labels[0].size)
     passes: Opened = (value_counts(groups, n_groups) >= sides[0].k)[groups]
+    for part, coded in sensitive:
+        counts = coded.histograms(groups, n_groups, sides[0].left)
+        passes &= part.holds(counts, coded.histogram(), coded.labels)[groups]
     for own, side in zip(labels, sides, strict=True):
         passes &= own < side.bound
     return passes

@@ -157,28 +157,31 @@ def joint_histogram(pair: Pair, labels: Labels, bounds: Bounds) -> Script[Words]
 
 
 def looked_up(pair: Pair, table: Words, labels: Labels, bounds: Bounds) -> Script[Words]:
-    """Return this party's additive share of the count in each record's cell."""
+    """Return this party's additive share of the count in each record's cell.
+
+    Cells may be rows of several counts; then so are the shares.
+    """
     own = checked_labels(labels, pair.me, bounds)
-    mine = table if pair.me == 0 else table.T  # row by own label
-    entries = mine.shape[1]  # the peer chooses among its labels
+    mine = table if pair.me == 0 else table.swapaxes(0, 1)  # row by own label
+    entries, cell = mine.shape[1], mine.shape[2:]  # the peer chooses among its labels
     choices = bounds.labels[pair.me] + 1
-    size = bounds.word.itemsize
-    shares = np.empty(bounds.records, bounds.word)
-    for part in _batches(bounds.records, max(1, _TABLE_BYTES // (size * max(table.shape)))):
+    size = bounds.word.itemsize * math.prod(cell)
+    shares = np.empty((bounds.records, *cell), bounds.word)
+    for part in _batches(bounds.records, max(1, _TABLE_BYTES // (size * max(table.shape[:2])))):
         count = part.stop - part.start
         yield Send((pair.peer,), EntriesWanted(pair.table_receiver.ask(own[part], choices)))
         wanted = yield Receive(pair.peer, EntriesWanted)
-        masks = _random_words(count, bounds.word)
+        masks = _random_words((count, *cell), bounds.word)
         offered = mine[own[part].astype(np.intp)] - masks[:, None]
         with blaming(pair.peer):
             tables = pair.table_sender.offer(
-                wanted.columns, offered.view(np.uint8).reshape(count, entries, size)
+                wanted.columns, np.ascontiguousarray(offered).view(np.uint8).reshape(count, entries, size)
             )
         yield Send((pair.peer,), EntriesOffered(tables))
         answer = yield Receive(pair.peer, EntriesOffered)
         with blaming(pair.peer):
             heard = pair.table_receiver.receive(answer.tables, size)
-        shares[part] = masks + np.ascontiguousarray(heard).view(bounds.word)[:, 0]
+        shares[part] = masks + np.ascontiguousarray(heard).view(bounds.word).reshape(masks.shape)
     return shares
 
 
@@ -209,5 +212,5 @@ def _batches(records: int, size: int) -> Iterator[slice]:
         yield slice(at, min(at + size, records))
 
 
-def _random_words(count: int, word: Word) -> Words:
-    return np.frombuffer(os.urandom(count * word.itemsize), word)
+def _random_words(shape: tuple[int, ...], word: Word) -> Words:
+    return np.frombuffer(os.urandom(math.prod(shape) * word.itemsize), word).reshape(shape)

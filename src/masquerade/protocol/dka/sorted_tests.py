@@ -1,0 +1,160 @@
+"""The tests of three or more parties: sort the records by their joint labels under sharing, and compare k apart.
+
+A table of joint counts would have a cell for each combination of all parties' groups. Sorting needs none:
+
+    share     every party shares its labels, bit by bit; a record's key is the labels of all parties
+    sort      a sorting network, whose comparisons and exchanges are circuits on shares (`crypto/sorting_network.py`);
+              the bits that say which pairs were exchanged stay shared, too
+    compare   a place's key equals the one k − 1 further on: then all places between have k equal keys; a place is good
+              when it lies in such a stretch (log₂ k ORs of shifted strings)
+    undo      the network backwards on the good bits, by the same exchange bits
+    exclude   a record that some party labels as "never" is not good: its own group there has fewer than k
+
+Nothing is opened here, and no order or number of groups is known to anybody: label bits follow from ⌊n/k⌋.
+
+Who learns what: nothing but what `rounds.py` opens; against any n − 1 curious parties that follow the protocol
+(`crypto/gmw.py`). Cost for n records, keys of w bits and C ≈ n·(log₂ n)²/4 comparators: (2·w + 1)·C ANDs, of
+32 bytes for each pair of parties; messages that wait for each other: about w·(log₂ n)²/2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from masquerade.crypto import words
+from masquerade.crypto.bits import Bits
+from masquerade.crypto.circuit import Builder, Circuit
+from masquerade.crypto.sorting_network import layers
+from masquerade.net.progress import OnStage, Stage
+from masquerade.net.script import Script
+from masquerade.protocol.collaborate.shared_bits import SharedBits
+from masquerade.protocol.dka.side import Side
+
+
+class SortedTests:
+    """One party's side of the tests among several."""
+
+    def __init__(self, shared: SharedBits) -> None:
+        self._shared = shared
+
+    @property
+    def peers(self) -> Sequence[str]:
+        """The other parties."""
+        return self._shared.peers
+
+    def good_groups(self, side: Side, on_stage: OnStage) -> Script[Bits]:
+        """Return this party's XOR share of "the record's joint group has k records"."""
+        labels, n = side.labels(), side.left.size
+        places = np.arange(side.bound.bit_length(), dtype=np.uint64)[:, None]
+        own = np.concatenate(((labels >> places) & np.uint64(1), [labels < side.bound])).astype(np.uint8)
+        everybody = [self._shared.share(number, own) for number in range(len(self._shared.parties))]
+        on_stage(Stage("sorting"))
+        keys = np.concatenate([each[:-1] for each in everybody])
+        exchanged = yield from self._sort(keys)
+        on_stage(Stage("comparing"))
+        good = yield from self._in_stretches(keys, side.k)
+        for (low, high), swaps in zip([*layers(n)][::-1], exchanged[::-1], strict=True):
+            inputs = {"swap": swaps, "low": good[:, low], "high": good[:, high]}
+            out = yield from self._shared.evaluate_shares(_exchange(1), inputs, "low", "high")
+            good[:, low], good[:, high] = out[:1], out[1:]
+        allowed = np.concatenate([good, *(each[-1:] for each in everybody)])
+        return np.asarray((yield from self._all_set(allowed))[0])
+
+    def conjunction(self, share: Bits) -> Script[Bits]:
+        """Return this party's share of whether all bits are set."""
+        return np.asarray((yield from self._all_set(share[:, None]))[0])
+
+    def unanimous(self, own: bool) -> Script[bool]:
+        """Return whether all parties say yes."""
+        circuit = _all_say(len(self._shared.parties))
+        out = yield from self._shared.evaluate(circuit, np.array([[own]], np.uint8), "all")
+        return bool(out[0, 0])
+
+    def _sort(self, keys: Bits) -> Script[list[Bits]]:
+        """Sort shared keys in place, [bits, records]. Return the shared bits that say what each layer exchanged."""
+        exchanged = []
+        width = len(keys)
+        for low, high in layers(keys.shape[1]):
+            inputs = {"low": keys[:, low], "high": keys[:, high]}
+            out = yield from self._shared.evaluate_shares(_compare(width), inputs, "swap", "low", "high")
+            exchanged.append(out[:1])
+            keys[:, low], keys[:, high] = out[1 : width + 1], out[width + 1 :]
+        return exchanged
+
+    def _in_stretches(self, keys: Bits, k: int) -> Script[Bits]:
+        """Return shares of whether each place lies in a stretch of k equal keys; [1, records]."""
+        n = keys.shape[1]
+        good = np.zeros((1, n), np.uint8)  # of the stretch that starts here
+        starts = {"left": keys[:, : n - k + 1], "right": keys[:, k - 1 :]}
+        good[:, : n - k + 1] = yield from self._shared.evaluate_shares(_equal(len(keys)), starts, "equal")
+        reach = 1  # of how many places back a stretch may start
+        while reach < k:
+            by = min(reach, k - reach)
+            earlier = np.zeros_like(good)
+            earlier[:, by:] = good[:, :-by]
+            good = yield from self._shared.evaluate_shares(_either(), {"a": good, "b": earlier}, "either")
+            reach += by
+        return good
+
+    def _all_set(self, shares: Bits) -> Script[Bits]:
+        """Return this party's shares of the conjunction of each column; [1, columns]."""
+        circuit = _conjunction(len(shares))
+        return (yield from self._shared.evaluate_shares(circuit, {"bits": shares}, "all"))
+
+
+@lru_cache(maxsize=16)
+def _compare(width: int) -> Circuit:
+    """Exchange two keys if the second is smaller: 2·w ANDs."""
+    build = Builder()
+    low, high = build.input("low", width), build.input("high", width)
+    swap = words.less_than(build, high, low)
+    build.output("swap", [swap])
+    _exchanged(build, swap, low, high)
+    return build.build()
+
+
+@lru_cache(maxsize=4)
+def _exchange(width: int) -> Circuit:
+    """Exchange two words if `swap` is set."""
+    build = Builder()
+    (swap,) = build.input("swap", 1)
+    _exchanged(build, swap, build.input("low", width), build.input("high", width))
+    return build.build()
+
+
+def _exchanged(build: Builder, swap: int, low: Sequence[int], high: Sequence[int]) -> None:
+    change = [build.both(swap, build.xor(a, b)) for a, b in zip(low, high, strict=True)]
+    for name, word in (("low", low), ("high", high)):
+        build.output(name, [build.xor(bit, each) for bit, each in zip(word, change, strict=True)])
+
+
+@lru_cache(maxsize=16)
+def _equal(width: int) -> Circuit:
+    build = Builder()
+    build.output("equal", [words.equal(build, build.input("left", width), build.input("right", width))])
+    return build.build()
+
+
+@lru_cache(maxsize=1)
+def _either() -> Circuit:
+    build = Builder()
+    (a,), (b,) = build.input("a", 1), build.input("b", 1)
+    build.output("either", [build.either(a, b)])
+    return build.build()
+
+
+@lru_cache(maxsize=4)
+def _conjunction(size: int) -> Circuit:
+    build = Builder()
+    build.output("all", [build.all_of(build.input("bits", size))])
+    return build.build()
+
+
+@lru_cache(maxsize=4)
+def _all_say(n_parties: int) -> Circuit:
+    build = Builder()
+    build.output("all", [build.all_of([*(build.input(f"provider {at}", 1)[0] for at in range(n_parties))])])
+    return build.build()
