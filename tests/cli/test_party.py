@@ -6,17 +6,25 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from pwd import getpwuid
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
+from starlette.applications import Starlette
 
 from cli.command import MASQUERADE, Answer, here
 from masquerade.audit.verify import verify
+from masquerade.errors import ParameterError
 from masquerade.service.control import Pending, Signature
-from masquerade.service.node.approvals import deal_id
+from masquerade.service.node.approvals import Approvals, deal_id
+from masquerade.service.node.notify import notify, waits
+from masquerade.service.node.review import review_page
+from masquerade.service.node.settings import Settings
+from masquerade.service.node.state import State
 from masquerade.service.signing import SignedContract, sign
 from service.party_nodes import COMMON, JOBS, PEOPLE, TOWNS, Folder, run, wish, world
 
@@ -28,10 +36,10 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def pending(folder: Folder, **changes: object) -> SignedContract:
+def pending(folder: Folder, extra: str = "", **changes: object) -> SignedContract:
     """A contract that waits for a person at both parties."""
     for name in ("bank", "clinic"):
-        folder.write_conf(name, needs_approval=True)
+        folder.write_conf(name, extra=extra, needs_approval=True)
 
     async def part() -> SignedContract:
         async with world(folder) as both:
@@ -298,3 +306,71 @@ def test_serve_says_where_it_listens(folder: Folder) -> None:
         process.wait()
     assert (process.returncode, out) == (0, b"")
     assert [json.loads(each)["event"] for each in err.splitlines()][-1] == "ended"
+
+
+# --- in a browser, and by a command of the steward's own ---
+
+
+def visited(page: Starlette, path: str, **form: str) -> httpx.Response:
+    """What a browser gets at a path, or after it sent a form there."""
+
+    async def asked() -> httpx.Response:
+        transport = httpx.ASGITransport(app=page)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://here", follow_redirects=True
+        ) as browser:
+            return await (browser.post(path, data=form) if form else browser.get(path))
+
+    return run(asked())
+
+
+def test_a_person_decides_on_a_page(folder: Folder) -> None:
+    deal = deal_id(pending(folder, purpose="research").deal)
+    page, path = review_page(Settings.load(folder.conf("bank")), {"by": "Ada", "user": "steward"})
+    assert visited(page, "/").status_code == 404
+    shown = visited(page, path)
+    assert "ana, for research: job, salary" in shown.text
+    assert "These columns leave bank" in shown.text
+    assert "default-src 'none'" in shown.headers["content-security-policy"]
+    assert visited(page, path, say="shrug", deal=deal).status_code == 422
+    assert visited(page, path, say="approve", deal="0" * 64).status_code == 409
+    after = visited(page, path, say="approve", deal=deal)
+    assert f"Approved {deal[:12]}." in after.text
+    assert "Nothing waits for approval." in after.text
+    assert Approvals(State(folder.state("bank"))).decided(deal) == "approved"
+    log = (folder.state("bank") / "audit.jsonl").read_text()
+    assert '"by":"Ada"' in log
+    refusing, path = review_page(Settings.load(folder.conf("clinic")), {"by": None, "user": "steward"})
+    visited(refusing, path, say="refuse", deal=deal, reason="not\nnow")
+    assert Approvals(State(folder.state("clinic"))).refused(deal) == "not\\nnow"
+
+
+@pytest.mark.system
+def test_a_person_is_told_by_a_command(folder: Folder) -> None:
+    """What others wrote reaches the command as its input alone; one that fails holds up nothing."""
+    contract = pending(folder, purpose="research")
+    deal, settings = deal_id(contract.deal), Settings.load(folder.conf("bank"))
+    text = waits("bank", deal, contract, settings.path)
+    script = "import os, sys; open('told', 'w').write(os.environ['MASQUERADE_DEAL'] + sys.stdin.read())"
+    telling = notify([sys.executable, "-c", script], text, deal, folder.path)
+    assert telling is not None
+    telling.join()
+    told = (folder.path / "told").read_text()
+    assert told == deal + text
+    assert "ana, for research: job, salary (parties bank, clinic)" in told
+    assert f"masquerade party approve {settings.path} {deal[:12]}" in told
+    failing = notify([str(folder.path / "no such program")], text, deal, folder.path)
+    assert failing is not None
+    failing.join()
+    assert notify((), text, deal, folder.path) is None
+
+
+def test_a_node_tells_once_that_a_contract_waits(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("masquerade.service.node.node.notify", lambda *words: told.append(words))
+    deal = deal_id(pending(folder, 'notify = { approval = ["mail", "ana"] }').deal)
+    assert [(each[0], each[2]) for each in told] == [(("mail", "ana"), deal)] * 2  # at both parties
+    wrong = folder.conf("bank").read_text().replace('["mail", "ana"]', '"mail ana"')
+    folder.conf("bank").write_text(wrong)
+    with pytest.raises(ParameterError, match=r"notify.approval: must be a command as a list of words"):
+        Settings.load(folder.conf("bank"))

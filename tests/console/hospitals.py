@@ -29,7 +29,7 @@ JOB = ColumnCard("job", "categorical", "attribute", TaxonomyCard("ef" * 32, 2, "
 
 def card(party: str, dataset: str, *columns: ColumnCard, horizontal: bool = True) -> Published:
     made = SchemaCard(party, dataset, "ssn", columns, "11" * 32, 5_000, f"{party}1", horizontal)
-    return Published(party, (PublishedDataset(made, public=True, purposes=("research",)),))
+    return Published(party, (PublishedDataset(made, public=True, purposes=("research", "*")),))
 
 
 CARDS = [

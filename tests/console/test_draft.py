@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from examples import examples
 from masquerade.console.draft import Column, Draft, Wish, as_json, as_toml, needs_sensitive, numbers_of
 from masquerade.console.kinds import KINDS
+from masquerade.console.refill import refilled
 from masquerade.errors import ParameterError
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.protocol.method import Proposal
@@ -262,3 +263,34 @@ def test_toml_and_json_say_the_same(names: list[str], purpose: str, show: bool, 
 
 def test_every_kind_of_session_is_shown() -> None:
     assert KINDS.keys() == SERVICE_KINDS.keys()
+
+
+# --- a request that was made before ---
+
+
+def test_a_request_fills_the_form_in_again() -> None:
+    draft = filled(JOB, SHOP_AGE, DISEASE)
+    draft.class_name, draft.most_error, draft.budget, draft.recipients = "income", "0.3", "25.50", "ben cleo"
+    draft.wishes.append(Wish("l-diversity", ["job"], {"l": "4"}, "disease"))
+    draft.choose_setting("argmax", "plain")
+    draft.show_progress = True
+    asked = read_request(draft.content()).asked_by("ana")
+    assert refilled(ALL, asked.content(), "ana").content() == draft.content()
+
+
+def test_the_same_for_providers_of_the_same_columns() -> None:
+    north, south, west = (
+        Column(name, "patients", "age", "attribute", True) for name in ("north", "south", "west")
+    )
+    draft = Draft([north, south, west], kind="horizontal", purpose="research", m="2", left_out={"west"})
+    draft.choose(north, True)
+    again = refilled(draft.offered, read_request(draft.content()).content(), "ana")
+    assert again.content() == draft.content()
+    assert again.together == ["north", "south"]
+
+
+def test_what_nobody_offers_any_more_is_left_out() -> None:
+    asked = read_request(filled(JOB, AGE).content()).content()
+    again = refilled([JOB, INCOME], asked | {"privacy": [{"model": "gone", "qid": ["job"]}]}, "ana")
+    assert again.content()["attributes"] == ["job"]
+    assert [wish.model for wish in again.wishes] == ["k-anonymity"]

@@ -119,6 +119,34 @@ def test_a_whole_request_with_the_keyboard_alone(site: Site, visit: Visit) -> No
     assert made.request["privacy"] == [{"model": "k-anonymity", "qid": ["job", "age"], "k": 7}]
 
 
+def test_a_refused_request_is_changed_and_asked_again(site: Site, visit: Visit) -> None:
+    world = site.world
+    wishes = [{"model": "k-anonymity", "qid": ["age"], "k": 5}]
+    session = world.negotiating(world.asked(attributes=["age", "salary"], budget=100, privacy=wishes))
+    lines = ["the request: costs up to 700 cents (bank 700, clinic 0); the budget is 100"]
+    session = world.store.sessions.advance(session, Status.REFUSED, lines[0], {"reasons": lines})
+    with visit("ana") as page:
+        page.goto(site.console(f"/sessions/{session.id}"))
+        expect(page.get_by_role("heading", name="What would be accepted")).to_be_visible()
+        expect(page.get_by_text("A budget of 7.00 EUR or more.")).to_be_visible()
+        page.get_by_role("link", name="Change and ask again").click()
+        page.get_by_role("heading", name="New request").wait_for()
+        expect(page.get_by_role("group", name="bank: customers").get_by_label("salary")).to_be_checked()
+        expect(page.get_by_label("Purpose")).to_have_value("research")
+        expect(page.get_by_label("Class", exact=True)).to_have_value("income")
+        expect(page.get_by_label("k", exact=True)).to_have_value("5")
+        preview = page.get_by_role("complementary", name="Preview")
+        expect(preview).to_contain_text("It may cost 7.00 EUR, and the budget is 1.00 EUR.")
+        expect(preview).to_contain_text("Each party notes the columns")
+        page.get_by_label("Budget").fill("10")
+        expect(preview).to_contain_text("This can be sent.")
+        expect(preview).to_contain_text("7.00 EUR, of a budget of 10.00 EUR")
+    with visit("root") as page:  # who did not ask
+        page.goto(site.console(f"/sessions/{session.id}"))
+        expect(page.get_by_role("heading", name=re.compile("Session "))).to_be_visible()
+        expect(page.get_by_role("link", name="Change and ask again")).to_have_count(0)
+
+
 def test_the_preview_says_what_is_wrong_and_nothing_is_sent(site: Site, visit: Visit) -> None:
     before = len(site.world.store.sessions.recent("ana"))
     with visit("ana") as page:

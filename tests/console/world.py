@@ -26,6 +26,7 @@ from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.session_states import Status
 from masquerade.service.store import NewRelease, SessionRecord
+from masquerade.service.terms import PriceList
 from papers.paper_tables import loan_table
 
 PASSWORD = "correct horse battery"
@@ -184,7 +185,8 @@ PUBLISHED = [
                     "b1",
                 ),
                 public=True,
-                purposes=("research",),
+                purposes=("research", "*"),
+                price=PriceList(attributes={"salary": 700}),
             ),
         ),
     ),
@@ -209,7 +211,7 @@ PUBLISHED = [
                     "c1",
                 ),
                 public=True,
-                purposes=("research",),
+                purposes=("research", "*"),
             ),
         ),
     ),

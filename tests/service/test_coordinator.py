@@ -18,6 +18,7 @@ from masquerade.service.coordinator import housekeeping
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.resources import Role, User
 from masquerade.service.session_states import Status
+from masquerade.service.terms import PriceList
 from service.coordinators import HEAD, PARTIES, read_settings
 from service.parties import BANK, CLINIC
 from service.stores import agreed, new_release
@@ -41,6 +42,26 @@ def coordinator(trial: Path, tmp_path: Path) -> Iterator[Coordinator]:
 
 def user(coordinator: Coordinator, name: str, role: str = "analyst") -> User:
     return coordinator.store.users.add(name, "no hash", Role(role))
+
+
+def test_a_preview_foresees_price_purpose_and_absence(coordinator: Coordinator) -> None:
+    ana = user(coordinator, "ana")
+    take_in = coordinator.directory.take_in
+    bank = PublishedDataset(BANK, public=True, purposes=("research", "billing"), price=PriceList(200, 3))
+    take_in(Published("bank", (bank,)), "bank")
+    clinic = PublishedDataset(CLINIC, public=True, purposes=("*",), price=PriceList(attributes={"age": 50}))
+    take_in(Published("clinic", (clinic,)), "clinic")
+    found = coordinator.preview(ana, WISH | {"purpose": "marketing", "budget": 10})
+    contributed = [name for name, parties in found.contributors.items() if "bank" in parties]
+    records = min(each.records for each in (BANK, CLINIC) if each.records is not None)
+    assert found.price == 200 * len(contributed) + 3 * records + 50
+    assert found.budget == 10
+    assert (found.purposes, found.refused_by) == (("billing", "research"), ("bank",))
+    assert (found.unreachable, found.released_before, found.problems) == ((), False, ())
+    coordinator.directory.answered("clinic", False)
+    assert coordinator.preview(ana, WISH).unreachable == ("clinic",)
+    (seen,) = [each for each in coordinator.providers(ana) if each.party == "bank"]
+    assert seen.purposes == ("billing", "research")
 
 
 # --- who sees and decides what ---

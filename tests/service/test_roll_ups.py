@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from masquerade.cli.client_conf import ROLLED_UP, lines_of
-from masquerade.cli.preview_text import described
 from masquerade.cli.request import written_lines
 from masquerade.console.session_parts import kind_facts
 from masquerade.service.coordinator.coordinator import Coordinator
@@ -18,6 +17,7 @@ from masquerade.service.coordinator.sign import contract_of
 from masquerade.service.ledger import Ledger
 from masquerade.service.negotiation import Refused, negotiate
 from masquerade.service.node.preview import preview
+from masquerade.service.node.preview_text import described
 from masquerade.service.offers import Refusal
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord

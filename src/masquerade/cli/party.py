@@ -99,6 +99,8 @@ def card(conf: Conf, json: Json = False) -> None:
             f"{card.dataset}: {_records(card.records)}, identified by {card.identifier}",
             f"  may be asked by {who}, for {', '.join(each.purposes) or 'nothing'}; {each.sessions} sessions at once",
             f"  snapshot {card.snapshot}",
+            f"  cents for a column: {each.price.per_attribute}, for a record: {each.price.per_record}"
+            + "".join(f", for {name}: {cents}" for name, cents in each.price.attributes.items()),
         )
         if card.horizontal:
             say("  may be published together with others that have the same columns")
@@ -133,8 +135,8 @@ def preview(
 
     Example: masquerade party preview bank.toml 3f9a
     """
-    from masquerade.cli.preview_text import described
     from masquerade.service.node.preview import preview as previewed
+    from masquerade.service.node.preview_text import described
     from masquerade.service.node.settings import Settings
 
     settings = Settings.load(conf)
@@ -184,6 +186,48 @@ def refuse(
     Example: masquerade party refuse bank.toml 3f9a --reason "ask the data office first"
     """
     _decide(conf, deal, reason, by, json)
+
+
+@app.command("review", short_help="A page for approvals, in the browser.")
+def review(
+    conf: Conf,
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", help="Where to serve it; 0: any free port.")
+    ] = 0,
+    by: By = "",
+    json: Json = False,
+) -> None:
+    """Serve a page on this machine that shows what waits for approval, with a button to approve or refuse each.
+
+    Its address holds a secret; nobody else can open it, and it ends with this command (Ctrl-C).
+
+    Example: masquerade party review bank.toml
+    """
+    import asyncio
+
+    import uvicorn
+
+    from masquerade.net.running import run_async
+    from masquerade.service.connections import ConnectionLimits
+    from masquerade.service.listening import listening_at, served
+    from masquerade.service.node.review import review_page
+    from masquerade.service.node.settings import Settings
+
+    settings = Settings.load(conf)
+    page, path = review_page(settings, operator(by))
+
+    async def run() -> None:
+        listening = listening_at(f"127.0.0.1:{port}", ConnectionLimits(), key="--port")
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
+        config = uvicorn.Config(page, lifespan="off", log_config=None, access_log=False, server_header=False)
+        async with served(config, listening):
+            if json:
+                print_json({"party": settings.name, "address": address})
+            else:
+                say(f"open {address}", "Ctrl-C ends it")
+            await asyncio.Event().wait()
+
+    run_async(run())
 
 
 @app.command("ledger", short_help="What was released from which snapshot.")
@@ -311,29 +355,10 @@ def _found(settings: Settings, word: str) -> SignedContract:
 
 
 def _decide(conf: Path, word: str, reason: str | None, by: str, json: bool) -> None:
-    """What a person says goes into the audit log before it counts."""
-    import time
-
-    from masquerade.audit.log import AuditLog
-    from masquerade.service.node.approvals import Approvals
+    from masquerade.service.node.decide import decide
     from masquerade.service.node.settings import Settings
-    from masquerade.service.node.state import State
 
-    settings = Settings.load(conf)
-    state = State(settings.state)
-    approvals = Approvals(state)
-    deal = approvals.known(word)
-    before = approvals.decided(deal)
-    with AuditLog(state.audit, settings.identity) as audit:
-        if reason is None:
-            audit.append("approval", {"deal": deal, **operator(by)})
-        else:
-            audit.append("disapproval", {"deal": deal, "reason": reason, **operator(by)})
-    now = int(time.time())
-    if reason is None:
-        approvals.approve(deal, now)
-    else:
-        approvals.refuse(deal, now, reason)
+    deal, before = decide(Settings.load(conf), word, reason, operator(by))
     said = "approved" if reason is None else "refused"
     if json:
         print_json({"deal": deal, "approved": reason is None, "before": before})

@@ -9,17 +9,19 @@ from nicegui import background_tasks, ui
 from nicegui.elements.mixins.text_element import TextElement
 
 from masquerade.console.draft import Draft, as_json, as_toml, columns_of
-from masquerade.console.elements import Place, bullets, button, choice, radios, tag, text_field, tick
+from masquerade.console.elements import Place, button, choice, radios, tag, text_field, tick
 from masquerade.console.frame import View, page, problem_place, tell_problems
-from masquerade.console.kinds import KINDS, KindView
+from masquerade.console.kinds import KINDS
+from masquerade.console.refill import refilled
 from masquerade.console.request_columns import Columns
+from masquerade.console.request_preview import draw_preview
 from masquerade.console.request_wishes import Wishes
-from masquerade.console.wording import PARAMETERS
+from masquerade.console.wording import PARAMETERS, short
 from masquerade.errors import ParameterError
 from masquerade.forms.declared import Parameter, parameters_of
-from masquerade.service.expectation import said_of_expected
+from masquerade.service.policy import ANY
 from masquerade.service.quality import QUALITY_TERMS
-from masquerade.service.resources import Provider, RequestPreview
+from masquerade.service.resources import Provider
 
 _SETTLE = 0.25  # seconds without a change before the coordinator is asked
 
@@ -32,14 +34,21 @@ async def request_page(view: View) -> None:
     if not found:
         tag("p", "No party lets you ask for anything yet. Their stewards decide who may ask.")
         return
-    await _Form(view, found).draw()
+    draft = Draft(columns_of(found))
+    if earlier := view.query.get("again"):
+        session = await view.ask(view.coordinator.session, earlier)
+        draft = refilled(columns_of(found), session.request, view.user.name)
+        tag(
+            "p", f"Filled in as session {short(session.id)} was asked for. Change it, and ask again.", "quiet"
+        )
+    await _Form(view, found, draft).draw()
 
 
 class _Form:
-    def __init__(self, view: View, found: list[Provider]) -> None:
+    def __init__(self, view: View, found: list[Provider], draft: Draft) -> None:
         self._view = view
         self._found = found
-        self._draft = Draft(columns_of(found))
+        self._draft = draft
         self._changes = 0
         self._sent = False
 
@@ -81,9 +90,35 @@ class _Form:
         with tag("fieldset"):
             tag("legend", "What for")
             with tag("div", look="cols"):
-                text_field("Purpose", "", self._set("purpose"), hint="Such as research", required="")
+                self._draw_purposes()
                 self._class_place = Place()
                 self._sharer_place = Place()
+
+    def _draw_purposes(self) -> None:
+        """Draw a list of what the parties allow; where one of them allows anything, a field that suggests them."""
+        allowed: dict[str, list[str]] = {}
+        for each in self._found:
+            for purpose in each.purposes:
+                allowed.setdefault(purpose, []).append(each.party)
+        names = sorted({*allowed} - {ANY})
+        if ANY in allowed or not names:
+            hint = "What the table is for, such as research"
+            field = text_field("Purpose", self._draft.purpose, self._set("purpose"), hint=hint, required="")
+            with tag("datalist") as listed:
+                for name in names:
+                    tag("option", **{"^value": name})
+            field.props["list"] = listed.html_id
+            return
+        options = {"": "choose"} | {name: f"{name} ({', '.join(allowed[name])})" for name in names}
+        if self._draft.purpose not in options:
+            options[self._draft.purpose] = f"{self._draft.purpose} (nobody)"
+        choice(
+            "Purpose",
+            options,
+            self._draft.purpose,
+            self._set("purpose"),
+            hint="What the table is for; in brackets, who allows it",
+        )
 
     def _draw_limits(self) -> None:
         with tag("fieldset"):
@@ -91,18 +126,22 @@ class _Form:
             with tag("div", look="cols"):
                 for term in QUALITY_TERMS:
                     text_field(
-                        f"Largest {term.name}", "", self._set(term.key), hint=term.help, inputmode="decimal"
+                        f"Largest {term.name}",
+                        getattr(self._draft, term.key),
+                        self._set(term.key),
+                        hint=term.help,
+                        inputmode="decimal",
                     )
                 text_field(
                     "Budget",
-                    "",
+                    self._draft.budget,
                     self._set("budget"),
                     hint="The most it may cost, such as 25.00",
                     inputmode="decimal",
                 )
                 text_field(
                     "Recipients",
-                    "",
+                    self._draft.recipients,
                     self._set("recipients"),
                     hint="Names of users, separated by commas or spaces. Empty: you alone",
                 )
@@ -238,9 +277,7 @@ class _Form:
         started = bool(self._draft.columns or self._draft.purpose)
         with self._preview_place:
             if started:
-                limit = content.get("most_ncp")
-                most_ncp = float(limit) if isinstance(limit, int | float) else None
-                _draw_preview(shown, problems, self._draft.view, most_ncp)
+                draw_preview(shown, problems, self._draft, self._view.money)
             else:
                 tag("p", "Choose columns and say what for.", "quiet")
         self._toml.text, self._json.text = as_toml(content), as_json(content)
@@ -260,25 +297,6 @@ class _Form:
         if made is not None:
             self._sent = True  # the page is about to close: a second press must not send twice
             ui.navigate.to(f"/sessions/{made.id}")
-
-
-def _draw_preview(shown: RequestPreview, problems: list[str], kind: KindView, most_ncp: float | None) -> None:
-    if problems:
-        tag("h3", "Still to fix")
-        with tag("div", look="problems"):
-            bullets(problems)
-    else:
-        tag("p", "This can be sent.", "told")
-    if shown.requirement:
-        tag("h3", "Requirement")
-        bullets(shown.requirement)
-    if shown.expected is not None:
-        tag("h3", "What to expect")
-        bullets(said_of_expected(shown.expected, most_ncp))
-    heading, lines = kind.contributors(shown)
-    if lines:
-        tag("h3", heading)
-        bullets(lines)
 
 
 def _draw_text(summary: str, kind: str) -> TextElement:

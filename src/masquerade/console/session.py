@@ -11,6 +11,7 @@ from masquerade.console.elements import bullets, button, facts, link, tag, text_
 from masquerade.console.frame import View, leave, page, problem_place
 from masquerade.console.guard import PREFIX
 from masquerade.console.kinds import kind_of
+from masquerade.console.request_preview import acceptable
 from masquerade.console.session_parts import (
     draw_contract,
     draw_lines,
@@ -27,9 +28,11 @@ from masquerade.console.signed_in import SignedOut
 from masquerade.console.wording import STATUS, look_of, moment, short
 from masquerade.errors import MasqueradeError
 from masquerade.service.quality import limits_of, missed_terms, said_of
-from masquerade.service.resources import Event, PartyOffer, User
+from masquerade.service.resources import Event, PartyOffer, RequestPreview, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
+
+_News = tuple[SessionRecord, list[Event], list[PartyOffer], tuple[str, ...], RequestPreview | None]
 
 _EVERY = 0.7
 _PAGE = 500  # events per request
@@ -54,14 +57,13 @@ class _Shown:
         self.session: SessionRecord
         self._offers: list[PartyOffer] = []
         self._reasons: tuple[str, ...] = ()
+        self._foreseen: RequestPreview | None = None  # once it is refused: what would be accepted
 
     async def load(self) -> None:
         """Load the session and all its events so far."""
         self._take(await self._view.ask(self._look, True))
 
-    def _look(
-        self, user: User, whole: bool
-    ) -> tuple[SessionRecord, list[Event], list[PartyOffer], tuple[str, ...]]:
+    def _look(self, user: User, whole: bool) -> _News:
         """Fetch everything new in one call."""
         coordinator = self._view.coordinator
         last, events = self._course.last, []
@@ -74,10 +76,13 @@ class _Shown:
         telling = any(event.kind not in ("progress", "step") for event in events)
         offers = coordinator.offers(user, self._id) if whole or telling else self._offers
         session = coordinator.session(user, self._id)  # last, so that it is no older than its events
-        return session, events, offers, coordinator.reasons(session)
+        foreseen = self._foreseen
+        if session.status is Status.REFUSED and foreseen is None and session.client == user.name:
+            foreseen = coordinator.preview(user, dict(session.request))
+        return session, events, offers, coordinator.reasons(session), foreseen
 
-    def _take(self, found: tuple[SessionRecord, list[Event], list[PartyOffer], tuple[str, ...]]) -> set[str]:
-        self.session, events, self._offers, self._reasons = found
+    def _take(self, found: _News) -> set[str]:
+        self.session, events, self._offers, self._reasons, self._foreseen = found
         return self._course.take(events)
 
     async def refresh(self) -> None:
@@ -161,6 +166,7 @@ class _Shown:
             with tag("div", look="problems" if ended_badly else "asked"), tag("ul"):
                 for reason in self._reasons:
                     tag("li", reason)
+        self._draw_acceptable()
         for party in self._course.approvals:
             if session.status is Status.NEGOTIATING:
                 tag("p", f"A person at {party} has to approve the contract.", "asked")
@@ -174,6 +180,8 @@ class _Shown:
                 *session.recipients,
             ):
                 link("Release and report", f"{PREFIX}/sessions/{session.id}/release", "act first")
+            if mine and session.status.final and session.status is not Status.PUBLISHED:
+                link("Change and ask again", f"{PREFIX}/request?again={session.id}", "act first")
             if not session.status.final:
                 button(
                     "Cancel the session",
@@ -196,6 +204,14 @@ class _Shown:
             ]
         )
         draw_who_sees(session)
+
+    def _draw_acceptable(self) -> None:
+        """Draw what the parties would accept instead of what they refused."""
+        lines = acceptable(self._foreseen, self._view.money) if self._foreseen is not None else []
+        if self.session.status is Status.REFUSED and lines:
+            with tag("section", look="asked"):
+                tag("h2", "What would be accepted")
+                bullets(lines)
 
     def _draw_question(self, mine: bool) -> None:
         quality = self._course.quality or {}

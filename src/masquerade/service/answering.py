@@ -75,14 +75,12 @@ def answer(
     if reasons:
         return Refusal(card.party, tuple(dict.fromkeys(reasons)), busy and len(reasons) == 1, earlier)
     holds_class = request.class_name is not None and card.column(request.class_name) is not None
-    priced = [column.name for column in mine]
-    priced += [request.class_name] if holds_class and request.class_name is not None else []
     names = {column.name for column in mine if column.role == "attribute"}
     return Offer(
         provision=draft.provisions[0],
         columns=mine,
         requirements=draft.requirements,
-        price=kind.price(policy, card, priced),
+        price=kind.price(policy.price.listed, card, priced_columns(request, card)),
         holds_class=holds_class,
         shares_class=holds_class and policy.share_class,
         records=card.records if policy.publish_records else None,
@@ -171,6 +169,13 @@ def _contributed(request: Request, card: SchemaCard) -> tuple[Contribution, ...]
                 Contribution(name, holder, "attribute" if column.role == "attribute" else "sensitive")
             )
     return tuple(found)
+
+
+def priced_columns(request: Request, card: SchemaCard) -> list[str]:
+    """Return the columns that a party is paid for: those that it contributes, and the class if it holds it."""
+    name = request.class_name
+    holds_class = name is not None and card.column(name) is not None
+    return [column.name for column in _contributed(request, card)] + ([name] if holds_class and name else [])
 
 
 def _earlier(policy: Policy, card: SchemaCard, ledger: Ledger) -> tuple[Terms, ...]:

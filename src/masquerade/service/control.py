@@ -27,6 +27,7 @@ from masquerade.net.progress import Stage
 from masquerade.service.card import SchemaCard
 from masquerade.service.plain_text import insist_on_plain
 from masquerade.service.signing import SignedContract
+from masquerade.service.terms import PriceList
 
 
 class Health(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,13 +41,14 @@ class Health(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PublishedDataset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A dataset's card, and who may ask for it."""
+    """A dataset's card, who may ask for it, what for, and at what price."""
 
     card: SchemaCard
     public: bool = False
     users: tuple[str, ...] = ()
     purposes: tuple[str, ...] = ()
     sessions: int = 1  # at most this many at once
+    price: PriceList = PriceList()
 
 
 class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

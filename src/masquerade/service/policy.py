@@ -22,7 +22,7 @@ from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.card import SchemaCard, unknown_column
 from masquerade.service.form_values import read_privacy
 from masquerade.service.request import MOST_COLLUDING, Cents, Share, Text, Texts
-from masquerade.service.terms import ServiceLevel
+from masquerade.service.terms import PriceList, ServiceLevel
 
 ANY = "*"  # in `purposes`: any purpose; in a requirement's qid: all attributes that this party releases
 
@@ -41,9 +41,10 @@ class Prices(BaseModel):
     per_record: Cents = key(0, description=_CENTS)
     attributes: dict[Text, Cents] = key({}, description="a table of cents, such as { salary = 500 }")
 
-    def of(self, name: str) -> int:
-        """Return the price of a column in cents."""
-        return self.attributes.get(name, self.per_attribute)
+    @property
+    def listed(self) -> PriceList:
+        """The same, as others are told it."""
+        return PriceList(**self.model_dump())
 
 
 class Policy(Form):

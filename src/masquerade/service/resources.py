@@ -126,6 +126,9 @@ class Provider(Resource):
     datasets: tuple[SchemaCard, ...] = Field(description="its datasets that you may ask for")
     last_seen: datetime | None = Field(description="when it was last there; null: never")
     reachable: bool = Field(description="whether it answered when it was last asked")
+    purposes: tuple[str, ...] = Field(
+        default=(), description='what its datasets may be asked for; "*": anything', examples=[["research"]]
+    )
     response_time: float | None = Field(
         default=None,
         description="by when 95 % of its answers to the coordinator came lately, in seconds; null: not known yet",
@@ -159,6 +162,26 @@ class RequestPreview(Resource):
         default=(), description="who would take part", examples=[["bank", "clinic"]]
     )
     requirement: tuple[str, ...] = Field(default=(), description="the requirement that is wished, in words")
+    price: int = Field(
+        default=0, description="what it costs at most, in cents, by the parties' price lists", examples=[1500]
+    )
+    budget: int = Field(default=0, description="what it may cost, in cents", examples=[5000])
+    purposes: tuple[str, ...] = Field(
+        default=(),
+        description='the purposes that all who would take part allow; "*": any',
+        examples=[["research"]],
+    )
+    refused_by: tuple[str, ...] = Field(
+        default=(), description="who of them does not allow the purpose, and will refuse"
+    )
+    unreachable: tuple[str, ...] = Field(
+        default=(),
+        description="who of them did not answer when last asked; the session fails unless it is back",
+    )
+    released_before: bool = Field(
+        default=False,
+        description="whether you were given a release of a table as it is now: you get the same, or one made of it",
+    )
     expected: ExpectedQuality | None = Field(
         default=None,
         description="what can be expected of the table, from what the parties publish; null: that is not enough",

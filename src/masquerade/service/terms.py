@@ -45,6 +45,18 @@ class ServiceLevel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     availability: str | None = None  # the share of calls that it answers
 
 
+class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a party asks for its columns, in cents: for each, unless it has a price of its own, and for each record."""
+
+    per_attribute: int = 0
+    per_record: int = 0
+    attributes: dict[str, int] = {}
+
+    def of(self, name: str) -> int:
+        """Return the price of a column."""
+        return self.attributes.get(name, self.per_attribute)
+
+
 class Provision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a party contributes: a dataset, the commitment to its snapshot, and the digest of its schema."""
 

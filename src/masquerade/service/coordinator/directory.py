@@ -143,6 +143,15 @@ class Directory:
         """Find the parties that can meet a request of its user."""
         return find(request, self.offered(request.user))
 
+    def asked(self, request: Request, found: Match) -> dict[str, PublishedDataset]:
+        """The dataset that each party which takes part is asked for."""
+        return {
+            party: each
+            for party, datasets in self.offered(request.user).items()
+            for each in datasets
+            if found.datasets.get(party) == each.card.dataset
+        }
+
     def provided(self, user: str) -> list[Provider]:
         """The parties that a user may ask."""
         known = self._known()
@@ -152,6 +161,7 @@ class Directory:
                 datasets=tuple(each.card for each in datasets),
                 last_seen=known[party].last_seen,
                 reachable=self.reachable(known[party]),
+                purposes=tuple(sorted({purpose for each in datasets for purpose in each.purposes})),
                 **self._service(party),
             )
             for party, datasets in self._offered(user)

@@ -11,6 +11,7 @@ from masquerade.errors import ParameterError, PeerUnreachable, Problem
 from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
+from masquerade.service.coordinator.foresight import foresee
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.expectation import expected
@@ -44,11 +45,21 @@ class Intake:
         )
         problems = (*found.problems, *awaited, *self.too_late(request), *wrongly_signed(request))
         cards = self._directory.cards(user.name, found.datasets)
+        asked = self._directory.asked(request, found)
+        foreseen = foresee(request, asked)
+        snapshots = {party: each.card.snapshot for party, each in asked.items() if each.card.snapshot}
+        reachable = {party: seen for party, (_, seen) in self._directory.sights().items()}
         return RequestPreview(
             contributors=dict(found.contributors),
             parties=found.parties,
             requirement=wish,
             expected=expected(request, cards) if not problems else None,
+            price=foreseen.price,
+            budget=request.budget,
+            purposes=foreseen.purposes,
+            refused_by=foreseen.refused_by,
+            unreachable=tuple(party for party in found.parties if not reachable.get(party, False)),
+            released_before=self._store.releases.has_any(user.name, snapshots),
             errors=problems,
         )
 

@@ -30,7 +30,7 @@ from masquerade.service.kinds.kind import (
 from masquerade.service.offers import Offer
 from masquerade.service.policy import Policy
 from masquerade.service.request import Kind, Request
-from masquerade.service.terms import Axis, Price, Terms
+from masquerade.service.terms import Axis, Price, PriceList, Terms
 
 
 class Horizontal(SessionKind):
@@ -104,9 +104,9 @@ class Horizontal(SessionKind):
         """Return how these columns are generalised, which all parties must do alike."""
         return tuple(axis for axis in axes_of(schema or Schema(())) if axis.name in names)
 
-    def price(self, policy: Policy, card: SchemaCard, names: Sequence[str]) -> Price:
+    def price(self, prices: PriceList, card: SchemaCard, names: Sequence[str]) -> Price:
         """Return a fixed price that includes the per-record rate: all of a party's records are released."""
-        return Price(sum(map(policy.price.of, names)) + policy.price.per_record * (card.records or 0))
+        return Price(sum(map(prices.of, names)) + prices.per_record * (card.records or 0))
 
     def conflicts(self, request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
         """Yield the columns on which the providers differ."""

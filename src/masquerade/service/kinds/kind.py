@@ -20,7 +20,7 @@ from masquerade.service.control import PublishedDataset
 from masquerade.service.offers import Offer
 from masquerade.service.policy import Policy
 from masquerade.service.request import Kind, Request
-from masquerade.service.terms import Axis, Price, Terms
+from masquerade.service.terms import Axis, Price, PriceList, Terms
 
 THE_REQUEST = "request"  # the "party" of reasons that concern the request itself
 
@@ -80,7 +80,7 @@ class SessionKind(ABC):
         return ()
 
     @abstractmethod
-    def price(self, policy: Policy, card: SchemaCard, names: Sequence[str]) -> Price:
+    def price(self, prices: PriceList, card: SchemaCard, names: Sequence[str]) -> Price:
         """Return the price a party asks for its columns."""
 
     # --- the agreement ---

@@ -23,7 +23,7 @@ from masquerade.service.kinds.kind import (
 from masquerade.service.offers import Offer
 from masquerade.service.policy import Policy
 from masquerade.service.request import Kind, Request
-from masquerade.service.terms import Price, Terms
+from masquerade.service.terms import Price, PriceList, Terms
 
 
 class Vertical(SessionKind):
@@ -69,9 +69,9 @@ class Vertical(SessionKind):
         """Return the policy's least k over all wanted columns, unless it is content with the QIDs asked for."""
         return policy.least(request.attributes) if policy.joint_qid == "all" else 0
 
-    def price(self, policy: Policy, card: SchemaCard, names: Sequence[str]) -> Price:
+    def price(self, prices: PriceList, card: SchemaCard, names: Sequence[str]) -> Price:
         """Return a fixed sum for the columns, and a rate for each common record."""
-        return Price(sum(map(policy.price.of, names)), policy.price.per_record)
+        return Price(sum(map(prices.of, names)), prices.per_record)
 
     def conflicts(self, request: Request, offers: Sequence[Offer], *, complete: bool) -> Iterator[Reason]:
         """Yield columns that no party or several contribute, and a class that not all parties know."""

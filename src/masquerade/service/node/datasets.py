@@ -145,6 +145,7 @@ class Dataset:
             users=policy.users,
             purposes=policy.purposes,
             sessions=policy.sessions,
+            price=policy.price.listed,
         )
 
     def table_for(self, reading: Reading, contract: Contract) -> tuple[Table, list[bytes]]:

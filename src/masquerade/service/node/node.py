@@ -50,6 +50,7 @@ from masquerade.service.node.admission import Admission, Admitted, unreadable
 from masquerade.service.node.approvals import Approvals, deal_id
 from masquerade.service.node.datasets import Dataset, Reading
 from masquerade.service.node.kept_readings import KeptReadings
+from masquerade.service.node.notify import notify, waits
 from masquerade.service.node.session import Part, Session
 from masquerade.service.node.sessions import Ending, Sessions
 from masquerade.service.node.settings import Settings
@@ -145,6 +146,9 @@ class PartyNode:
             self._keep(admitted, contract)
             if self.approvals.ask(contract):  # it is asked for again and again
                 log().info("a contract waits for approval", deal=deal, session=ask.session)
+                own = self.settings
+                text = waits(own.name, deal, contract, own.path)
+                notify(own.notify.approval, text, deal, own.path.parent)
             return Pending(f"deal {deal[:12]} waits for a person's approval")
         try:  # not before a person has approved: the answer tells whether the table has these values
             refuse_unknown_to(self.settings.name, contract.contract, admitted.reading.table)

@@ -141,7 +141,7 @@ def looked_at(files: Iterable[Path]) -> Look:
 
 def _same_node(one: Settings, other: Settings) -> bool:
     def plain(settings: Settings) -> tuple[object, ...]:
-        fields = type(settings).model_fields.keys() - {"datasets", "trust"}
+        fields = type(settings).model_fields.keys() - {"datasets", "trust", "clients"}
         return settings.path, *(getattr(settings, name) for name in sorted(fields))
 
     return plain(one) == plain(other)

@@ -38,7 +38,7 @@ from masquerade.service.form_values import Duration
 from masquerade.service.node.dataset_keys import DatasetKeys
 from masquerade.service.plain_text import not_plain
 from masquerade.service.policy import Policy, read_policy
-from masquerade.service.request import Text
+from masquerade.service.request import Text, Texts
 from masquerade.service.settings import ADDRESS, Address, ServiceSettings, TimingsSection, seconds
 
 _TABLES = 'a table, such as [datasets.customers] with source = "customers.csv"'
@@ -98,6 +98,14 @@ class CoordinatorSection(Form):
             yield ("address",), "missing; name its party server as host:port"
 
 
+class NotifySection(Form):
+    """`[notify]`: commands that tell a person something; their standard input is the message."""
+
+    approval: Texts = key(
+        (), description='a command as a list of words, such as ["mail", "-s", "…", "ana@…"]'
+    )
+
+
 class NodeTimings(TimingsSection):
     """`[timings]`, in seconds."""
 
@@ -118,6 +126,7 @@ class Settings(ServiceSettings):
     clients: ClientCertificates = key("clients", description='a folder, such as "clients"')
     coordinator: Node = key(None, description="a table, written [coordinator]")
     timings: NodeTimings = key(NodeTimings(), description="a table, written [timings]")
+    notify: NotifySection = key(NotifySection(), description="a table, written [notify]")
     datasets: dict[str, DatasetSettings] = key({}, description=f"tables, each {_TABLES}")
 
     _digest: str = PrivateAttr(default="")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, delete, exists, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, exists, false, or_, select, update
 from sqlalchemy.orm import Session as Transaction
 
 from masquerade.errors import Conflict, NotFound, ParameterError, shown
@@ -168,6 +168,21 @@ class Releases:
             ReleaseRow.terms_hash == checks.findable(terms_hash), *_served(self._database.clock())
         )
         return self._database.read_first(StoredRelease, query.order_by(ReleaseRow.id.desc()))
+
+    def has_any(self, user: str, snapshots: Mapping[str, str]) -> bool:
+        """Return whether a user may have a release that was made from one of these parties' snapshots."""
+        made = [
+            and_(ReleaseSnapshotRow.party == party, ReleaseSnapshotRow.commitment == commitment)
+            for party, commitment in snapshots.items()
+        ]
+        query = (
+            select(ReleaseRow.id)
+            .join(SessionRow, SessionRow.id == ReleaseRow.session)
+            .join(ReleaseSnapshotRow, ReleaseSnapshotRow.release == ReleaseRow.id)
+            .where(or_(false(), *made), concerns(user), *_served(self._database.clock()))
+        )
+        with self._database.reading() as transaction:
+            return transaction.scalars(query.limit(1)).first() is not None
 
     def terms_among(self, terms: Iterable[str]) -> set[str]:
         """Return those of these terms that have a published release that is kept, in one query."""

@@ -1,0 +1,95 @@
+"""What would come of a request, in words: beside the form before it is sent, and after a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from masquerade.console.draft import Draft
+from masquerade.console.elements import bullets, facts, tag
+from masquerade.service.expectation import said_of_expected
+from masquerade.service.policy import ANY
+from masquerade.service.resources import RequestPreview
+
+Money = Callable[[int], str]
+
+
+def draw_preview(shown: RequestPreview, problems: list[str], draft: Draft, money: Money) -> None:
+    """Draw what is to be fixed, what will be refused, and what happens if nobody objects."""
+    doubts = foreseen_refusals(shown, money)
+    if problems:
+        tag("h3", "Still to fix")
+        with tag("div", look="problems"):
+            bullets(problems)
+    elif doubts:
+        tag("p", "This can be sent, but as things stand it will not succeed:", "asked")
+        bullets(doubts)
+    else:
+        tag("p", "This can be sent.", "told")
+    if shown.requirement:
+        tag("h3", "Requirement")
+        bullets(shown.requirement)
+    if shown.expected is not None:
+        limit = draft.content().get("most_ncp")
+        most_ncp = float(limit) if isinstance(limit, int | float) else None
+        tag("h3", "What to expect")
+        bullets(said_of_expected(shown.expected, most_ncp))
+    heading, lines = draft.view.contributors(shown)
+    if lines:
+        tag("h3", heading)
+        bullets(lines)
+    if shown.parties:
+        tag("h3", "What will happen")
+        facts(
+            [
+                ("Purpose", draft.purpose.strip() or "–"),
+                ("Price at most", f"{money(shown.price)}, of a budget of {money(shown.budget)}"),
+                ("Not reachable now", ", ".join(shown.unreachable) or "nobody"),
+                ("In the ledgers", _ledger(shown)),
+            ]
+        )
+
+
+def foreseen_refusals(shown: RequestPreview, money: Money) -> list[str]:
+    """Say why a request that is complete would still come to nothing."""
+    doubts = []
+    if shown.refused_by:
+        doubts.append(f"{', '.join(shown.refused_by)} will not allow this purpose. {_purposes(shown)}")
+    if shown.price > shown.budget:
+        doubts.append(f"It may cost {money(shown.price)}, and the budget is {money(shown.budget)}.")
+    if shown.unreachable:
+        whom = ", ".join(shown.unreachable)
+        doubts.append(f"{whom} cannot be reached: the session waits for a while, then fails.")
+    return doubts
+
+
+def acceptable(shown: RequestPreview, money: Money) -> list[str]:
+    """Say how a request that was refused would have to change, as far as the parties have published it."""
+    lines = [str(each.at(source="")) for each in shown.errors]
+    if shown.refused_by:
+        lines.append(_purposes(shown))
+    if shown.price > shown.budget:
+        lines.append(f"A budget of {money(shown.price)} or more.")
+    if shown.unreachable:
+        lines.append(f"The same, once {', '.join(shown.unreachable)} can be reached again.")
+    if shown.released_before:
+        lines.append(
+            "What you were given of these tables before, or part of it: fewer columns, a larger k, a stricter"
+            " requirement."
+        )
+    return lines
+
+
+def _purposes(shown: RequestPreview) -> str:
+    named = [each for each in shown.purposes if each != ANY]
+    if named:
+        return f"Purposes that all of them allow: {', '.join(named)}."
+    return "They have no purpose in common: ask for the columns of fewer parties."
+
+
+def _ledger(shown: RequestPreview) -> str:
+    each = "Each party notes the columns, the requirement and who gets them, before anything leaves."
+    if shown.released_before:
+        return f"{each} You were given a release of these tables before: you get the same, or one made of it alone."
+    return (
+        f"{each} Until a table changes, further releases of it are this one again, or made of this one alone."
+    )
