@@ -185,3 +185,12 @@ def test_a_request_reads_back_from_its_canonical_form() -> None:
     assert back.canonical() == asked.canonical()
     assert b"0.25" in asked.canonical()
     assert not any(isinstance(each, float) for each in msgspec.to_builtins(asked.content()).values())
+
+
+def test_a_deadline_may_be_the_text_that_its_error_asks_for() -> None:
+    asked = {"purpose": "research", "attributes": ["age"]}
+    assert read_request(asked | {"deadline": "2030-01-31T12:00:00+02:00"}).deadline == 1_896_084_000
+    assert read_request(asked | {"deadline": "2030-01-31T10:00:00Z"}).deadline == 1_896_084_000
+    for wrong in ("2030-01-31T12:00:00", "tomorrow", ""):  # the first has no zone
+        with pytest.raises(ParameterError, match="deadline: must be a date and time with its zone"):
+            read_request(asked | {"deadline": wrong})

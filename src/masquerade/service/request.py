@@ -46,6 +46,8 @@ _NAMES = 'a list of names, such as ["age", "job"]'
 
 
 def _seconds(value: object) -> int:
+    if isinstance(value, str):  # JSON has no times of its own
+        value = datetime.fromisoformat(value)
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError

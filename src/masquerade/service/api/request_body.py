@@ -43,7 +43,12 @@ _TYPES: dict[str, dict[str, Any]] = {
     "m": {"type": "integer", "minimum": 0, "maximum": MOST_COLLUDING},
     "parties": _TEXTS | {"uniqueItems": True},
     "normalize": {"enum": ["none", "strip", "casefold"]},
-    "deadline": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
+    "deadline": {
+        "anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
+            {"type": "string", "format": "date-time"},
+        ]
+    },
     "attempts": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
     "show_progress": {"type": "boolean"},
     "signed": {
