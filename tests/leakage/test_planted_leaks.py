@@ -67,7 +67,12 @@ LEAKS = [
     Planted(
         "zero masks in the look-up of the joint histogram",
         "protocol/joint_histogram/histogram.py",
-        [("masks = _random_words(count, bounds.word)", "masks = np.zeros(count, bounds.word)")],
+        [
+            (
+                "masks = _random_words((count, *cell), bounds.word)",
+                "masks = np.zeros((count, *cell), bounds.word)",
+            )
+        ],
         f"{WORLDS}[look-up]",
     ),
     Planted(

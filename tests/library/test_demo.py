@@ -167,10 +167,10 @@ def test_the_parties_agree_on_what_the_trusted_job_says(scene: Path) -> None:
                 party,
                 dataset.name,
                 dataset.schema,
-                identifier=dataset.identifier,
+                identifier=dataset.keys.identifier,
                 key=b"k" * 32,
-                sensitive=dataset.sensitive,
-                classes=[dataset.class_name] if dataset.class_name else [],
+                sensitive=dataset.keys.sensitive,
+                classes=dataset.keys.classes,
                 records=300,
                 snapshot="aa" * 32,
             )

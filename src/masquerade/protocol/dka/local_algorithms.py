@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from masquerade.anonymize.datafly import Datafly
+from masquerade.anonymize.mondrian.algorithm import Mondrian
 from masquerade.data.column import Column
 from masquerade.protocol.dka.anonymizers import Descent, FullDomain
 from masquerade.protocol.dka.datafly_side import DataflySide
@@ -26,12 +28,12 @@ class LocalAlgorithm:
 
 
 LOCAL_ALGORITHMS = {
-    "datafly": LocalAlgorithm(
+    Datafly.name: LocalAlgorithm(
         lambda columns, n, k, only_sizes: DataflySide(columns, n, k, only_sizes=only_sizes), opens_chi=True
     ),
     "top-down": LocalAlgorithm(lambda columns, n, k, _: TopDownSide(Descent(columns, n, k), n, k)),
     "full-domain": LocalAlgorithm(lambda columns, n, k, _: BottomUpSide(FullDomain(columns, n, k), n, k)),
-    "mondrian": LocalAlgorithm(
+    Mondrian.name: LocalAlgorithm(
         lambda columns, n, k, _: BottomUpSide(ByMondrian(columns, n, k), n, k), by_steps=False
     ),
 }

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from masquerade.anonymize.datafly import Datafly
 from masquerade.data.column import Coded, Column
 from masquerade.engine.counts import value_counts
 from masquerade.engine.numbering import group_rows
@@ -22,7 +23,7 @@ def plain_dka(
     columns: Sequence[Sequence[Column]],
     n_records: int,
     k: int,
-    local: str = "datafly",
+    local: str = Datafly.name,
     sensitive: Sequence[tuple[GroupRequirement, Coded]] = (),
 ) -> tuple[Side, ...]:
     """Run DkA on the columns of each party, by one of the local algorithms. Return the parties' sides at the end.
