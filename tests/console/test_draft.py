@@ -191,10 +191,11 @@ def test_what_the_other_kind_has_no_use_for_comes_back() -> None:
     assert read_request(draft.content()) == vertical
 
 
+@pytest.mark.parametrize("m", ["0", "1"])
 @pytest.mark.parametrize("third_party", ["secure", "trusted"])
 @pytest.mark.parametrize("model", REQUIREMENTS.plain)
-def test_models_are_offered_where_the_providers_can_test_them(model: str, third_party: str) -> None:
-    draft = pooled("age", "disease")
+def test_models_are_offered_where_the_providers_can_test_them(model: str, third_party: str, m: str) -> None:
+    draft = pooled("age", "disease", m=m)
     draft.choose_setting("third_party", third_party)
     draft.wishes = [Wish(model, ["age"], sensitive="disease" if needs_sensitive(model) else "")]
     request = read_request(draft.content())

@@ -216,6 +216,7 @@ SESSION_METHODS = {
             r'choose: looks at counts that third_party = "secure" hides; ',
             r"privacy\[\d\]: [\w-]+ cannot be tested where nobody sees all counts; use one of ",
             r"privacy\[\d\]: [\w-]+ cannot be tested by the cuts at public places ",
+            r"privacy\[\d\]: [\w-]+ may fail of a provider alone; leave out provider_aware",
             r"provider_aware: not possible with m-privacy of [\w-]+, which a union of groups may violate",
             r'attributes.job.taxonomy: "flat" is made of all providers\' values, ',
         ),

@@ -84,7 +84,8 @@ class Collaborate:
             raise AssertionError("nobody to ask")
         for number, name in enumerate(tables):
             told = [self._axes()]
-            if self.contract.method["provider_aware"]:
+            on_counts = any(part.thresholds is None for part in self.contract.parts)
+            if self.contract.method["provider_aware"] or on_counts:
                 told.append(Made("collaborate-size", bits=len(tables[name]).bit_length()))
             for owners, empty, good in granted.alone:
                 mine = [at for at, owner in enumerate(owners) if owner == number]
@@ -165,13 +166,22 @@ def of_rows(settings: Any, groups: Any, own: Any) -> tuple[Any, Any]:
 
 def contract(k: int, l: int, parties: tuple[str, ...] = HOUSES, **terms: Any) -> Contract:  # noqa: E741
     """A contract that is the same in every run."""
-    return msgspec.structs.replace(contract_of(requirement_of(k, l), 1, parties, **terms), nonce=NONCE)
+    return agreed(requirement_of(k, l), parties, **terms)
+
+
+def agreed(requirement: mq.Requirement, parties: tuple[str, ...] = HOUSES, **terms: Any) -> Contract:
+    """The same for any requirement."""
+    return msgspec.structs.replace(contract_of(requirement, 1, parties, **terms), nonce=NONCE)
+
+
+SHARES = mq.KAnonymity(QID, k=3) & mq.ConfidenceBounding(QID, confidence=0.7, sensitive="ill")
 
 
 COLLABORATIONS = [
     Collaborate("collaborate, secure", contract(3, 1, provider_aware=False), ((2, 2, 2), (3, 2, 3))),
     Collaborate("collaborate, secure, diverse", contract(3, 2, provider_aware=False), ((2, 2, 2), (3, 2, 3))),
     Collaborate("collaborate, secure, aware", contract(2, 1), ((2, 2, 2), (2, 2, 2))),
+    Collaborate("collaborate, secure, shares", agreed(SHARES), ((2, 2, 2), (2, 2, 2))),
     Collaborate("collaborate, trusted", contract(3, 2, third_party="trusted"), ((1, 2, 1), (1, 2, 1))),
 ]
 SESSIONS = [each.session for each in COLLABORATIONS]

@@ -15,6 +15,7 @@ from masquerade.protocol.collaborate.messages import stacked
 from masquerade.protocol.collaborate.third_party import public_settings
 from masquerade.protocol.collaborate.tree import Answers, partition
 from masquerade.protocol.contract import Contract
+from privacy.definitions import private as withstands
 from protocol.test_collaborate import HOUSES, ILLNESSES, JOBS, SCHEMA, table_of
 from protocol.test_collaborate_circuits import by_definition
 
@@ -39,6 +40,8 @@ class Granted:
         self._m = contract.m
         self._k = next(each.k for each in contract.parts if isinstance(each, mq.KAnonymity))
         self._l = next((each.l for each in contract.parts if isinstance(each, mq.LDiversity)), 1)
+        self._on_counts = [each for each in contract.parts if isinstance(each, mq.ConfidenceBounding)]
+        self._everybody = joined.arrow["ill"].to_pylist()
         providers, ills = joined.arrow["provider"].to_pylist(), joined.arrow["ill"].to_pylist()
         self._cells = [
             (contract.parties.index(name), ILLNESSES.index(ill))
@@ -81,9 +84,14 @@ class Granted:
             for row in rows:
                 counts[self._cells[row]] += 1
             empty.append(not counts.any())
-            private.append(by_definition(counts, self._m, self._k, self._l))
+            private.append(by_definition(counts, self._m, self._k, self._l) and self._withstands(rows))
             divisible.append(private[-1] and self._may_be_two(counts.sum(axis=1)))
         return Answers(np.array(empty, bool), np.array(private, bool), np.array(divisible, bool))
+
+    def _withstands(self, rows: Any) -> bool:
+        """Whatever of its records a coalition leaves."""
+        records = [(self._cells[row][0], ILLNESSES[self._cells[row][1]]) for row in rows]
+        return not self._on_counts or withstands(self._on_counts, records, self._everybody, self._m)
 
     def _may_be_two(self, counts: Any) -> bool:
         """Every coalition leaves 2k records; or somebody has k, and there are 2k."""

@@ -301,10 +301,11 @@ def test_the_rarest_child_by_the_answers_stays_with_the_small_ones() -> None:
 def test_what_would_take_a_refused_model_is_told_for_the_mode_and_works() -> None:
     refused = mq.KAnonymity(QID, k=4) & mq.TCloseness(QID, t=0.9, sensitive="ill")
     tables = {name: table_of([("clerk", 30, "cold"), ("smith", 40, "ague")] * 9) for name in HOUSES[:3]}
-    known = "use one of k-anonymity, l-diversity, p-sensitive-k-anonymity, or "
+    known = "use one of k-anonymity, l-diversity, alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, or "
+    known += "m = 0, which leaves no coalition to be found, or "
     for terms, text in (
         (
-            {"third_party": "secure"},
+            {"third_party": "secure", "provider_aware": True},
             "t-closeness cannot be tested where nobody sees all counts; "
             f'{known}third_party = "trusted" with choose = "certainty" and provider_aware = false',
         ),
@@ -319,6 +320,47 @@ def test_what_would_take_a_refused_model_is_told_for_the_mode_and_works() -> Non
         assert str(caught.value) == text
     followed = {"third_party": "trusted", "choose": "certainty", "provider_aware": False}
     assert collaborate(contract_of(refused, 1, HOUSES[:3], **followed), tables).summary["released"] == 54
+
+
+@pytest.mark.parametrize(
+    ("requirement", "m"),
+    [
+        (mq.EntropyLDiversity(QID, l=3.5, sensitive="ill"), 0),
+        (mq.RecursiveLDiversity(QID, c=1.5, l=2, sensitive="ill"), 0),
+        (mq.KAnonymity(QID, k=5) & mq.TCloseness(QID, t=0.3, sensitive="ill"), 0),
+        (mq.AlphaKAnonymity(QID, alpha=0.5, k=4, sensitive="ill"), 0),
+        (mq.AlphaKAnonymity(QID, alpha=0.6, k=4, sensitive="ill"), 1),
+        (mq.KAnonymity(QID, k=3) & mq.ConfidenceBounding(QID, 0.8, "ill", ["cold"]), 2),
+        (mq.LDiversity(QID, 2, "ill") & mq.ConfidenceBounding(QID, 0.7, "ill"), 1),
+    ],
+    ids=str,
+)
+def test_requirements_on_counts_give_the_release_of_one_table(requirement: mq.Requirement, m: int) -> None:
+    random = np.random.default_rng(8)
+    tables = {
+        name: table_of(
+            [
+                (str(random.choice(JOBS.leaves)), int(random.integers(18, 70)), str(random.choice(ILLNESSES)))
+                for _ in range(30)
+            ]
+        )
+        for name in HOUSES[:3]
+    }
+    trusted, secure = (
+        collaborate(contract_of(requirement, m, HOUSES[:3], third_party=mode), tables)
+        for mode in ("trusted", "secure")
+    )
+    assert rows(trusted.table) == rows(secure.table)
+    cells = zip(*(secure.table[name].to_pylist() for name in QID), strict=True)
+    assert len(set(cells)) > 1  # it says something
+
+
+def test_a_listed_value_that_nobody_has_is_refused() -> None:
+    bound = mq.KAnonymity(QID, k=2) & mq.ConfidenceBounding(QID, 0.5, "ill", ["gout"])
+    tables = {name: table_of([("clerk", 5, "cold"), ("smith", 9, "ague")] * 5) for name in HOUSES[:2]}
+    for mode in ("trusted", "secure"):
+        with pytest.raises(mq.BadInput, match=r'must list values of ill: "ague", "cold". Got "gout" instead'):
+            collaborate(contract_of(bound, 1, HOUSES[:2], third_party=mode), tables)
 
 
 def test_a_flat_taxonomy_needs_a_third_party() -> None:

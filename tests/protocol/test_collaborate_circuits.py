@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import masquerade as mq
 from examples import examples
 from masquerade.crypto.circuit import evaluate, to_bits
 from masquerade.protocol.collaborate import circuits
-from masquerade.protocol.collaborate.criterion import Criterion
+from masquerade.protocol.collaborate.criterion import Criterion, Whole
 from masquerade.protocol.collaborate.tree import providers_apart
+from privacy.definitions import private
 
 
 def by_definition(counts: Any, m: int, k: int, l: int) -> bool:  # noqa: E741 # the papers' name
@@ -50,7 +51,8 @@ def asked(made: Criterion, matrices: Any) -> tuple[Any, list[Any]]:
 
 
 def in_a_circuit(made: Criterion, counts: Any, present: list[Any]) -> dict[str, Any]:
-    circuit = circuits.private(made, tuple(each.shape[2] for each in present))
+    shape = circuits.Shape(tuple(tuple(map(str, range(each.shape[2]))) for each in present))
+    circuit = circuits.private(made, shape)
     inputs = {
         f"provider {each}": circuits.private_input(
             made, counts[:, each], [flags[:, each] for flags in present]
@@ -167,9 +169,69 @@ def test_whether_records_are_lacking_of_the_whole(case: tuple[Criterion, Any]) -
     assert in_a_circuit(made.of_whole, counts, present)["enough"].tolist() == right
 
 
-def test_only_requirements_that_gain_from_records_are_taken() -> None:
-    with pytest.raises(mq.BadInput, match="t-closeness cannot be tested"):
-        Criterion.of(3, 1, [mq.TCloseness(["age"], t=0.2, sensitive="ill")])
+ON_COUNTS: dict[int, list[mq.Requirement]] = {  # by the smallest m that they are refused for
+    1: [
+        mq.EntropyLDiversity(["age"], l=2, sensitive="ill"),
+        mq.RecursiveLDiversity(["age"], c=2, l=2, sensitive="ill"),
+        mq.TCloseness(["age"], t=0.35, sensitive="ill"),
+    ],
+    9: [
+        mq.ConfidenceBounding(["age"], confidence=0.5, sensitive="ill"),
+        mq.ConfidenceBounding(["age"], confidence=0.4, sensitive="ill", values=["1"]),
+        mq.AlphaKAnonymity(["age"], alpha=0.6, k=4, sensitive="ill"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "m"),
+    [(part, m) for below, parts in ON_COUNTS.items() for part in parts for m in range(min(below, 4))],
+    ids=str,
+)
+@settings(max_examples=examples(4), deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(n=st.integers(2, 4), seed=st.integers(0, 999))
+def test_counts_of_values_against_the_definition(part: Any, m: int, n: int, seed: int) -> None:
+    """The criterion is Definition 2.1, whatever of its records a coalition leaves, and the circuit the criterion."""
+    random = np.random.default_rng(seed)
+    matrices = random.integers(0, 3, (25, n, 3)) * (random.random((25, n, 1)) < 0.8)
+    matrices[:, 0] += random.integers(0, 2, (25, 3))
+    everything = np.maximum(matrices.sum(axis=0), 1)  # by provider and value
+    labels = ("0", "1", "2")
+    made = Criterion.of(n, m, [part])
+    counts, tallies = matrices.sum(axis=2), [matrices]
+    found = made.good(counts, tallies, [Whole(everything.sum(axis=0, keepdims=True), labels)])
+    table = [label for label, count in zip(labels, everything.sum(axis=0), strict=True) for _ in range(count)]
+    right = [
+        bool(matrix.any())
+        and private(
+            [part],
+            [(p, labels[v]) for (p, v), count in np.ndenumerate(matrix) for _ in range(count)],
+            table,
+            m,
+        )
+        for matrix in matrices
+    ]
+    assert found.tolist() == right
+    shape = circuits.Shape((labels,), 300)
+    inputs = {
+        f"provider {each}": circuits.private_input(
+            made, counts[:, each], [matrices[:, each]], [everything[each]], 300
+        )
+        for each in range(n)
+    }
+    by_circuit = evaluate(circuits.private(made, shape), inputs)
+    assert by_circuit["good"][0].astype(bool).tolist() == right
+
+
+def test_only_requirements_with_a_known_worst_coalition_are_taken() -> None:
+    for part in ON_COUNTS[1]:
+        with pytest.raises(mq.BadInput, match=r"cannot be tested where nobody sees all counts; .* m = 0"):
+            Criterion.of(3, 1, part.parts)
+    ordered = mq.TCloseness(["age"], t=0.2, sensitive="ill", distance="ordered")
+    with pytest.raises(mq.BadInput, match="t-closeness cannot be tested where nobody sees all counts"):
+        Criterion.of(3, 0, [ordered])
+    with pytest.raises(mq.BadInput, match="may fail of a provider alone; leave out provider_aware"):
+        Criterion.of(3, 0, ON_COUNTS[1][0].parts, provider_aware=True)
     taken = Criterion.of(
         3,
         1,

@@ -13,6 +13,7 @@ from masquerade.methods import session_methods
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.protocol.collaborate.criterion import testable_models
 from masquerade.protocol.method import SessionMethod
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.quality import QUALITY_TERMS
@@ -216,8 +217,9 @@ class Draft:
     @property
     def models(self) -> list[str]:
         """The privacy models that can be requested."""
-        blind = self.setting("third_party") == "secure"
-        return list(REQUIREMENTS.declaring("thresholds") if blind else REQUIREMENTS.plain)
+        if self.setting("third_party") != "secure":
+            return list(REQUIREMENTS.plain)
+        return list(testable_models(m=0 if self.number("m") == 0 else 1))  # a text that is no number is not 0
 
     @property
     def methods(self) -> dict[str, type[SessionMethod]]:

@@ -103,16 +103,29 @@ def row_bounded(
     numerator, denominator = most
     if not 0 <= numerator <= denominator or not denominator:
         raise ParameterError(f"a bound must be a fraction between 0 and 1. Got {numerator}/{denominator}.")
-    build, narrow = row_inputs(columns, width, together)
-    total = words.total(build, narrow)
-    room = [FALSE] * denominator.bit_length()  # for the products
-    cells, total = [[*cell, *room] for cell in narrow], [*total, *room]
-    bound = times_public(build, total, numerator)
+    build, cells = row_inputs(columns, width, together)
+    total = words.total(build, cells)
     which = range(columns) if bounded is None else bounded
-    tests = [words.less_than(build, bound, times_public(build, cells[at], denominator)) ^ 1 for at in which]
+    tests = [at_most(build, cells[at], total, most) for at in which]
     tests.append(below(build, total, k) ^ 1)
     build.output("good", [build.either(words.is_zero(build, total), build.all_of(tests))])
     return build.build()
+
+
+def at_most(
+    build: Builder,
+    x: Sequence[Literal],
+    y: Sequence[Literal],
+    most: tuple[int, int],
+    *,
+    shallow: bool = False,
+) -> Literal:
+    """Compute x ≤ most · y, for a fraction."""
+    numerator, denominator = most
+    room = [FALSE] * max(numerator.bit_length(), denominator.bit_length())  # for the products
+    bound = times_public(build, [*y, *room], numerator, shallow=shallow)
+    product = times_public(build, [*x, *room], denominator, shallow=shallow)
+    return words.at_least(build, bound, product, shallow=shallow)
 
 
 def sized(judge: Circuit, width: int, least: int, together: int = 1, *, or_empty: bool = True) -> Circuit:

@@ -17,7 +17,7 @@ from itertools import accumulate
 
 from masquerade.crypto import words
 from masquerade.crypto.circuit import FALSE, Builder, Circuit, Literal, Word
-from masquerade.crypto.count_circuits import row_cells, row_inputs, times_public
+from masquerade.crypto.count_circuits import at_most, row_cells, row_inputs, times_public
 from masquerade.crypto.fixed_log import PLACES, log2_word
 
 Ratio = tuple[int, int]
@@ -50,7 +50,7 @@ def row_close(
     cells = row_cells(build, shares, width, together)
     size = n_records.bit_length()
     there = [whole[at : at + size] for at in range(0, len(whole), size)]
-    build.output("good", [close(build, cells, there, most, n_records, ordered=ordered)])
+    build.output("good", [close(build, cells, there, most, words.constant(n_records, size), ordered=ordered)])
     return build.build()
 
 
@@ -92,11 +92,7 @@ def recursive(
     if not remaining:
         return nobody
     tail = words.total(build, remaining, shallow=shallow)
-    numerator, denominator = most
-    room = [FALSE] * max(numerator.bit_length(), denominator.bit_length())
-    there = times_public(build, [*tail, *room], numerator, shallow=shallow)
-    here = times_public(build, [*first, *room], denominator, shallow=shallow)
-    rare = words.at_least(build, there, here, shallow=shallow)
+    rare = at_most(build, first, tail, most, shallow=shallow)
     return build.either(nobody, build.both(rare, words.is_zero(build, tail) ^ 1))
 
 
@@ -105,12 +101,13 @@ def close(
     cells: Sequence[Word],
     whole: Sequence[Word],
     most: Ratio,
-    n_records: int,
+    size: Word,
     *,
     ordered: bool,
+    scaled: bool = False,
     shallow: bool = False,
 ) -> Literal:
-    """Test Σ |N·hᵢ − n·Wᵢ| ≤ most · n, for cells h of sum n, and a whole W of sum N = `n_records`.
+    """Test Σ |N·hᵢ − n·Wᵢ| ≤ most · n, for cells h of sum n, and a whole W of sum N = `size`; if `scaled`, most · n·N.
 
     In order, hᵢ and Wᵢ are the sums of the first i cells; otherwise the sum is of the differences above 0 alone,
     which is half of it.
@@ -120,13 +117,12 @@ def close(
     if ordered:
         here = list(accumulate(here, lambda a, b: words.add(build, a, b, shallow=shallow)))[:-1]
         there = list(accumulate(there, lambda a, b: words.add(build, a, b, shallow=shallow)))[:-1]
-    numerator, denominator = most
-    room = [FALSE] * (n_records.bit_length() + 1)  # for the product, and a sign
+    room = [FALSE] * (len(size) + 1)  # for the product, and a sign
     further = []
     for h, w in zip(here, there, strict=True):
-        scaled = times_public(build, [*h, *room], n_records, shallow=shallow)
+        found = words.times(build, [*h, *room], size, shallow=shallow)
         expected = words.times(build, [*total, *room], w, shallow=shallow)
-        difference = words.subtract(build, scaled, expected, shallow=shallow)
+        difference = words.subtract(build, found, expected, shallow=shallow)
         sign = difference[-1]
         if ordered:  # −d is the inverse of d − 1
             flipped = [build.xor(bit, sign) for bit in difference]
@@ -136,8 +132,9 @@ def close(
             further.append([build.both(bit, sign ^ 1) for bit in difference])
     if not further:
         return 1
-    wide = [FALSE] * (max(len(further), numerator).bit_length() + denominator.bit_length())
-    distance = words.total(build, [[*each, *wide] for each in further], shallow=shallow)
-    scaled = times_public(build, distance, denominator, shallow=shallow)
-    allowed = times_public(build, [*total, *[FALSE] * (len(scaled) - len(total))], numerator, shallow=shallow)
-    return words.at_least(build, allowed, scaled, shallow=shallow)
+    carries = [FALSE] * len(further).bit_length()
+    distance = words.total(build, [[*each, *carries] for each in further], shallow=shallow)
+    reference = [*total, *[FALSE] * (len(distance) - len(total))]
+    if scaled:
+        reference = words.times(build, reference, size, shallow=shallow)
+    return at_most(build, distance, reference, most, shallow=shallow)

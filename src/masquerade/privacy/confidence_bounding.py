@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.circuit import Circuit
-from masquerade.crypto.count_circuits import row_bounded
+from masquerade.crypto import words
+from masquerade.crypto.circuit import Builder, Circuit, Literal
+from masquerade.crypto.count_circuits import at_most, row_bounded
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
 from masquerade.privacy.closest_fraction import largest_within
@@ -33,6 +34,7 @@ from masquerade.privacy.parameters import limit, qid, requirement, sensitive, va
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
+    SharedCounts,
     SharedRow,
     beside,
 )
@@ -107,6 +109,18 @@ class ConfidenceBounding(GroupRequirement):
         most = largest_share(self.confidence, row.n_records)
         bounded = tuple(range(row.n_bounded))
         return row_bounded(row.n_values, row.width, most, bounded, together=row.together)
+
+    def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
+        """The same, in a shallow circuit."""
+        most = largest_share(self.confidence, counts.most_records)
+        total = words.total(build, counts.cells, shallow=True)
+        return build.all_of(
+            [at_most(build, counts.cells[at], total, most, shallow=True) for at in counts.bounded]
+        )
+
+    def worst_share(self, most_records: int) -> tuple[int, int]:
+        """The confidence."""
+        return largest_share(self.confidence, most_records)
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[np.float64]:
         """The largest confidence with which each group gives a (listed) sensitive value away."""

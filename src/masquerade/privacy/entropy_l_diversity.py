@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.circuit import Circuit
-from masquerade.crypto.distribution_circuits import row_mixed
+from masquerade.crypto.circuit import Builder, Circuit, Literal
+from masquerade.crypto.distribution_circuits import mixed, row_mixed
 from masquerade.crypto.fixed_log import log2, public_log2
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
@@ -23,6 +23,7 @@ from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
+    SharedCounts,
     SharedRow,
     beside,
 )
@@ -77,6 +78,10 @@ class EntropyLDiversity(GroupRequirement):
     def circuit(self, row: SharedRow) -> Circuit:
         """The fixed point of `holds`, in gates."""
         return row_mixed(row.n_values, row.width, self._fixed_bound, row.together)
+
+    def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
+        """The same, in a shallow circuit."""
+        return mixed(build, counts.cells, self._fixed_bound, shallow=True)
 
     @property
     def _fixed_bound(self) -> int:

@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.circuit import Circuit
-from masquerade.crypto.distribution_circuits import row_recursive
+from masquerade.crypto.circuit import Builder, Circuit, Literal
+from masquerade.crypto.distribution_circuits import recursive, row_recursive
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number, whole
 from masquerade.privacy.closest_fraction import largest_below
@@ -30,6 +30,7 @@ from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
+    SharedCounts,
     SharedRow,
     settled,
 )
@@ -107,8 +108,14 @@ class RecursiveLDiversity(GroupRequirement):
 
     def circuit(self, row: SharedRow) -> Circuit:
         """The largest fraction below c, of those that such counts can have."""
-        most = largest_below(min(self._exact_bound, Fraction(row.n_records + 1)), row.n_records)
-        return row_recursive(row.n_values, row.width, most, self.l, row.together)
+        return row_recursive(row.n_values, row.width, self._most(row.n_records), self.l, row.together)
+
+    def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
+        """The same, in a shallow circuit."""
+        return recursive(build, counts.cells, self._most(counts.most_records), self.l, shallow=True)
+
+    def _most(self, n_records: int) -> tuple[int, int]:
+        return largest_below(min(self._exact_bound, Fraction(n_records + 1)), n_records)
 
     @property
     def _exact_bound(self) -> Fraction:

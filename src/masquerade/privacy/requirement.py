@@ -27,7 +27,8 @@ from masquerade.forms.declared import Declared, parameter_error
 from masquerade.privacy.parameters import limits_of
 
 if TYPE_CHECKING:
-    from masquerade.crypto.circuit import Circuit
+    from masquerade.crypto.circuit import Builder, Circuit, Word
+    from masquerade.crypto.circuit import Literal as Bit
     from masquerade.privacy.m_privacy.constraint import Constraint
 
 # Fractions, entropies and distances are equal when they differ by less than rounding can make them differ.
@@ -55,6 +56,18 @@ class SharedRow(NamedTuple):
     n_records: int
     width: int
     together: int = 1
+
+
+class SharedCounts(NamedTuple):
+    """The counts of one group as words of a circuit, and those of the whole table; no more than `most_records`.
+
+    `bounded` are the places of the values that the requirement is about.
+    """
+
+    cells: Sequence[Word]
+    whole: Sequence[Word]
+    most_records: int
+    bounded: Sequence[int]
 
 
 class Requirement(ABC):
@@ -194,6 +207,22 @@ class GroupRequirement(Requirement, Declared):
         the whole table gets the whole table's counts as an input "whole".
         """
         raise NotImplementedError(f"{self.model} has no circuit")
+
+    @property
+    def has_shared_test(self) -> bool:
+        """Whether there is a `shared_test` for these parameters."""
+        return self.declares("shared_test")
+
+    def shared_test(self, build: Builder, counts: SharedCounts) -> Bit:
+        """Build the same test, in a shallow circuit, where nobody knows how many records there are in all."""
+        raise NotImplementedError(f"{self.model} has no test on shared counts")
+
+    def worst_share(self, most_records: int) -> tuple[int, int] | None:
+        """The largest fraction of a group that a value may be, where coalitions do best to take out all other values.
+
+        None where another coalition may be the worst.
+        """
+        return None
 
     @classmethod
     def needs_taxonomy(cls, given: Mapping[str, Any]) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.circuit import Circuit
+from masquerade.crypto.circuit import Builder, Circuit, Literal
 from masquerade.engine.counts import Counts
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.m_privacy.constraint import AllOf
-from masquerade.privacy.requirement import GroupRequirement, SharedRow
+from masquerade.privacy.requirement import GroupRequirement, SharedCounts, SharedRow
 
 
 class SizeAndValues(GroupRequirement):
@@ -45,6 +45,14 @@ class SizeAndValues(GroupRequirement):
     def circuit(self, row: SharedRow) -> Circuit:
         """That of the requirement on values."""
         return self.conjuncts[1].circuit(row)
+
+    def shared_test(self, build: Builder, counts: SharedCounts) -> Literal:
+        """That of the requirement on values."""
+        return self.conjuncts[1].shared_test(build, counts)
+
+    def worst_share(self, most_records: int) -> tuple[int, int] | None:
+        """That of the requirement on values."""
+        return self.conjuncts[1].worst_share(most_records)
 
     def figures(self, histogram: Counts, whole: Counts, labels: Sequence[str] = ()) -> NDArray[Any]:
         """Those of the requirement on values."""

@@ -18,8 +18,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.crypto.circuit import Circuit
-from masquerade.crypto.distribution_circuits import row_close
+from masquerade.crypto import words
+from masquerade.crypto.circuit import Builder, Circuit
+from masquerade.crypto.circuit import Literal as Bit
+from masquerade.crypto.distribution_circuits import close, row_close
 from masquerade.data.product import Product
 from masquerade.engine.counts import Counts
 from masquerade.forms.declared import parameter, parameter_error
@@ -32,6 +34,7 @@ from masquerade.privacy.parameters import limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
+    SharedCounts,
     SharedRow,
     beside,
     settled,
@@ -181,6 +184,17 @@ class TCloseness(GroupRequirement):
             ordered=self.distance == "ordered",
             together=row.together,
         )
+
+    @property
+    def has_shared_test(self) -> bool:
+        """For the equal distance: providers that know each other's values only as text do not know their order."""
+        return self.distance == "equal"
+
+    def shared_test(self, build: Builder, counts: SharedCounts) -> Bit:
+        """The same, in a shallow circuit; the whole table's size is secret, too."""
+        most = largest_within(self._exact_bound, counts.most_records**2)
+        size = words.total(build, counts.whole, shallow=True)
+        return close(build, counts.cells, counts.whole, most, size, ordered=False, scaled=True, shallow=True)
 
     @property
     def _exact_bound(self) -> Fraction:

@@ -5,9 +5,14 @@ among the m largest, where its count does not matter, or is left, and then 2k re
 
 circuit     input "provider p"                                  output           ANDs
 private     count up to 2k, k, alone, some; values present      "good", "more"   n²/2 · log 2k + 30 n, and n a value
-                                                                                 or, one by one, 2 to 3 a look-up
+                                                                                 or, one by one, 2 to 3 a look-up;
+            counts of values, where they are asked about                         their own tests, see below
 sole        which children it has records of                    "sole"           about (n + 2) a child
 any_of      bits                                                "any"            n − 1 a bit
+
+Requirements on how often values occur take each provider's counts of every value, in as many binary digits as all
+records may need. Without coalitions the counts are added up, n·w ANDs a value, and the model's own test follows
+(crypto/distribution_circuits, shallow); against coalitions a bound on shares takes n²/2 · w ANDs for each value.
 
 A part gets one of four verdicts, hence two output bits. If it is "good", "more" says that it is divisible; if not, that
 it is empty. "enough", that k records are left, is opened only for the group of all records, and only if it is refused.
@@ -18,12 +23,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
 from masquerade.crypto import words
 from masquerade.crypto.circuit import FALSE, TRUE, Bits, Builder, Circuit, Literal, Word, to_bits
-from masquerade.engine.counts import Counts, Flags
+from masquerade.crypto.count_circuits import at_most
+from masquerade.engine.counts import Counts
+from masquerade.privacy.requirement import SharedCounts
 from masquerade.protocol.collaborate.criterion import Criterion
 
 
@@ -32,26 +40,58 @@ def count_bits(criterion: Criterion) -> int:
     return (2 * criterion.k).bit_length()
 
 
-def private_input(criterion: Criterion, counts: Counts, present: Sequence[Flags]) -> Bits:
-    """Encode one provider's input: its counts of the parts, and which values it has there (parts × values)."""
-    alone = criterion.alone(counts, present)
+class Shape(NamedTuple):
+    """The names of the values of each sensitive attribute, and a number that all records together do not exceed."""
+
+    labels: tuple[tuple[str, ...], ...] = ()
+    most_records: int = 0
+
+
+def private_input(
+    criterion: Criterion,
+    counts: Counts,
+    tallies: Sequence[Counts],
+    wholes: Sequence[Counts] = (),
+    most_records: int = 0,
+) -> Bits:
+    """Encode one provider's input: its counts of the parts, and of the values there (parts × values) and of all."""
+    alone = criterion.alone(counts, tallies)
     rows = [
         to_bits(np.minimum(counts, 2 * criterion.k), count_bits(criterion)),
         (counts >= criterion.k)[None].astype(np.uint8),
         alone[None].astype(np.uint8),
         (counts > 0)[None].astype(np.uint8),
-        *(flags.T.astype(np.uint8) for flags in present),
+        *((tally > 0).T.astype(np.uint8) for tally, _ in zip(tallies, criterion.diversities, strict=False)),
     ]
+    digits = most_records.bit_length()
+    for at, compared in _counted(criterion):
+        rows += [to_bits(column, digits) for column in tallies[at].T]
+        if compared:
+            rows += [np.repeat(to_bits([count], digits), len(counts), axis=1) for count in wholes[at]]
     return np.concatenate(rows)
 
 
+def _counted(criterion: Criterion) -> list[tuple[int, bool]]:
+    """Return the sensitive attributes whose counts are asked for, and whether those of the whole are, too."""
+    found = dict[int, bool]()
+    for part in criterion.on_counts:
+        assert part.sensitive is not None  # which all of them are about
+        at = criterion.attributes.index(part.sensitive)
+        found[at] = found.get(at, False) or part.compares_with_whole
+    return sorted(found.items())
+
+
 @lru_cache(maxsize=8)
-def private(criterion: Criterion, n_values: tuple[int, ...]) -> Circuit:
-    """Build the test of `Criterion.good` and `Criterion.divisible`; `n_values` is per sensitive attribute."""
+def private(criterion: Criterion, shape: Shape) -> Circuit:
+    """Build the test of `Criterion.good` and `Criterion.divisible`."""
     build = Builder()
     width, k = count_bits(criterion), criterion.k
+    diverse = [len(labels) for labels, _ in zip(shape.labels, criterion.diversities, strict=False)]
+    digits = shape.most_records.bit_length()
+    counted = sum((1 + compared) * len(shape.labels[at]) for at, compared in _counted(criterion))
     inputs = [
-        build.input(f"provider {each}", width + 3 + sum(n_values)) for each in range(criterion.n_providers)
+        build.input(f"provider {each}", width + 3 + sum(diverse) + counted * digits)
+        for each in range(criterion.n_providers)
     ]
     counts = [word[:width] for word in inputs]
     some_k, alone, some = ([word[width + at] for word in inputs] for at in range(3))
@@ -60,11 +100,12 @@ def private(criterion: Criterion, n_values: tuple[int, ...]) -> Circuit:
     enough = _at_least(build, left, k)
     together = [enough]
     first = width + 3
-    for size, (_, least) in zip(n_values, criterion.diversities, strict=True):
+    for size, (_, least) in zip(diverse, criterion.diversities, strict=True):
         present = [word[first : first + size] for word in inputs]
         together.append(_diverse(build, present, criterion, least))
         first += size
     good = build.both(build.either(build.all_of(alone), build.all_of(together)), empty ^ 1)
+    good = build.all_of([good, *_on_counts(build, criterion, shape, [word[first:] for word in inputs], some)])
     divisible = _at_least(build, left, 2 * k)
     if criterion.m:  # otherwise all are left
         doubled = _at_least(build, _total(build, counts), 2 * k)
@@ -103,6 +144,70 @@ def any_of(n_providers: int) -> Circuit:
     inputs = [build.input(f"provider {each}", 1)[0] for each in range(n_providers)]
     build.output("any", [build.any_of(inputs)])
     return build.build()
+
+
+def _on_counts(
+    build: Builder, criterion: Criterion, shape: Shape, inputs: list[Word], some: list[Literal]
+) -> list[Literal]:
+    """Test what the counts of values must satisfy; `inputs` is what each provider gives of them."""
+    digits, first = shape.most_records.bit_length(), 0
+    tallies, wholes = dict[int, list[list[Word]]](), dict[int, list[Word]]()
+    for at, compared in _counted(criterion):
+        for of_whole in (False, True) if compared else (False,):
+            stop = first + len(shape.labels[at]) * digits
+            by_provider = [
+                [word[start : start + digits] for start in range(first, stop, digits)] for word in inputs
+            ]
+            if of_whole:
+                wholes[at] = _sums(build, by_provider)
+            else:
+                tallies[at] = by_provider
+            first = stop
+    tests = []
+    for part in criterion.on_counts:
+        assert part.sensitive is not None
+        at = criterion.attributes.index(part.sensitive)
+        labels = shape.labels[at]
+        bounded = [each for each, label in enumerate(labels) if part.values is None or label in part.values]
+        if not criterion.m:
+            cells = _sums(build, tallies[at])
+            counts = SharedCounts(cells, wholes.get(at, ()), shape.most_records, bounded)
+            tests.append(part.shared_test(build, counts))
+            continue
+        most = part.worst_share(shape.most_records)
+        assert most is not None  # or the criterion would not have taken it
+        tests += [_share_kept(build, tallies[at], each, criterion, most, some) for each in bounded]
+    return tests
+
+
+def _sums(build: Builder, by_provider: list[list[Word]]) -> list[Word]:
+    """Add up each value's counts."""
+    return [words.total(build, column, shallow=True) for column in zip(*by_provider, strict=True)]
+
+
+def _share_kept(
+    build: Builder,
+    tally: list[list[Word]],
+    value: int,
+    criterion: Criterion,
+    most: tuple[int, int],
+    some: list[Literal],
+) -> Literal:
+    """Test that no coalition brings a value above its share: by leaving its records, and taking out all others."""
+    total = words.total(build, [cells[value] for cells in tally], shallow=True)
+    nothing: Word = [FALSE] * len(total)
+    others = [
+        words.total(build, [nothing, *(cell for at, cell in enumerate(cells) if at != value)], shallow=True)
+        for cells in tally
+    ]
+    left = (_left(build, others, criterion) + nothing)[: len(total)]
+    # The one that is left where m or fewer feed the part. Where more do, their sum is no less.
+    feeding = [[build.both(bit ^ 1, each) for bit in word] for word, each in zip(others, some, strict=True)]
+    _, most_inverted = words.arg_max(build, feeding, shallow=True)
+    fewest = words.inverted(most_inverted)
+    left = words.multiplex(build, words.less_than(build, left, fewest, shallow=True), left, fewest)
+    within = words.add(build, total, left, shallow=True)
+    return at_most(build, total, within, most, shallow=True)
 
 
 def _left(build: Builder, counts: list[Word], criterion: Criterion) -> Word:

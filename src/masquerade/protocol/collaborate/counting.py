@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.engine.counts import Counts, Flags, Rows, pair_counts, value_counts, which_occur
+from masquerade.engine.counts import Counts, Rows, pair_counts, value_counts
 from masquerade.net.script import Script
-from masquerade.protocol.collaborate.criterion import Criterion
+from masquerade.protocol.collaborate.criterion import Criterion, Whole
 from masquerade.protocol.collaborate.tree import Answers
 
 Codes = NDArray[np.int64]
@@ -21,11 +21,21 @@ class SensitiveCodes:
     """A sensitive attribute: each row's value as a number among the values of all providers."""
 
     codes: Codes
-    n_values: int
+    labels: tuple[str, ...]
 
-    def present(self, rows: Rows) -> Flags:
-        """Return which values these rows have."""
-        return which_occur(self.codes[rows], self.n_values)
+    @property
+    def n_values(self) -> int:
+        """How many values all providers have."""
+        return len(self.labels)
+
+    def tally(self, rows: Rows) -> Counts:
+        """Return how many of these rows have each value."""
+        return value_counts(self.codes[rows], self.n_values)
+
+    @property
+    def whole(self) -> Whole:
+        """All rows' counts."""
+        return Whole(value_counts(self.codes, self.n_values).reshape(1, -1), self.labels)
 
 
 class CountingJudge:
@@ -33,27 +43,28 @@ class CountingJudge:
 
     def __init__(self, criterion: Criterion, providers: Codes, sensitive: Sequence[SensitiveCodes]) -> None:
         self._criterion, self._providers, self._sensitive = criterion, providers, tuple(sensitive)
+        self._wholes = [each.whole for each in sensitive]
         self.asked = 0  # parts judged so far
 
     def whole(self, rows: Rows) -> Script[Answers]:
         """Judge the group of all records; raise with the reason if it is refused."""
         criterion = self._criterion.of_whole
-        counts, present = self._counted([rows])
+        counts, tallies = self._counted([rows])
         yield from ()
-        if not criterion.good(counts, present)[0]:
+        if not criterion.good(counts, tallies, self._wholes)[0]:
             n_values = [each.n_values for each in self._sensitive]
             raise criterion.unreachable(n_values, bool(criterion.enough(counts)[0]))
         return Answers(np.zeros(1, bool), np.ones(1, bool), criterion.divisible(counts))
 
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
         """Judge each part."""
-        counts, present = self._counted(parts)
+        counts, tallies = self._counted(parts)
         yield from ()  # makes it a script, though there is no peer to ask
-        private = self._criterion.good(counts, present)
+        private = self._criterion.good(counts, tallies, self._wholes)
         return Answers(counts.sum(axis=1) == 0, private, private & self._criterion.divisible(counts))
 
-    def _counted(self, parts: Sequence[Rows]) -> tuple[Counts, list[Flags]]:
-        """Count the records of each part by provider, and mark which values each provider has there."""
+    def _counted(self, parts: Sequence[Rows]) -> tuple[Counts, list[Counts]]:
+        """Count the records of each part by provider, and by provider and value."""
         self.asked += len(parts)
         sizes = np.array([part.size for part in parts], np.int64)
         label = np.repeat(np.arange(len(parts)), sizes)
@@ -61,14 +72,13 @@ class CountingJudge:
         n_providers = self._criterion.n_providers
         feeding = label * n_providers + self._providers[rows]
         counts = value_counts(feeding, len(parts) * n_providers).reshape(-1, n_providers)
-        present = [
+        tallies = [
             pair_counts(feeding, each.codes[rows], counts.size, each.n_values).reshape(
                 len(parts), n_providers, each.n_values
             )
-            > 0
             for each in self._sensitive
         ]
-        return counts, present
+        return counts, tallies
 
     def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
         """Judge parts of one provider each, without saying whether they are divisible."""

@@ -1,4 +1,12 @@
-"""Whether a group withstands m colluding providers: m-privacy of k-anonymity and distinct ℓ-diversity, from counts.
+"""Whether a group withstands m colluding providers: m-privacy from counts.
+
+Requirements on how often values occur are beside k-anonymity and distinct ℓ-diversity (`on_counts`): without coalitions
+(m = 0) every model with a test on shared counts; against coalitions those that bound shares, since there the worst
+coalition is known: it leaves all records of the value, and takes out the most of the others, so that of each value
+there is one sum without the m largest contributions. Where m or fewer providers feed the group, one of them is left:
+the one with the fewest records of other values.
+
+For k-anonymity and distinct ℓ-diversity:
 
 A group fed by some of n providers is private when every feeding provider's records alone satisfy the requirement
 (then so does any provider that is left), or when both of these hold:
@@ -26,14 +34,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from masquerade.data.product import columns_of
+from masquerade.data.product import Product, columns_of
 from masquerade.engine.counts import Counts, Flags
 from masquerade.errors import ParameterError, RequirementUnreachable
+from masquerade.privacy.m_privacy.constraint import constraint_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement, plural
 
 MOST_LOOK_UPS = 1_000  # coalitions × values, or sets of values × providers, of a part
 MOST_OF_WHOLE = 50_000  # the same of the group of all records: some 120,000 gates
+
+
+class Whole(NamedTuple):
+    """All records' counts of the values of one attribute (one row), and the values' names."""
+
+    counts: Counts
+    labels: tuple[str, ...]
 
 
 class OneByOne(NamedTuple):
@@ -51,12 +67,16 @@ class OneByOne(NamedTuple):
 
 @dataclass(frozen=True)
 class Criterion:
-    """k records and, for each sensitive attribute, ℓ values, against m of n providers."""
+    """k records, for each sensitive attribute ℓ values, and what else its counts must satisfy, against m providers.
+
+    Arguments named `tallies` have, for each of `attributes`, the records with each value: parts × providers × values.
+    """
 
     n_providers: int
     m: int
     k: int
     diversities: tuple[tuple[str, int], ...] = ()  # sensitive attribute, l
+    on_counts: tuple[GroupRequirement, ...] = ()
     most_look_ups: int = MOST_LOOK_UPS
 
     @classmethod
@@ -74,23 +94,42 @@ class Criterion:
         That setting depends on the third party, and on whether cuts between providers are required.
         """
         k, diversities = 1, dict[str, int]()
+        on_counts: list[GroupRequirement] = []
         refused: list[str] = []
-        for part in parts:
-            asked = part.thresholds
-            if asked is None:
-                refused.append(_refusal(part, third_party == "trusted", provider_aware))
-                continue
-            k = max(k, asked.records)
-            if part.sensitive is not None:
-                diversities[part.sensitive] = max(asked.values, diversities.get(part.sensitive, 1))
+        for whole in parts:
+            for part in (whole,) if whole.thresholds is not None else whole.conjuncts:
+                asked = part.thresholds
+                if asked is not None:
+                    k = max(k, asked.records)
+                    if part.sensitive is not None:
+                        diversities[part.sensitive] = max(asked.values, diversities.get(part.sensitive, 1))
+                elif not _testable(part, m):
+                    refused.append(_refusal(whole, m, third_party == "trusted", provider_aware))
+                elif provider_aware:
+                    refused.append(f"{whole.model} may fail of a provider alone; leave out provider_aware")
+                else:
+                    k = max(k, part.implied_size)
+                    on_counts.append(part)
         if refused:
             raise ParameterError(*dict.fromkeys(refused))
-        return cls(n_providers, m, k, tuple(diversities.items()))
+        return cls(n_providers, m, k, tuple(diversities.items()), tuple(on_counts))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The sensitive attributes, first those whose different values are counted."""
+        counted = (part.sensitive for part in self.on_counts if part.sensitive is not None)
+        return tuple(dict.fromkeys([*(name for name, _ in self.diversities), *counted]))
+
+    def bind(self, labels: Sequence[Sequence[str]]) -> None:
+        """Refuse listed values that no provider has; `labels` are those of each attribute that all providers have."""
+        for part in self.on_counts:
+            assert part.sensitive is not None
+            part.bind(labels[self.attributes.index(part.sensitive)])
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that make up the sensitive attributes."""
-        return tuple(dict.fromkeys(each for name, _ in self.diversities for each in columns_of(name)))
+        return tuple(dict.fromkeys(each for name in self.attributes for each in columns_of(name)))
 
     @property
     def of_whole(self) -> Criterion:
@@ -107,25 +146,40 @@ class Criterion:
         cheaper = min(tests, key=lambda test: test.look_ups)
         return cheaper if cheaper.look_ups <= self.most_look_ups else None
 
-    def alone(self, counts: Counts, present: Sequence[Flags]) -> Flags:
-        """Return which providers have no record of a part, or satisfy alone; arguments as for `good`."""
+    def alone(self, counts: Counts, tallies: Sequence[Counts]) -> Flags:
+        """Return which providers have no record of a part, or k records and ℓ values alone; arguments as for `good`."""
         enough = counts >= self.k
-        for flags, (_, least) in zip(present, self.diversities, strict=True):
-            enough &= flags.sum(axis=-1) >= least
+        for tally, (_, least) in zip(tallies, self.diversities, strict=False):
+            enough &= np.count_nonzero(tally, axis=-1) >= least
         fine: Flags = enough | (counts == 0)
         return fine
 
-    def good(self, counts: Counts, present: Sequence[Flags]) -> Flags:
+    def good(self, counts: Counts, tallies: Sequence[Counts], wholes: Sequence[Whole] | None = None) -> Flags:
         """Return which parts have records and are private.
 
-        `counts` has a row per part and a column per provider; `present`, for each sensitive attribute, says whether the
-        provider has a record with the value: parts × providers × values.
+        `counts` has a row per part and a column per provider; `wholes` is about all records, for `on_counts`.
         """
         together = self.enough(counts)
-        for flags, (_, least) in zip(present, self.diversities, strict=True):
-            together &= self._diverse(flags, least)
-        good: Flags = (together | self.alone(counts, present).all(axis=1)) & counts.any(axis=1)
+        for tally, (_, least) in zip(tallies, self.diversities, strict=False):
+            together &= self._diverse(tally > 0, least)
+        good: Flags = (together | self.alone(counts, tallies).all(axis=1)) & counts.any(axis=1)
+        for part in self.on_counts:
+            assert part.sensitive is not None  # which all of them are about
+            assert wholes is not None
+            at = self.attributes.index(part.sensitive)
+            good[good] = self._withstands(part, tallies[at][good], wholes[at])
         return good
+
+    def _withstands(self, part: GroupRequirement, tally: Counts, whole: Whole) -> Flags:
+        """Return which parts, all with records, satisfy whatever a coalition leaves of them."""
+        if not len(tally):
+            return np.zeros(0, bool)
+        if not self.m:
+            return part.holds(tally.sum(axis=1), whole.counts, whole.labels)
+        feeding = np.count_nonzero(tally.any(axis=2), axis=1)
+        return constraint_of(part, whole.counts, whole.labels).withstands(
+            tally, np.minimum(self.m, feeding - 1)
+        )
 
     def divisible(self, counts: Counts) -> Flags:
         """Return which parts might be cut into two private ones; the others never can, whatever the values.
@@ -151,10 +205,13 @@ class Criterion:
         who = f"some coalition of {plural(self.m, 'provider')} leaves" if self.m else "there are"
         everything = f"of all providers' records together {who}"
         tests = [
-            self.exact_test(size, least) for size, (_, least) in zip(n_values, self.diversities, strict=True)
+            self.exact_test(size, least) for size, (_, least) in zip(n_values, self.diversities, strict=False)
         ]
         if not enough:
             why = f"k = {self.k} cannot be reached: {everything} fewer than {self.k}"
+        elif self.on_counts:
+            asked = [*([self._values()] if self.diversities else []), *map(str, self.on_counts)]
+            why = f"{' or '.join(asked)} cannot be reached of all providers' records together"
         elif all(tests):
             why = f"{self._values()} cannot be reached: {everything} fewer"
         else:
@@ -187,7 +244,14 @@ class Criterion:
         return good
 
 
-def _refusal(part: GroupRequirement, is_trusted: bool, provider_aware: bool) -> str:
+def _testable(part: GroupRequirement, m: int) -> bool:
+    """Return whether counts that nobody sees tell if a group satisfies, whatever a coalition leaves of it."""
+    if isinstance(part.sensitive, Product) and part.values is not None:
+        return False
+    return part.has_shared_test and (not m or part.worst_share(1) is not None)
+
+
+def _refusal(part: GroupRequirement, m: int, is_trusted: bool, provider_aware: bool) -> str:
     why = "where nobody sees all counts"
     instead = 'third_party = "trusted" with choose = "certainty"'
     if is_trusted:
@@ -195,5 +259,16 @@ def _refusal(part: GroupRequirement, is_trusted: bool, provider_aware: bool) -> 
         instead = 'choose = "certainty"'
     if provider_aware and not part.monotone_in_records:
         instead += " and provider_aware = false"
-    allowed = ", ".join(REQUIREMENTS.declaring("thresholds"))
+    if m and all(each.thresholds is not None or each.has_shared_test for each in part.conjuncts):
+        instead = f"m = 0, which leaves no coalition to be found, or {instead}"
+    allowed = ", ".join(testable_models(m))
     return f"{part.model} cannot be tested {why}; use one of {allowed}, or {instead}"
+
+
+def testable_models(m: int) -> tuple[str, ...]:
+    """The names of the models that counts which nobody sees can test against m providers, if not of all parameters."""
+    able = {
+        *REQUIREMENTS.declaring("thresholds"),
+        *REQUIREMENTS.declaring("worst_share" if m else "shared_test"),
+    }
+    return tuple(name for name in REQUIREMENTS.plain if name in able)

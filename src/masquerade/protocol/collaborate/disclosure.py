@@ -91,6 +91,8 @@ def _peers_learn(
     yield f"{others}: whether a part that may stand is large enough to be divided; never how many records it has"
     if terms.provider_aware:
         yield f"{others}: the number of {party}'s records as a power of two, and groups in which it can stand alone"
+    elif any(part.thresholds is None for part in contract.parts):
+        yield f"{others}: the number of {party}'s records as a power of two"
     sensitive = sorted({part.sensitive for part in contract.parts if part.sensitive is not None})
     if sensitive:
         yield f"{others}: all values of {', '.join(sensitive)} that occur at any party, as the release will show them"

@@ -128,7 +128,7 @@ def sensitive_codes(table: Table, name: str, values: Sequence[Value]) -> Sensiti
     """Encode the rows' values by their numbers among those of all providers."""
     number = {value: at for at, value in enumerate(values)}
     places = np.array([number[value] for value in values_of(table, name)], np.int64)
-    return SensitiveCodes(places[table.coded(name).codes], len(values))
+    return SensitiveCodes(places[table.coded(name).codes], tuple(", ".join(value) for value in values))
 
 
 def all_values(lists: Iterable[Iterable[Value]]) -> tuple[Value, ...]:

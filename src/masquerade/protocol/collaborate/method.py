@@ -59,7 +59,11 @@ class Collaboration(SessionMethod):
         choose = self.choose or ("public" if self.third_party == "secure" else "certainty")
         aware = self.provider_aware
         if aware is None:
-            aware = choose == "public" or may_cut_providers(_private(parts, m))
+            aware = (
+                all(part.thresholds is not None for part in parts)
+                if choose == "public"
+                else may_cut_providers(_private(parts, m))
+            )
         return replace(self, choose=choose, provider_aware=aware)
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:

@@ -115,7 +115,10 @@ def _without_third_party(
     yield from _compare_axes(name, contract, table)
     shared = yield from prepare(me, contract.parties, contract.hash)
     sensitive = yield from _agree_on_values(criterion, table)
-    settings = yield from _settings(shared, contract, table, criterion)
+    sizes: list[int] = []
+    if collaboration_of(contract).provider_aware or criterion.on_counts:
+        sizes = yield from _agree_on_sizes(shared, len(table))
+    settings = yield from _settings(shared, contract, table, criterion, sizes)
     prepared = time.perf_counter()
 
     def on_round(tried: int, groups: int) -> None:
@@ -123,7 +126,7 @@ def _without_third_party(
 
     on_stage(Stage("cutting"))
     own = CountingJudge(criterion, np.full(len(table), me, np.int64), sensitive)
-    secret = SecretJudge(criterion, shared, sensitive)
+    secret = SecretJudge(criterion, shared, sensitive, sum(sizes))
     groups = yield from partition(settings, secret, own, me, on_round, lambda *_: on_stage(CUTTING_OWN))
     cells = labelled(contract, table, settings, groups)
     finished = time.perf_counter()
@@ -173,7 +176,9 @@ def provider_axis(contract: Contract) -> CategoryAxis:
     return CategoryAxis(provider_column(contract), Taxonomy.flat(contract.parties, "(all)"))
 
 
-def _settings(shared: SharedBits, contract: Contract, table: Table, criterion: Criterion) -> Script[Settings]:
+def _settings(
+    shared: SharedBits, contract: Contract, table: Table, criterion: Criterion, sizes: Sequence[int]
+) -> Script[Settings]:
     terms = collaboration_of(contract)
     names = qid_names(contract)
     asked = ranges_of(table, names)
@@ -183,10 +188,7 @@ def _settings(shared: SharedBits, contract: Contract, table: Table, criterion: C
         found = yield from shared.evaluate(circuits.any_of(len(contract.parties)), own[None], "any")
         for at, name in enumerate(asked):
             signals[name] = found[0, at * SIGNALS : (at + 1) * SIGNALS]
-    apart: tuple[int, ...] = ()
-    if terms.provider_aware:
-        sizes = yield from _agree_on_sizes(shared, len(table))
-        apart = providers_apart(sizes, contract.m)
+    apart = providers_apart(sizes, contract.m) if terms.provider_aware else ()
     axes, ranks = zip(*(axis_of(table, name, signals.get(name)) for name in names), strict=True)
     return Settings(
         (*axes, provider_axis(contract)),
@@ -226,7 +228,7 @@ def _compare_axes(name: str, contract: Contract, table: Table) -> Script[None]:
 
 def _agree_on_values(criterion: Criterion, table: Table) -> Script[list[SensitiveCodes]]:
     """Exchange values through the assembler, which sees them in the rows anyway; the others will, in the release."""
-    names = [name for name, _ in criterion.diversities]
+    names = criterion.attributes
     if not names:
         return []
     yield Send((ASSEMBLER,), Values(tuple(tuple(values_of(table, name)) for name in names)))
@@ -238,6 +240,7 @@ def _agree_on_values(criterion: Criterion, table: Table) -> Script[list[Sensitiv
         if not own <= set(values) or not all(is_value(value, name) for value in values):
             raise PeerBrokeProtocol(ASSEMBLER, f"sent values of {name} that do not fit ours")
         codes.append(sensitive_codes(table, name, all_values([values])))
+    criterion.bind([each.labels for each in codes])
     return codes
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from masquerade.crypto.bits import pack, unpack
 from masquerade.crypto.circuit import Bits
-from masquerade.engine.counts import Counts, Flags, Rows
+from masquerade.engine.counts import Counts, Rows
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.collaborate import circuits
@@ -30,16 +30,23 @@ class Alone(Message, tag="collaborate-alone", frozen=True):
 class SecretJudge:
     """Judges parts of which each provider contributes its own rows."""
 
-    def __init__(self, criterion: Criterion, shared: SharedBits, sensitive: Sequence[SensitiveCodes]) -> None:
+    def __init__(
+        self,
+        criterion: Criterion,
+        shared: SharedBits,
+        sensitive: Sequence[SensitiveCodes],
+        most_records: int = 0,
+    ) -> None:
         self._criterion, self._shared, self._sensitive = criterion, shared, tuple(sensitive)
         self._n_values = tuple(each.n_values for each in sensitive)
-        self._private = circuits.private(criterion, self._n_values)
+        self._shape = circuits.Shape(tuple(each.labels for each in sensitive), most_records)
+        self._private = circuits.private(criterion, self._shape)
 
     def whole(self, rows: Rows) -> Script[Answers]:
         """Judge the group of all records. If it is refused, one more bit is opened: whether records are lacking."""
         criterion = self._criterion.of_whole
-        circuit = circuits.private(criterion, self._n_values)
-        own = circuits.private_input(criterion, *self._counted([rows]))
+        circuit = circuits.private(criterion, self._shape)
+        own = self._input(criterion, [rows])
         told = _answers((yield from self._shared.evaluate(circuit, own, "good", "more")))
         if not told.private[0]:
             enough = yield from self._shared.evaluate(circuit, own, "enough")
@@ -48,7 +55,7 @@ class SecretJudge:
 
     def verdicts(self, parts: Sequence[Rows]) -> Script[Answers]:
         """Judge each part, opening two bits for its four possible verdicts."""
-        own = circuits.private_input(self._criterion, *self._counted(parts))
+        own = self._input(self._criterion, parts)
         return _answers((yield from self._shared.evaluate(self._private, own, "good", "more")))
 
     def lone_verdicts(self, parts: Sequence[tuple[int, Rows]]) -> Script[Answers]:
@@ -57,9 +64,9 @@ class SecretJudge:
         me, parties = self._shared.me, self._shared.parties
         verdicts = np.zeros((2, len(parts)), np.uint8)
         mine = np.flatnonzero(owners == me)
-        counts, present = self._counted([parts[int(each)][1] for each in mine])
+        counts, tallies = self._counted([parts[int(each)][1] for each in mine])
         verdicts[0, mine] = counts == 0
-        verdicts[1, mine] = self._criterion.alone(counts, present) & (counts > 0)
+        verdicts[1, mine] = self._criterion.alone(counts, tallies) & (counts > 0)
         yield Send(self._shared.peers, Alone(pack(verdicts[:, mine].ravel()).tobytes()))
         for number, name in enumerate(parties):
             if number == me:
@@ -92,14 +99,18 @@ class SecretJudge:
                     found[number] = int(column.argmax())
         return found
 
-    def _counted(self, parts: Sequence[Rows]) -> tuple[Counts, list[Flags]]:
-        """Count this provider's records of each part, and mark its values there."""
+    def _input(self, criterion: Criterion, parts: Sequence[Rows]) -> Bits:
+        wholes = [each.whole.counts[0] for each in self._sensitive]
+        return circuits.private_input(criterion, *self._counted(parts), wholes, self._shape.most_records)
+
+    def _counted(self, parts: Sequence[Rows]) -> tuple[Counts, list[Counts]]:
+        """Count this provider's records of each part, and those with each value."""
         counts = np.array([part.size for part in parts], np.int64)
-        present = [
-            np.array([each.present(part) for part in parts], bool).reshape(len(parts), each.n_values)
+        tallies = [
+            np.array([each.tally(part) for part in parts], np.int64).reshape(len(parts), each.n_values)
             for each in self._sensitive
         ]
-        return counts, present
+        return counts, tallies
 
 
 def _answers(found: Bits) -> Answers:

@@ -27,7 +27,7 @@ from masquerade.protocol.blaming import blaming
 from masquerade.protocol.pairwise_setup import set_up_pairs
 from masquerade.protocol.shared_circuits import Masked, evaluate_and_open, exchange
 
-LEAST_TRIPLES = 1 << 12  # made at a time, so that small evaluations share the cost
+TRIPLES_STEP = 1 << 12  # a multiple of which is made, so that small evaluations share the cost
 MOST_TRIPLES = 1 << 18  # made at a time, so that messages stay small
 
 
@@ -125,7 +125,8 @@ class SharedBits:
         """Return this party's part of an evaluation, with the triples that it needs."""
         needed = circuit.n_and * next(iter(shares.values())).shape[1]
         if self._triples is None or len(self._triples) < needed:
-            self._triples = yield from self._make_triples(max(needed, LEAST_TRIPLES))
+            steps = max(1, -(-needed // TRIPLES_STEP))
+            self._triples = yield from self._make_triples(steps * TRIPLES_STEP)
         return SharedEvaluation(circuit, self.me, len(self.parties), shares, self._triples)
 
     def _make_triples(self, count: int) -> Script[Triples]:

@@ -8,6 +8,7 @@ the groups, and nothing is published that fails.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -138,9 +139,9 @@ def public_settings(contract: Contract, table: Table) -> tuple[Settings, Countin
         providers_apart(sizes, contract.m) if terms.provider_aware else (),
     )
     sensitive = [
-        sensitive_codes(table, name, all_values([values_of(table, name)]))
-        for name, _ in criterion.diversities
+        sensitive_codes(table, name, all_values([values_of(table, name)])) for name in criterion.attributes
     ]
+    criterion.bind([each.labels for each in sensitive])
     return settings, CountingJudge(criterion, providers, sensitive)
 
 
@@ -177,8 +178,8 @@ def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], s
 def _assembled(assembly: Assembly) -> Script[Release]:
     contract = assembly.contract
     criterion = criterion_of(contract)
-    if criterion.diversities:
-        yield from _gather_values(contract, [name for name, _ in criterion.diversities])
+    if criterion.attributes:
+        yield from _gather_values(contract, criterion.attributes)
     handed: dict[str, Rows] = {}
     for name in contract.parties:
         handed[name] = yield Receive(name, Rows)
@@ -218,7 +219,7 @@ def _assembled(assembly: Assembly) -> Script[Release]:
     )
 
 
-def _gather_values(contract: Contract, names: list[str]) -> Script[None]:
+def _gather_values(contract: Contract, names: Sequence[str]) -> Script[None]:
     """Collect all providers' sensitive values, and send every provider the union."""
     lists: list[list[tuple[str, ...]]] = [[] for _ in names]
     for provider in contract.parties:
