@@ -270,7 +270,7 @@ def test_patience_fits_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
         ParameterError, match=r'40 providers has too many coalitions .*verification = "exact"'
     ):
         strategies.direct(entropy, 8)
-    monkeypatch.setattr(branch_and_bound_module, "PATIENCE", -1)
+    monkeypatch.setattr(branch_and_bound_module, "SEARCH_SECONDS", -1)
     with pytest.raises(ParameterError) as caught:
         exact(entropy, 8)
     assert caught.value.lines == (

@@ -147,8 +147,8 @@ def test_cancelled_while_the_table_is_assembled(
     ana = house.user("ana")
     with Gate() as gate, monkeypatch.context() as patch:
         if moment == "judged":
-            real: Callable[..., Any] = publish.classification_error
-            patch.setattr(publish, "classification_error", lambda *given: (gate.hold(), real(*given))[1])
+            real: Callable[..., Any] = publish.figures_of
+            patch.setattr(publish, "figures_of", lambda *given: (gate.hold(), real(*given))[1])
         else:
             write = ReleaseFiles.write
             patch.setattr(ReleaseFiles, "write", lambda *given: (write(*given), gate.hold())[0])
