@@ -202,7 +202,7 @@ MISTAKES = {
     "no holder": (JOB.replace("attributes.children", "attributes.childs"), 2, 'no party contributes "childs"'),
     "distant sensitive": (
         JOB.replace("[roles]", '[roles]\nsensitive = ["name"]').replace('identifiers = ["ssn", "name"]', "")
-        + '\n[[privacy]]\nmodel = "t-closeness"\nqid = ["sex"]\nt = 0.3\n',
+        + '\n[[privacy]]\nmodel = "t-closeness"\nqid = ["sex", "salary"]\nt = 0.3\n',
         2,
         "needs groups of at least two records",
     ),
