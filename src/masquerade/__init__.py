@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from inspect import Signature
 
+    from masquerade.anonymize.cheapest_box.algorithm import CheapestBox
     from masquerade.anonymize.datafly import Datafly
     from masquerade.anonymize.mondrian.algorithm import Mondrian
     from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian
@@ -68,6 +69,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "anonymize.datafly": ["Datafly"],
+    "anonymize.cheapest_box.algorithm": ["CheapestBox"],
     "anonymize.mondrian.algorithm": ["Mondrian"],
     "anonymize.mondrian.provider_aware": ["ProviderAwareMondrian"],
     "anonymize.tds": ["TopDownSpecialization"],
@@ -160,6 +162,7 @@ __all__ = [
     "Attribute",
     "BadInput",
     "Branch",
+    "CheapestBox",
     "Client",
     "ConfidenceBounding",
     "Conflict",

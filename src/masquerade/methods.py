@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from masquerade.anonymize.cheapest_box.algorithm import CheapestBox
 from masquerade.anonymize.datafly import Datafly
 from masquerade.anonymize.method import Method, TableMethod
 from masquerade.anonymize.mondrian.algorithm import Mondrian
@@ -36,10 +37,11 @@ from masquerade.protocol.method import Arrangement, SessionMethod
 
 GROUP = "masquerade.methods"
 DEFAULT = TopDownSpecialization.name
-_PLANNED = ("auto", "cheapest-box", "k-member", "greedy-cka")
+_PLANNED = ("auto", "k-member", "greedy-cka")
 _BUILT_IN: tuple[type[Method], ...] = (
     TopDownSpecialization,
     Mondrian,
+    CheapestBox,
     Datafly,
     JointSpecialization,
     Dka,

@@ -57,7 +57,7 @@ def test_list_names_every_experiment() -> None:
             "m_privacy_verification",
         ),
         *("mashup", "mondrian", "peers"),
-        *("primitives", "readers", "scale", "scale_parties", "scores", "service", "startup"),
+        *("primitives", "readers", "recoding", "scale", "scale_parties", "scores", "service", "startup"),
     }
     assert all(len(description) > 20 for description in listed.values())
     assert listed["peers"] == bench.describe(EXPERIMENTS["peers"])

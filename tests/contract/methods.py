@@ -88,6 +88,7 @@ TABLE_METHODS = {
             r"provider_aware: not possible with m-privacy of [\w-]+, which a union of groups may violate",
         ),
     ),
+    "cheapest-box": TableExample(values={"purity": (0.0, 3.0)}),
     "datafly": TableExample(
         refuses=(
             r"attributes.age: datafly generalises step by step; give a taxonomy, ",

@@ -80,7 +80,7 @@ class Mondrian(MondrianVariant):
         task = prepare(table, requirement, self)
         released = {
             column.name: column
-            for parts in _linked(task.parts)
+            for parts in linked(task.parts)
             for column in self._cut(task, parts, len(table))
         }
         return Outcome(tuple(released[column.name] for column in task.columns))
@@ -89,7 +89,7 @@ class Mondrian(MondrianVariant):
         """Cut the attributes of requirements whose QIDs are linked by common attributes."""
         axes = axes_of([column for column in task.columns if any(column.name in part.qid for part in parts)])
         judges = {
-            qid: _judge([part for part in parts if frozenset(part.qid) == qid], task.sensitive, n_rows)
+            qid: judge_of([part for part in parts if frozenset(part.qid) == qid], task.sensitive, n_rows)
             for qid in dict.fromkeys(frozenset(part.qid) for part in parts)
         }
         choice = CHOICES[self.choose]
@@ -99,7 +99,7 @@ class Mondrian(MondrianVariant):
         return partition(axes, judge, choice, n_rows, self.strict).released(axes)
 
 
-def _linked(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
+def linked(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
     """Return the requirements whose QIDs are linked by common attributes, together."""
     linked: list[list[GroupRequirement]] = []
     for part in parts:
@@ -109,7 +109,7 @@ def _linked(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
     return linked
 
 
-def _judge(parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded], n_rows: int) -> Judge:
+def judge_of(parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded], n_rows: int) -> Judge:
     """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
     named = {part.sensitive for part in parts}
     return Judge(parts, {name: coded for name, coded in sensitive.items() if name in named}, n_rows)

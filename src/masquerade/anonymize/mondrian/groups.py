@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian.axes import Axis, Batch, TaxonomyAxis
 from masquerade.anonymize.mondrian.tally import Tally
-from masquerade.data.column import Generalised
+from masquerade.data.column import Column, Generalised
 from masquerade.engine.counts import Counts, Flags, Rows
 from masquerade.engine.numbering import renumber
 
@@ -91,17 +91,17 @@ class Partition:
     def released(self, axes: Sequence[Axis]) -> tuple[Generalised, ...]:
         """Return the released columns."""
         return tuple(
-            released_column(axis, lo, hi, self.labels)
+            released_column(axis.column, lo, hi, self.labels)
             for axis, (lo, hi) in zip(axes, self.cells, strict=True)
             if axis.released
         )
 
 
-def released_column(axis: Axis, lo: Counts, hi: Counts, labels: Counts) -> Generalised:
+def released_column(column: Column, lo: Counts, hi: Counts, labels: Counts) -> Generalised:
     """Return a released column: each row's label is the index of its cell in `lo` and `hi`."""
-    domain = axis.column.domain
+    domain = column.domain
     width = domain.size + 1
     codes, found = renumber(lo * width + hi, width * width)
     starts, ends = found // width, found % width
     names = tuple(domain.label(int(lo), int(hi)) for lo, hi in zip(starts, ends, strict=True))
-    return Generalised(axis.name, codes.astype(np.int32).take(labels), names, starts, ends, domain)
+    return Generalised(column.name, codes.astype(np.int32).take(labels), names, starts, ends, domain)

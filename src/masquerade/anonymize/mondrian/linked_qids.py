@@ -87,11 +87,11 @@ class LinkedPartition:
             everybody = np.arange(self._n_rows)
             if isinstance(axis, ContinuousAxis):
                 lo, hi = self._cells[at]
-                columns.append(released_column(axis, lo, hi, everybody))
+                columns.append(released_column(axis.column, lo, hi, everybody))
             else:
                 linked, n_linked = self._linked(at)
                 view = axis.look(_batch(linked, n_linked, everybody))
-                columns.append(released_column(axis, view.lo, view.hi, linked))
+                columns.append(released_column(axis.column, view.lo, view.hi, linked))
         return tuple(columns)
 
     # --- a round ---

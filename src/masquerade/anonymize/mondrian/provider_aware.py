@@ -61,7 +61,7 @@ class ProviderAwareMondrian(MondrianVariant):
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
         """As Mondrian, and requirements that a union of groups may violate."""
-        yield from refuse_not_monotone(parts)
+        yield from refuse_not_monotone(parts, self.name)
         yield from refuse_provider_cuts(parts)
 
     def settings(self) -> dict[str, object]:
@@ -98,13 +98,13 @@ class ProviderAxis(ContinuousAxis):
         super().__init__(Column(providers.name, place[providers.codes], Continuum(np.arange(records.size))))
 
 
-def refuse_not_monotone(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
+def refuse_not_monotone(parts: Sequence[GroupRequirement], method: str) -> Iterator[Problem]:
     """Refuse non-monotone requirements over several QIDs, as each is tested only on groups finer than its own."""
     attributes = {name for part in parts for name in part.qid}
     for part in parts:
         if not part.monotone and set(part.qid) != attributes:
             yield Problem(
-                f"mondrian: {part.model} over {', '.join(part.qid)} is not monotone, so it must be over all attributes "
+                f"{method}: {part.model} over {', '.join(part.qid)} is not monotone, so it must be over all attributes "
                 f"of the requirements: {', '.join(sorted(attributes))}"
             )
 

@@ -1,0 +1,114 @@
+"""The search: of all boxes that satisfy the requirement, make the cheapest a group, and go on without its records.
+
+All vectors of levels wait in a heap by a lower bound on the cost of their cheapest box that satisfies. Records only
+leave, so that cost only rises: a vector that is looked at either has the cheapest box still, or waits again with its
+true cost. For requirements that every part of a violating group violates (k-anonymity), that is exactly cheapest box
+first. For others a refused box may satisfy once some of its records have left: its vector waits again, further
+back each time. Where classes count, a box costs more the less pure it is, which later departures may lower:
+then the order is the cheapest at the time of looking.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from masquerade.anonymize.cheapest_box.groups import NONE
+from masquerade.anonymize.cheapest_box.levels import ONE
+from masquerade.anonymize.cheapest_box.space import Boxes, Records
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.engine.counts import Counts, Flags, Rows, weighted_counts
+
+_RETRY_FACTOR, _RETRY_STEP = 3, ONE // 50
+_FEWEST_BITS, _MOST_BITS = 10, 16
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The boxes of one vector that are large enough, with their records one after the other."""
+
+    records: Rows
+    starts: Counts
+    costs: Counts
+
+    @property
+    def lengths(self) -> Counts:
+        """The number of distinct records in each box."""
+        return np.diff(np.append(self.starts, self.records.size))
+
+    def only(self, boxes: Flags) -> Found:
+        """Return the flagged boxes."""
+        lengths = self.lengths
+        kept = lengths[boxes]
+        return Found(self.records[np.repeat(boxes, lengths)], np.cumsum(kept) - kept, self.costs[boxes])
+
+
+def cheapest_boxes(records: Records, boxes: Boxes, judge: Judge, purity: float) -> tuple[Counts, int]:
+    """Return each record's group, or NONE, and the number of groups."""
+    heap = [(cost, vector) for vector, cost in enumerate(boxes.least_costs)]
+    dearest = records.ranks.shape[0] * ONE
+    heapq.heapify(heap)
+    groups, n_groups = np.full(records.n, NONE), 0
+    left, n_left = np.arange(records.n), int(records.sizes.sum())
+    while heap and n_left >= judge.least:
+        bound, vector = heapq.heappop(heap)
+        found = _large_boxes(records, boxes, vector, left, judge.least, purity)
+        if found is None:
+            continue
+        following = heap[0][0] if heap else int(found.costs.max())
+        cheapest = int(found.costs.min())
+        if cheapest > following:
+            heapq.heappush(heap, (cheapest, vector))
+            continue
+        now = found.costs <= following
+        if not now.all():
+            heapq.heappush(heap, (int(found.costs[~now].min()), vector))
+        chosen = found.only(now)
+        if not judge.only_sizes:
+            good = judge.holds(
+                tuple(np.add.reduceat(each[chosen.records], chosen.starts, axis=0) for each in records.counts)
+            )
+            if not good.all():
+                again = max(bound, int(chosen.costs[~good].min()))
+                if again < dearest:
+                    heapq.heappush(heap, (int(again * _RETRY_FACTOR) + _RETRY_STEP, vector))
+            if not good.any():
+                continue
+            chosen = chosen.only(good)
+        place = np.argsort(np.argsort(chosen.costs, kind="stable"))  # groups are numbered cheapest first
+        groups[chosen.records] = n_groups + np.repeat(place, chosen.lengths)
+        n_groups += chosen.starts.size
+        n_left -= int(records.sizes[chosen.records].sum())
+        left = left[groups[left] == NONE]
+    return groups, n_groups
+
+
+def _large_boxes(
+    records: Records, boxes: Boxes, vector: int, left: Rows, least: int, purity: float
+) -> Found | None:
+    """Return the boxes with at least `least` rows among the records that are left."""
+    keys = boxes.keys(vector, left)
+    # Most boxes are too small: a table of short hashes finds those that cannot be large, without sorting them.
+    bits = max(_FEWEST_BITS, min(_MOST_BITS, left.size.bit_length() + 1))
+    short = keys & ((1 << bits) - 1)
+    sizes = records.sizes.take(left)
+    some = np.flatnonzero(weighted_counts(short, sizes, 1 << bits).take(short) >= least)
+    if not some.size:
+        return None
+    keys = keys.take(some)
+    order = keys.argsort(kind="stable")
+    keys, some = keys.take(order), some.take(order)
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    in_box = np.add.reduceat(sizes.take(some), starts)
+    large = in_box >= least
+    if not large.any():
+        return None
+    members = left.take(some)
+    found = Found(members, starts, np.zeros(starts.size, np.int64)).only(large)
+    costs = boxes.costs(vector, found.records[found.starts])
+    if records.classes is not None and purity:
+        classes = np.add.reduceat(records.classes[found.records], found.starts, axis=0)
+        costs += np.rint(purity * ONE * (1 - classes.max(axis=1) / in_box[large])).astype(np.int64)
+    return Found(found.records, found.starts, costs)
