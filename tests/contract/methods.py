@@ -178,6 +178,7 @@ SESSION_METHODS = {
         refuses=(
             r'score: "certainty" cannot be recomputed by the other parties; use another score in a mashup',
             r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs groups of at least",
+            r"privacy\[\d\]: t-closeness on disease, which berta holds, over .+ needs a secure check that this ",
         ),
         values={"epsilon": (0.5,)},
         settings=({"adversary": "malicious", "argmax": "plain", "epsilon": 0.5},),

@@ -72,8 +72,8 @@ def got(coordinator: Coordinator, path: str, headers: dict[str, str]) -> httpx.R
 
 
 def without_counts(data: bytes) -> bytes:
-    """All but how many bytes and messages were sent by then: those may be any numbers, a raw value among them."""
-    return re.sub(rb"""["'](bytes_sent|messages)["']: \d+""", b"", data)
+    """All but how many bytes, messages and queries there were: those may be any numbers, a raw value among them."""
+    return re.sub(rb"""["'](bytes_sent|messages|queries)["']: \d+""", b"", data)
 
 
 def bounds(rows: list[dict[str, str]]) -> set[str]:

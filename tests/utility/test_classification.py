@@ -135,7 +135,7 @@ def test_bad_parameters() -> None:
 
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn.tree", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(ParameterError, match=r'pip install "masquerade\[mining\]"'):
         Classification(known_table(), "label")
 

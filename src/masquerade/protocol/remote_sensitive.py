@@ -42,7 +42,7 @@ def refuse_remote_sensitive(
         where = holder[part.sensitive]
         over = f"{part.model} on {part.sensitive}, which {where} holds, over {', '.join(remote)} of other parties"
         if not part.has_circuit:
-            models = ", ".join(REQUIREMENTS.declaring("circuit"))
+            models = ", ".join(each for each in REQUIREMENTS.declaring("circuit") if each != part.model)
             reason = "needs a secure check that this version does not have; "
             reason += f"use a QID of {where}'s own attributes, or one of {models}"
         elif least_size(part, parts) < 2:
