@@ -158,3 +158,13 @@ def test_a_secret_is_made_once(tmp_path: Path) -> None:
     assert found == {path.read_bytes()}
     assert path.stat().st_mode & 0o777 == 0o600
     assert left_in(tmp_path) == ["secret"]
+
+
+def test_writers_that_sweep_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    def written(writer: int) -> None:
+        for number in range(40):
+            write_whole(tmp_path / f"{writer}-{number}", b"whole")
+
+    with ThreadPoolExecutor(4) as writers:
+        list(writers.map(written, range(4)))
+    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"whole"] * 160

@@ -129,7 +129,8 @@ def _sweep_one(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # its writer lives: BlockingIOError
-        path.unlink(missing_ok=True)
+        if os.path.samestat(os.fstat(descriptor), path.lstat()):  # and no writer has made it anew
+            path.unlink()
     finally:
         os.close(descriptor)
 
@@ -237,10 +238,8 @@ def _created(path: Path, mode: int) -> int:
     """Make a new file, locked until its descriptor is closed: so it is not taken for a killed process's."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with suppress(
-            OSError
-        ):  # somebody sweeps it just now; or a file system without locks, where nobody does
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError):  # on a file system without locks nobody sweeps
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits for somebody who sweeps it just now
         if os.fstat(descriptor).st_nlink:
             return descriptor
         os.close(descriptor)  # it was swept before it was locked
