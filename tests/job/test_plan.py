@@ -212,11 +212,11 @@ WRONG = {
     ),
     "unknown algorithm": (
         JOB + '[algorithm]\nname = "tsd"\n',
-        'algorithm.name: no algorithm "tsd" (did you mean "tds"?); available: tds, mondrian, datafly',
+        'algorithm.name: no algorithm "tsd" (did you mean "tds"?); available: tds, mondrian, cheapest-box, datafly',
     ),
     "later algorithm": (
         JOB + '[algorithm]\nname = "k-member"\n',
-        'algorithm.name: "k-member" is not available in this version; available: tds, mondrian, datafly',
+        'algorithm.name: "k-member" is not available in this version; available: tds, mondrian, cheapest-box, datafly',
     ),
     "mondrian with a score": (
         JOB + '[algorithm]\nname = "mondrian"\nscore = "certainty"\n',
