@@ -85,6 +85,7 @@ def test_what_is_opened_first_appears_last(tmp_path: Path, monkeypatch: pytest.M
     assert left_in(tmp_path) == ["report.html"]
 
 
+@pytest.mark.system
 def test_what_a_killed_process_left_is_swept_by_the_next_one(tmp_path: Path) -> None:
     """What is being written stays, in this process and in others; and so does what is not ours."""
     others = [".0123456789abcdef.tmp.csv", ".0123456789abcde.tmp", "0123456789abcdef.tmp", ".tmp"]
