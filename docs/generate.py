@@ -97,8 +97,8 @@ def _method(method: type[Method]) -> Iterator[str]:
     elif issubclass(method, TableMethod) and method.answers_queries:
         facts["Reports"] = "the error of random queries, too"
     base = SessionMethod if issubclass(method, SessionMethod) else TableMethod
-    declines = getattr(method, "refusals")  # noqa: B009 # of either base
-    facts["Refuses"] = _doc(declines) if declines is not getattr(base, "refusals") else "nothing of its own"  # noqa: B009
+    declines, usual = (getattr(each, "refusals") for each in (method, base))  # noqa: B009 # of either base
+    facts["Refuses"] = _doc(declines) if declines is not usual else "nothing of its own"
     yield _facts(facts)
     if declared := parameters_of(method):
         yield "Keys:"

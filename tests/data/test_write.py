@@ -6,12 +6,9 @@ import csv
 import datetime
 import decimal
 import os
-import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from full_disk import no_file_above
 from masquerade.data.read_csv import read_csv
 from masquerade.data.write import csv_lines, write_table
 from masquerade.errors import ParameterError
@@ -163,17 +161,6 @@ def test_names_read_back_the_same(tmp_path_factory: pytest.TempPathFactory, name
 
 
 # --- all or nothing ---
-
-
-@contextmanager
-def no_file_above(size: int) -> Iterator[None]:
-    """The system refuses to let a file grow further, as a full disk would."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
