@@ -33,24 +33,24 @@ def step(value: str, *children: str, attribute: str = "job") -> tuple[str, dict[
 
 
 def test_a_second_attempt_starts_with_nothing() -> None:
-    course = SessionProgress()
-    progress = ("progress", {"parties": {"bank": {"stage": "aligning"}}})
-    course.take(events(moved("running"), progress, step("Any", "A", "B")))
-    assert course.progress
-    assert course.steps
-    changed = course.take([event(4, *moved("queued", "bank: fell silent"))])
-    assert (course.progress, course.steps) == ({}, {})
+    progress = SessionProgress()
+    aligning = ("progress", {"parties": {"bank": {"stage": "aligning"}}})
+    progress.take(events(moved("running"), aligning, step("Any", "A", "B")))
+    assert progress.by_party
+    assert progress.steps
+    changed = progress.take([event(4, *moved("queued", "bank: fell silent"))])
+    assert (progress.by_party, progress.steps) == ({}, {})
     assert changed >= {"status", "lines", "progress", "steps"}
-    assert course.last == 4
-    assert course.lines[-1][1] == "queued: bank: fell silent"
+    assert progress.last == 4
+    assert progress.lines[-1][1] == "queued: bank: fell silent"
 
 
 def test_only_what_changed_is_drawn_anew() -> None:
-    course = SessionProgress()
-    assert course.take(events(("progress", {"parties": {"bank": {"round": 1}}}))) == {"progress"}
-    assert course.take(events(step("Any", "A", "B"))) == {"steps"}
-    assert course.take([]) == set()
-    assert "status" in course.take(events(moved("agreed")))
+    progress = SessionProgress()
+    assert progress.take(events(("progress", {"parties": {"bank": {"round": 1}}}))) == {"progress"}
+    assert progress.take(events(step("Any", "A", "B"))) == {"steps"}
+    assert progress.take([]) == set()
+    assert "status" in progress.take(events(moved("agreed")))
 
 
 def test_quality_is_told_as_far_as_there_is_something_to_tell() -> None:
@@ -60,26 +60,26 @@ def test_quality_is_told_as_far_as_there_is_something_to_tell() -> None:
         (None, 0.25): "classification error could not be measured, and at most 0.25 was wished",
     }
     for (error, most), words in told.items():
-        course = SessionProgress()
-        course.take(events(("quality", {"error": error, "most_error": most})))
-        assert course.lines[-1][1] == words
+        progress = SessionProgress()
+        progress.take(events(("quality", {"error": error, "most_error": most})))
+        assert progress.lines[-1][1] == words
 
 
 def test_waiting_for_a_person_ends_with_the_contract() -> None:
-    course = SessionProgress()
-    course.take(
+    progress = SessionProgress()
+    progress.take(
         events(moved("negotiating"), ("approval", {"party": "clinic"}), ("approval", {"party": "clinic"}))
     )
-    assert course.approvals == ["clinic"]
-    course.take(events(("contract", {"terms_hash": "a", "contract_hash": "b", "attempt": 1})))
-    assert course.approvals == []
+    assert progress.approvals == ["clinic"]
+    progress.take(events(("contract", {"terms_hash": "a", "contract_hash": "b", "attempt": 1})))
+    assert progress.approvals == []
 
 
 def test_an_event_of_a_later_version_is_named_and_nothing_breaks() -> None:
-    course = SessionProgress()
-    course.take(events(("riddle", {"odd": 1}), moved("published")))
-    assert [words for _, words in course.lines] == ["riddle", "published"]
-    assert course.reached == [Status.PUBLISHED]
+    progress = SessionProgress()
+    progress.take(events(("riddle", {"odd": 1}), moved("published")))
+    assert [words for _, words in progress.lines] == ["riddle", "published"]
+    assert progress.reached == [Status.PUBLISHED]
 
 
 def test_the_cut_moves_down_with_each_step() -> None:

@@ -170,7 +170,7 @@ SESSION_METHODS = {
     "tds": SessionExample(
         specialised_alone,
         between_parties=frozenset(
-            {"instruct", "finished", "offer"}
+            {"instruct", "finished", "score"}
             | {"argmax-order", "argmax-delivery", "argmax-garbled", "argmax-bid", "argmax-verdict"}
             | {"sensitive-values", "settled", *ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
         ),

@@ -101,7 +101,7 @@ class MashupSimulator:
         for played in self._played():
             if self.method.argmax == "plain":
                 for name, bid in played.bids.items():
-                    self._tell(name, _offer(bid))
+                    self._tell(name, _score(bid))
             if played.winner is None or played.candidate is None or played.instruction is None:
                 break
             if any(True for _ in self._remote()):
@@ -193,11 +193,11 @@ class MashupSimulator:
             self._tell(ASSEMBLER, Made("received", error=None), (name,))
 
 
-def _offer(bid: Bid | None) -> Made:
+def _score(bid: Bid | None) -> Made:
     if bid is None:
-        return Made("offer", score=b"", position=-1)
+        return Made("score", score=b"", position=-1)
     size = bid.score.bit_length() // 8 + 1
-    return Made("offer", score=bid.score.to_bytes(size, "little", signed=True), position=bid.position)
+    return Made("score", score=bid.score.to_bytes(size, "little", signed=True), position=bid.position)
 
 
 def _instruct(candidate: Candidate, instruction: Instruction) -> Made:

@@ -11,7 +11,7 @@ import pytest
 import masquerade as mq
 from masquerade.net.memory import Heard, Wire
 from masquerade.net.script import decode, encode
-from masquerade.protocol.argmax import Offer
+from masquerade.protocol.argmax import BestScore
 from masquerade.protocol.columns import Columns, ReportedStep
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
@@ -77,17 +77,17 @@ def test_a_partys_view_follows_from_the_release_and_the_order_of_steps(party: st
         by_kind.setdefault(heard.kind, []).append(heard)
     # Nothing travels but what the page lists.
     alignment = {"blinded", "positions", "equality-share", "equality-proof"}
-    assert set(by_kind) <= {*alignment, "offer", "instruct", "finished"}
+    assert set(by_kind) <= {*alignment, "score", "instruct", "finished"}
 
     simulated = [
         encode(each) for who, each in simulated_instructions(contract, handed_in(wire)) if who != party
     ]
     assert [heard.data for heard in by_kind["instruct"]] == simulated
-    # An offer is a score and an attribute; the rounds' scores are granted.
-    for heard in by_kind["offer"]:
-        offer: Any = decode(heard.data, [Offer])
-        assert offer.position in range(-1, 3)
-        assert len(offer.score) <= 8
+    # A message is a score and an attribute; the rounds' scores are granted.
+    for heard in by_kind["score"]:
+        sent: Any = decode(heard.data, [BestScore])
+        assert sent.position in range(-1, 3)
+        assert len(sent.score) <= 8
     # Equal groups show nothing but that they are equal; of classes, see tests/attacks/test_class_digests.py.
     own = [heard for heard in wire.heard if heard.sender == party]
     mine = {heard.data for heard in own if heard.kind == "finished"}

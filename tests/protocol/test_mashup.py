@@ -21,7 +21,7 @@ from masquerade.forms.declared import parameters_of
 from masquerade.methods import written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import kind_of
-from masquerade.protocol.argmax import Offer
+from masquerade.protocol.argmax import BestScore
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.gain import OwnPart, own_part
@@ -181,7 +181,7 @@ def test_any_split_gives_the_release_of_one_table_without_showing_scores(
     assert contract.method["argmax"] == "secure"
     wire = Wire()
     is_the_release_of_one_table(run_mashup(table, contract, wire=wire), table, contract)
-    assert "offer" not in {message.kind for message in wire.heard}
+    assert "score" not in {message.kind for message in wire.heard}
 
 
 @pytest.mark.parametrize("argmax", ["secure", "plain"])
@@ -293,7 +293,7 @@ def test_a_false_score_is_named() -> None:
 
     ids = [str(row).encode() for row in range(34)]
     scripts = {name: seated(name, contract, loan_table(), ids) for name in contract.parties}
-    scripts["bank"] = changing(scripts["bank"], kind_of(Offer), score=doubled)
+    scripts["bank"] = changing(scripts["bank"], kind_of(BestScore), score=doubled)
     with pytest.raises(PeerBrokeProtocol, match="claimed a false score for Salary") as caught:
         run_together(scripts)
     assert caught.value.peer == "bank"

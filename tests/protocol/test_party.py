@@ -82,6 +82,6 @@ def test_nothing_leaves_against_the_last_word(asked: int) -> None:
     kinds = {message.kind for message in wire.heard}
     assert ("class-column" in kinds) == (asked > 1)
     if asked < 3:
-        assert not kinds & {"offer", "instruct", "finished"}
+        assert not kinds & {"score", "instruct", "finished"}
     else:
         assert "finished" in kinds  # everything else was done

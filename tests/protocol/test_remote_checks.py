@@ -86,7 +86,7 @@ def test_hidden_scores_and_hidden_values_go_together() -> None:
     )
     wire = Wire()
     is_that_of_one_table(run_mashup(table, contract, wire=wire), table, requirement)
-    assert Counter(heard.kind for heard in wire.heard)["offer"] == 0
+    assert Counter(heard.kind for heard in wire.heard)["score"] == 0
 
 
 @pytest.mark.parametrize("way", ["transfers", "encryption"])

@@ -35,7 +35,7 @@ def test_parties_hear_of_each_other_and_others_of_nobody(tmp_path: Path) -> None
             told: Parties = await line.call("GET", "/v1/parties", answer=Parties)
             return told
 
-    async def course(made: Coordinator) -> None:
+    async def scenario(made: Coordinator) -> None:
         app = party_app(own, made.directory, made.wakeup, SYSTEM_CLOCK)
         async with serve(app, "127.0.0.1:0", own.identity, own.trust) as address:
             for name in ("bank", "clinic"):
@@ -46,4 +46,4 @@ def test_parties_hear_of_each_other_and_others_of_nobody(tmp_path: Path) -> None
                 await asked("visitor", address)
 
     with Coordinator(own) as made:
-        asyncio.run(course(made))
+        asyncio.run(scenario(made))

@@ -51,7 +51,7 @@ async def session_page(view: View) -> None:
 class _Shown:
     def __init__(self, view: View, session_id: str) -> None:
         self._view, self._id = view, session_id
-        self._course = SessionProgress()
+        self._progress = SessionProgress()
         self._places: dict[str, Element] = {}
         self._busy = False
         self.session: SessionRecord
@@ -66,7 +66,7 @@ class _Shown:
     def _look(self, user: User, whole: bool) -> _News:
         """Fetch everything new in one call."""
         coordinator = self._view.coordinator
-        last, events = self._course.last, []
+        last, events = self._progress.last, []
         while True:
             new = coordinator.events(user, self._id, last)
             events += new
@@ -83,11 +83,11 @@ class _Shown:
 
     def _take(self, found: _News) -> set[str]:
         self.session, events, self._offers, self._reasons, self._foreseen = found
-        return self._course.take(events)
+        return self._progress.take(events)
 
     async def refresh(self) -> None:
         """Poll for news and redraw only what changed."""
-        told = self._course.reached[-1:] == [self.session.status]
+        told = self._progress.reached[-1:] == [self.session.status]
         if self._busy or (self.session.status.final and told):
             return
         self._busy = True
@@ -130,30 +130,30 @@ class _Shown:
     def _draw_part(self, part: str) -> None:
         place = self._places[part]
         place.clear()
-        session, course = self.session, self._course
+        session, progress = self.session, self._progress
         with place:
             match part:
                 case "status":
                     self._draw_status()
                 case "progress":
-                    draw_progress(course, kind_of(session.request).rounds)
+                    draw_progress(progress, kind_of(session.request).rounds)
                 case "steps":
-                    draw_trees(course)
+                    draw_trees(progress)
                 case "offers":
-                    draw_offers(self._offers, course, self._view.money)
+                    draw_offers(self._offers, progress, self._view.money)
                     draw_contract(session)
                 case "request":
                     draw_request(session, self._view.money)
                 case "lines":
-                    draw_lines(course)
+                    draw_lines(progress)
         if part == "progress":
-            self._places["progress section"].set_visibility(bool(course.progress))
+            self._places["progress section"].set_visibility(bool(progress.by_party))
         if part == "steps":
-            self._places["steps section"].set_visibility(bool(course.steps))
+            self._places["steps section"].set_visibility(bool(progress.steps))
 
     def _draw_status(self) -> None:
         session = self.session
-        draw_stepper(session, self._course)
+        draw_stepper(session, self._progress)
         with tag("p"):
             tag("span", STATUS[session.status], look_of(session.status))
             tag(
@@ -167,7 +167,7 @@ class _Shown:
                 for reason in self._reasons:
                     tag("li", reason)
         self._draw_acceptable()
-        for party in self._course.approvals:
+        for party in self._progress.approvals:
             if session.status is Status.NEGOTIATING:
                 tag("p", f"A person at {party} has to approve the contract.", "asked")
         self._problems = problem_place()
@@ -214,7 +214,7 @@ class _Shown:
                 bullets(lines)
 
     def _draw_question(self, mine: bool) -> None:
-        quality = self._course.quality or {}
+        quality = self._progress.quality or {}
         with tag("section", look="asked"):
             tag("h2", "The wished quality was missed")
             told = limits_of(self.session.request) | dict(quality)

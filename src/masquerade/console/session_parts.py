@@ -29,14 +29,14 @@ from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
 
 
-def draw_stepper(session: SessionRecord, course: SessionProgress) -> None:
+def draw_stepper(session: SessionRecord, progress: SessionProgress) -> None:
     """Draw the states on the way to a release; any other final state follows the last one reached."""
     steps = list(STEPS)
     now = session.status
     if now is Status.AWAITING_CLIENT:
         steps.insert(-1, now)
     elif now not in steps:
-        passed = [steps.index(each) for each in course.reached if each in steps]
+        passed = [steps.index(each) for each in progress.reached if each in steps]
         steps = [*steps[: max(passed, default=0) + 1], now]
     place = steps.index(now)
     with tag("ol", look="stepper", aria_label="Where the session stands"):
@@ -47,7 +47,7 @@ def draw_stepper(session: SessionRecord, course: SessionProgress) -> None:
             tag("li", STATUS[step], look, aria_current="step" if step is now else None)
 
 
-def draw_progress(course: SessionProgress, counted: str) -> None:
+def draw_progress(progress: SessionProgress, counted: str) -> None:
     """Draw each party's progress; `counted` says what its rounds count."""
     rows = [
         [
@@ -58,7 +58,7 @@ def draw_progress(course: SessionProgress, counted: str) -> None:
             number(each.get("messages", 0)),
             f"{float(each.get('seconds') or 0):.1f} s",
         ]
-        for party, each in sorted(course.progress.items())
+        for party, each in sorted(progress.by_party.items())
     ]
     table(
         "Progress by party",
@@ -89,21 +89,21 @@ def _agreed(contract: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return ((contract or {}).get("deal") or {}).get("terms") or {}
 
 
-def draw_trees(course: SessionProgress) -> None:
+def draw_trees(progress: SessionProgress) -> None:
     """Draw the part of each taxonomy that the steps revealed, with the current cut."""
     tag(
         "p",
         "What was split so far. The dashed line is the cut: values to its left are what a release shows.",
         "quiet",
     )
-    for attribute, steps in course.steps.items():
+    for attribute, steps in progress.steps.items():
         with tag("div", look="tree-card"):
             splits = f"{len(steps)} split{'' if len(steps) == 1 else 's'}"
-            tag("h3", f"{attribute}, of {course.holders[attribute]}: {splits}")
+            tag("h3", f"{attribute}, of {progress.holders[attribute]}: {splits}")
             drawing(tree_chart(step_tree(steps), title=f"{attribute}: the cut after {splits}", total=0))
 
 
-def draw_offers(offers: Sequence[PartyOffer], course: SessionProgress, money: Callable[[int], str]) -> None:
+def draw_offers(offers: Sequence[PartyOffer], progress: SessionProgress, money: Callable[[int], str]) -> None:
     """Draw every party's answer, round by round, with the counter-offers in between."""
     if not offers:
         tag("p", "No party has answered yet.", "quiet")
@@ -116,7 +116,7 @@ def draw_offers(offers: Sequence[PartyOffer], course: SessionProgress, money: Ca
                 [[each.party, _answer(each), _price(each, money), _why(each)] for each in answers],
                 numbers=(2,),
             )
-            counter = course.counters.get(turn)
+            counter = progress.counters.get(turn)
             if counter is not None:
                 tag("p", f"Counter-offer to all, at most {money(int(counter.get('price') or 0))}:", "quiet")
                 bullets(_said(counter.get("requirements")))
@@ -162,10 +162,10 @@ def draw_request(session: SessionRecord, money: Callable[[int], str]) -> None:
         tag("p", "None beside the parties' own.", "quiet")
 
 
-def draw_lines(course: SessionProgress) -> None:
+def draw_lines(progress: SessionProgress) -> None:
     """Draw the log of events, newest first."""
     with tag("ul", look="log"):
-        for time, words in reversed(course.lines):
+        for time, words in reversed(progress.lines):
             with tag("li"):
                 tag("span", f"{moment(time)} ", "quiet")
                 tag("span", words)

@@ -41,7 +41,7 @@ class SessionProgress:
     last: int = 0
     counters: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # by round
     approvals: list[str] = field(default_factory=list)
-    progress: dict[str, Mapping[str, Any]] = field(default_factory=dict)  # by party
+    by_party: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     steps: dict[str, list[tuple[str, tuple[str, ...]]]] = field(default_factory=dict)  # by attribute
     holders: dict[str, str] = field(default_factory=dict)  # party by attribute
     quality: Mapping[str, Any] | None = None
@@ -59,7 +59,7 @@ class SessionProgress:
     def _take(self, event: Event) -> set[str]:
         data = event.data
         if event.kind == "progress":
-            self.progress |= {str(party): each for party, each in (data.get("parties") or {}).items()}
+            self.by_party |= {str(party): each for party, each in (data.get("parties") or {}).items()}
             return {"progress"}
         if event.kind == "step":
             attribute = str(data.get("attribute"))
@@ -107,7 +107,7 @@ class SessionProgress:
     def _moved(self, to: Status) -> None:
         self.reached.append(to)
         if to in (Status.NEGOTIATING, Status.QUEUED):  # a new attempt: the previous one's progress is void
-            self.progress.clear()
+            self.by_party.clear()
             self.steps.clear()
             self.holders.clear()
         if to is Status.NEGOTIATING:

@@ -19,7 +19,7 @@ from masquerade.net.script import Message, Receive, Script, Send
 MOST_SCORE_BYTES = 24  # |T|² in units of 2^-32, for more records than there are people
 
 
-class Offer(Message, tag="offer", frozen=True):
+class BestScore(Message, tag="score", frozen=True):
     """A party's best candidate: its score in fixed point (signed, little-endian) and attribute; empty for none."""
 
     score: bytes
@@ -56,12 +56,12 @@ class ArgMax(Protocol):
 def plain(me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | None]:
     """Send the best score to every peer, and compare openly."""
     peers = tuple(name for number, name in enumerate(parties) if number != me)
-    yield Send(peers, _offer(bid))
+    yield Send(peers, _best_score(bid))
     bids: dict[int, Bid] = {} if bid is None else {me: bid}
     for number, name in enumerate(parties):
         if number != me:
-            offer = yield Receive(name, Offer)
-            if (heard := _bid(offer, name)) is not None:
+            sent = yield Receive(name, BestScore)
+            if (heard := _bid(sent, name)) is not None:
                 bids[number] = heard
     if not bids:
         return None
@@ -69,15 +69,15 @@ def plain(me: int, parties: Sequence[str], bid: Bid | None) -> Script[Winner | N
     return Winner(party, bids[party])
 
 
-def _offer(bid: Bid | None) -> Offer:
+def _best_score(bid: Bid | None) -> BestScore:
     if bid is None:
-        return Offer(b"", -1)
-    return Offer(bid.score.to_bytes(bid.score.bit_length() // 8 + 1, "little", signed=True), bid.position)
+        return BestScore(b"", -1)
+    return BestScore(bid.score.to_bytes(bid.score.bit_length() // 8 + 1, "little", signed=True), bid.position)
 
 
-def _bid(offer: Offer, sender: str) -> Bid | None:
-    if not offer.score:
+def _bid(sent: BestScore, sender: str) -> Bid | None:
+    if not sent.score:
         return None
-    if len(offer.score) > MOST_SCORE_BYTES:
+    if len(sent.score) > MOST_SCORE_BYTES:
         raise PeerBrokeProtocol(sender, "sent a score that is too large for any table")
-    return Bid(int.from_bytes(offer.score, "little", signed=True), offer.position)
+    return Bid(int.from_bytes(sent.score, "little", signed=True), sent.position)

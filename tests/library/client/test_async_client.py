@@ -22,7 +22,7 @@ def test_both_kinds_have_the_same_face() -> None:
 
 
 def test_everything_awaited(api: LiveApi, tmp_path: Path) -> None:
-    async def course() -> None:
+    async def scenario() -> None:
         async with mq.AsyncClient(api.url, user="ana", password=PASSWORD) as client:
             assert (await client.me()).name == "ana"
             assert len(await client.providers()) == 2
@@ -61,5 +61,5 @@ def test_everything_awaited(api: LiveApi, tmp_path: Path) -> None:
             with pytest.raises(mq.NotFound):
                 await client.session("00" * 16)
 
-    asyncio.run(course())
+    asyncio.run(scenario())
     assert {path.name for path in tmp_path.iterdir()} == {"release.csv", "report.html"}

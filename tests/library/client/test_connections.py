@@ -76,7 +76,7 @@ def test_over_a_restart_of_the_coordinator(tmp_path: Path) -> None:
 
 
 def test_async_over_a_restart(tmp_path: Path) -> None:
-    async def course() -> list[int]:
+    async def scenario() -> list[int]:
         async with mq.AsyncClient(api.url, api.token) as client:
             session = (await client.request(REQUEST)).id
             numbers = []
@@ -89,7 +89,7 @@ def test_async_over_a_restart(tmp_path: Path) -> None:
             return numbers
 
     with live_api(tmp_path / "api") as api:
-        assert asyncio.run(course()) == [1, 2, 3]
+        assert asyncio.run(scenario()) == [1, 2, 3]
 
 
 def test_a_coordinator_that_stays_away(tmp_path: Path) -> None:

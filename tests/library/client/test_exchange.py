@@ -308,13 +308,13 @@ def test_a_closed_client_says_so() -> None:
             with pytest.raises(mq.ParameterError, match="this client is closed"):
                 call()
 
-        async def course() -> None:
+        async def scenario() -> None:
             async with mq.AsyncClient(server.url, TOKEN) as other:
                 await other.session(ID)
             with pytest.raises(mq.ParameterError, match="this client is closed"):
                 await other.session(ID)
 
-        asyncio.run(course())
+        asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("limit", [0, -1, "ten", 1.5, None])
