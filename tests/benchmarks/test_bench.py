@@ -57,7 +57,17 @@ def test_list_names_every_experiment() -> None:
             "m_privacy_verification",
         ),
         *("mashup", "mondrian", "peers"),
-        *("primitives", "readers", "recoding", "scale", "scale_parties", "scores", "service", "startup"),
+        *(
+            "primitives",
+            "readers",
+            "recoding",
+            "scale",
+            "scale_parties",
+            "scores",
+            "service",
+            "ssi",
+            "startup",
+        ),
     }
     assert all(len(description) > 20 for description in listed.values())
     assert listed["peers"] == bench.describe(EXPERIMENTS["peers"])
@@ -256,6 +266,19 @@ def test_a_small_crowd_is_served_or_refused_for_a_reason(tmp_path: Path) -> None
     assert len(told["seconds_to_publication"]) == told["published"]
     assert told["bytes_sent"] > 0
     assert all(peak > 10 << 20 for peak in told["peaks"].values())
+
+
+def test_the_set_intersection_is_measured_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In small: the experiment asserts its own answers, and every way is told with its bytes."""
+    ssi = load("ssi")
+    monkeypatch.setattr(ssi, "DOMAIN", 24)
+    monkeypatch.setattr(ssi, "K", 4)
+    told = {each["what"]: each for each in ssi.run(lambda _: None, None)["figures"]}
+    assert told["Algorithm 2, Okamoto–Uchiyama: P1's 24 encryptions"]["reference"].startswith("paper 0.0 s")
+    assert {"Algorithm 2, Paillier: P2", "Algorithm 8: both parties"} <= told.keys()
+    assert sum(what.endswith("sent by both") for what in told) == 4
+    everybody, nobody = np.ones((2, 24), np.uint8), np.zeros((2, 24), np.uint8)
+    assert ssi.one_test(everybody).sent == ssi.one_test(nobody).sent  # on either side of the threshold
 
 
 def test_the_genetic_search_keeps_k_and_finds_the_cut_that_tells_the_classes_apart() -> None:
