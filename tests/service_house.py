@@ -66,7 +66,7 @@ def wait_until(condition: Callable[[], Answer], what: str, patience: float = PAT
         if answer:
             return answer
         assert time.monotonic() < deadline, f"waited too long: {what}"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 class Ports:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Response, Route, sync_playwright
 
 from console.world import PASSWORD, World, served
 from masquerade.console.signed_in import COOKIE
@@ -103,6 +103,7 @@ def visit(site: Served, browser: Browser) -> Visit:
             "console", lambda said: noted.append(said.text) if said.type in ("error", "warning") else None
         )
         page.on("pageerror", lambda error: noted.append(str(error)))
+        _wait_for_handshakes(page)
         try:
             if user is not None:
                 path = {"domain": "127.0.0.1", "path": "/console"}
@@ -115,6 +116,18 @@ def visit(site: Served, browser: Browser) -> Visit:
             context.close()
 
     return visiting
+
+
+def _wait_for_handshakes(page: Page) -> None:
+    """Let `page.goto` return once the page can talk to its server: an earlier press may go to what is replaced."""
+    goto = page.goto
+
+    def going(url: str) -> Response | None:
+        answer = goto(url)
+        page.wait_for_function("!document.querySelector('#app') || window.did_handshake === true")
+        return answer
+
+    page.goto = going  # type: ignore[method-assign,assignment] # none of Playwright's options is used here
 
 
 def sign_in(page: Page, user: str, password: str = PASSWORD) -> None:
