@@ -299,12 +299,6 @@ def test_provider_aware_needs_m_privacy() -> None:
         mq.anonymize(small(), mq.KAnonymity(["age"], 2), mq.ProviderAwareMondrian())
 
 
-def test_provider_aware_refuses_what_a_union_may_violate() -> None:
-    requirement = mq.MPrivacy(1, mq.TCloseness(["age"], 0.9, SENSITIVE), PROVIDER)
-    with pytest.raises(mq.ParameterError, match="not possible with m-privacy of t-closeness"):
-        mq.anonymize(small(), requirement, mq.ProviderAwareMondrian())
-
-
 def test_what_no_release_can_reach() -> None:
     with pytest.raises(mq.RequirementUnreachable, match="even the group of all records"):
         mq.anonymize(small(), mq.KAnonymity(["age"], 5), mq.Mondrian())

@@ -50,14 +50,10 @@ def test_which_mondrian_a_job_means(tmp_path: Path, text: str, expected: object)
     assert algorithm(tmp_path, text) == expected
 
 
-def test_what_a_union_may_violate_is_refused(tmp_path: Path) -> None:
+def test_every_model_may_be_cut_between_providers(tmp_path: Path) -> None:
     entry = '[[privacy]]\nmodel = "entropy-l-diversity"\nqid = ["age", "job"]\nl = 1.2\n'
     text = PROVIDED + entry + M_ENTRY + '[algorithm]\nname = "mondrian"\n'
-    with pytest.raises(
-        mq.JobError, match="provider_aware: not possible with m-privacy of entropy-l-diversity"
-    ):
-        algorithm(tmp_path, text + "provider_aware = true\n")
-    assert algorithm(tmp_path, text) == mq.Mondrian("income")  # unless it is asked for, it is not tried
+    assert algorithm(tmp_path, text) == mq.ProviderAwareMondrian("income")
 
 
 def test_without_providers_there_is_nothing_to_cut_between(tmp_path: Path) -> None:

@@ -85,7 +85,6 @@ TABLE_METHODS = {
         refuses=(
             r'choose: must be "certainty" or "widest"; got "fitness"',
             r'The choose parameter of ProviderAwareMondrian must be "certainty" or "fitness"',
-            r"provider_aware: not possible with m-privacy of [\w-]+, which a union of groups may violate",
         ),
     ),
     "cheapest-box": TableExample(values={"purity": (0.0, 3.0)}),
@@ -219,7 +218,7 @@ SESSION_METHODS = {
             r"privacy\[\d\]: [\w-]+ cannot be tested where nobody sees all counts; use one of ",
             r"privacy\[\d\]: [\w-]+ cannot be tested by the cuts at public places ",
             r"privacy\[\d\]: [\w-]+ may fail of a provider alone; leave out provider_aware",
-            r"provider_aware: not possible with m-privacy of [\w-]+, which a union of groups may violate",
+            r"provider_aware: each QID shares attributes with another, and such are cut by value alone",
             r'attributes.job.taxonomy: "flat" is made of all providers\' values, ',
         ),
         settings=tuple(

@@ -307,7 +307,7 @@ def test_what_would_take_a_refused_model_is_told_for_the_mode_and_works() -> Non
         (
             {"third_party": "secure", "provider_aware": True},
             "t-closeness cannot be tested where nobody sees all counts; "
-            f'{known}third_party = "trusted" with choose = "certainty" and provider_aware = false',
+            f'{known}third_party = "trusted" with choose = "certainty"',
         ),
         (
             {"third_party": "trusted", "provider_aware": False},
@@ -318,7 +318,7 @@ def test_what_would_take_a_refused_model_is_told_for_the_mode_and_works() -> Non
         with pytest.raises(mq.BadInput) as caught:
             collaborate(contract_of(refused, 1, HOUSES[:3], **terms), tables)
         assert str(caught.value) == text
-    followed = {"third_party": "trusted", "choose": "certainty", "provider_aware": False}
+    followed = {"third_party": "trusted", "choose": "certainty", "provider_aware": True}
     assert collaborate(contract_of(refused, 1, HOUSES[:3], **followed), tables).summary["released"] == 54
 
 

@@ -21,13 +21,12 @@ from masquerade.anonymize.cheapest_box.search import cheapest_boxes
 from masquerade.anonymize.cheapest_box.space import Boxes, distinct_records
 from masquerade.anonymize.cheapest_box.vectors import vectors_of
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.mondrian.algorithm import judge_of, linked
 from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.choices import by_certainty
 from masquerade.anonymize.mondrian.groups import released_column
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.partition import partition
-from masquerade.anonymize.mondrian.provider_aware import refuse_not_monotone
+from masquerade.anonymize.mondrian.qids import judge_of, linked
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.preparation import Prepared, prepare
 from masquerade.data.column import Coded, Column, Generalised
@@ -68,7 +67,7 @@ class CheapestBox(TableMethod):
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
         """Requirements that are not monotone, over fewer attributes than those they are linked to."""
         for each in linked(parts):
-            yield from refuse_not_monotone(each, self.name)
+            yield from _refuse_not_monotone(each, self.name)
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Recode the attributes of each set of linked QIDs."""
@@ -131,3 +130,14 @@ def _recode(
         n_groups = int(good.sum())
     lo, hi = made.cells()
     return groups[records.of_row], lo, hi
+
+
+def _refuse_not_monotone(parts: Sequence[GroupRequirement], method: str) -> Iterator[Problem]:
+    """Refuse non-monotone requirements over several QIDs, as each is tested only on groups finer than its own."""
+    attributes = {name for part in parts for name in part.qid}
+    for part in parts:
+        if not part.monotone and set(part.qid) != attributes:
+            yield Problem(
+                f"{method}: {part.model} over {', '.join(part.qid)} is not monotone, so it must be over all attributes "
+                f"of the requirements: {', '.join(sorted(attributes))}"
+            )

@@ -4,6 +4,8 @@ algorithm.py             Mondrian itself: its parameters
 choices.py               which allowed cut is made
 provider_aware.py        the variant for m-privacy, which also cuts between providers
 partition.py             the loop over batches of groups
+hidden_cuts.py           undoes cuts between providers whose parts look alike and violate as one group
+qids.py                  which QIDs are cut together
 linked_qids.py           the loop for several QIDs that share attributes
 axes.py, trees.py        the dimensions: what a group covers along each, and where it would be cut
 candidates.py            the cuts along one dimension, by a pass over the records

@@ -11,19 +11,15 @@ are cut apart from each other; for those with one see `linked_qids.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.choices import CHOICES, MondrianVariant
-from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.linked_qids import LinkedPartition
-from masquerade.anonymize.mondrian.partition import partition
 from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
+from masquerade.anonymize.mondrian.qids import cut_by_value, linked
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.preparation import Prepared, prepare
-from masquerade.data.column import Coded, Generalised
+from masquerade.anonymize.preparation import prepare
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import Problem
@@ -81,35 +77,6 @@ class Mondrian(MondrianVariant):
         released = {
             column.name: column
             for parts in linked(task.parts)
-            for column in self._cut(task, parts, len(table))
+            for column in cut_by_value(task, parts, CHOICES[self.choose], len(table), self.strict)
         }
         return Outcome(tuple(released[column.name] for column in task.columns))
-
-    def _cut(self, task: Prepared, parts: Sequence[GroupRequirement], n_rows: int) -> tuple[Generalised, ...]:
-        """Cut the attributes of requirements whose QIDs are linked by common attributes."""
-        axes = axes_of([column for column in task.columns if any(column.name in part.qid for part in parts)])
-        judges = {
-            qid: judge_of([part for part in parts if frozenset(part.qid) == qid], task.sensitive, n_rows)
-            for qid in dict.fromkeys(frozenset(part.qid) for part in parts)
-        }
-        choice = CHOICES[self.choose]
-        if len(judges) > 1:
-            return LinkedPartition(axes, judges, choice, n_rows, self.strict).released()
-        (judge,) = judges.values()
-        return partition(axes, judge, choice, n_rows, self.strict).released(axes)
-
-
-def linked(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
-    """Return the requirements whose QIDs are linked by common attributes, together."""
-    linked: list[list[GroupRequirement]] = []
-    for part in parts:
-        near = [each for each in linked if any(set(part.qid) & set(other.qid) for other in each)]
-        linked = [each for each in linked if each not in near]
-        linked.append([*(other for each in near for other in each), part])
-    return linked
-
-
-def judge_of(parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded], n_rows: int) -> Judge:
-    """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
-    named = {part.sensitive for part in parts}
-    return Judge(parts, {name: coded for name, coded in sensitive.items() if name in named}, n_rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from masquerade.anonymize.mondrian.axes import Axis, Batch, TaxonomyAxis
 from masquerade.anonymize.mondrian.tally import Tally
 from masquerade.data.column import Column, Generalised
-from masquerade.engine.counts import Counts, Flags, Rows
+from masquerade.engine.counts import Counts, Flags
 from masquerade.engine.numbering import renumber
 
 Cells = NDArray[np.int64]  # dimension × (lo, hi) × group
@@ -21,11 +21,13 @@ Cells = NDArray[np.int64]  # dimension × (lo, hi) × group
 class Open:
     """Groups that may be cut further, and their tally while it saves work.
 
-    Cells along taxonomies are not updated on a cut; they are narrowed at the end.
+    Cells along taxonomies are not updated on a cut; they are narrowed at the end. `parted` says which part of which
+    cut along a dimension that is not released each group is in (`hidden_cuts`); 0 is none.
     """
 
     batch: Batch
     cells: Cells
+    parted: Counts
     tally: Tally | None = None
 
     def only(self, groups: Flags) -> Open:
@@ -33,7 +35,7 @@ class Open:
         if groups.all():
             return self
         tally = None if self.tally is None else self.tally.only(groups)
-        return Open(self.batch.only(groups), self.cells[:, :, groups], tally)
+        return Open(self.batch.only(groups), self.cells[:, :, groups], self.parted[groups], tally)
 
     def halves(self) -> list[Open]:
         """Split into two batches with about equally many rows, each with at least one group."""
@@ -44,6 +46,7 @@ class Open:
             Open(
                 Batch(batch.rows[rows], batch.sizes[groups]),
                 self.cells[:, :, groups],
+                self.parted[groups],
                 None if tally is None else tally.only(groups),
             )
             for rows, groups in (
@@ -56,22 +59,35 @@ class Open:
 class Done:
     """Groups that cannot be cut any further."""
 
-    def __init__(self, n_rows: int) -> None:
+    def __init__(self, n_rows: int, groups: Sequence[Open] = ()) -> None:
         self._n_rows = n_rows
-        self._rows: list[Rows] = []
-        self._sizes: list[Counts] = []
-        self._cells: list[Cells] = []
+        self._groups = list(groups)
 
     def add(self, groups: Open) -> None:
         """Append these groups."""
-        self._rows.append(groups.batch.rows)
-        self._sizes.append(groups.batch.sizes)
-        self._cells.append(groups.cells)
+        self._groups.append(replace(groups, tally=None))
+
+    def only(self, groups: Flags) -> Done:
+        """Return the flagged groups, in the order in which they were added."""
+        kept, first = [], 0
+        for each in self._groups:
+            flags = groups[first : first + each.batch.n_groups]
+            first += each.batch.n_groups
+            kept += [each.only(flags)] if flags.any() else []
+        return Done(self._n_rows, kept)
+
+    @property
+    def parted(self) -> Counts:
+        """Which part of which hidden cut each group is in."""
+        return np.concatenate([each.parted for each in self._groups])
 
     def partition(self, axes: Sequence[Axis]) -> Partition:
         """Return all groups, with cells along taxonomies as narrow as the groups' values allow."""
-        batch = Batch(np.concatenate(self._rows), np.concatenate(self._sizes))
-        cells = np.concatenate(self._cells, axis=2)
+        batches = [each.batch for each in self._groups]
+        batch = Batch(
+            np.concatenate([each.rows for each in batches]), np.concatenate([each.sizes for each in batches])
+        )
+        cells = np.concatenate([each.cells for each in self._groups], axis=2)
         for axis, cell in zip(axes, cells, strict=True):
             if isinstance(axis, TaxonomyAxis):
                 view = axis.look(batch)

@@ -7,7 +7,8 @@ groups or records.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -28,19 +29,44 @@ _ROWS_AT_A_TIME = 1 << 17  # what fits in a processor's cache
 _COUNTS_AT_A_TIME = 1 << 22
 
 
+class HiddenCuts(Protocol):
+    """Takes note of cuts along dimensions that are not released."""
+
+    def made(self, groups: Open) -> Counts:
+        """Note that these groups are cut in two each; return the names of the parts, two for each group in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cutter:
+    """How groups are cut; `hidden` takes note of cuts that the release does not show."""
+
+    axes: Sequence[Axis]
+    judge: Judge
+    choice: Choice
+    strict: bool
+    hidden: HiddenCuts | None = None
+
+    def everything(self, n_rows: int) -> Open:
+        """Return the group of all records."""
+        everybody = Batch(np.arange(n_rows), np.array([n_rows]))
+        whole = np.array([[[0], [max(axis.column.domain.size, 1)]] for axis in self.axes], np.int64)
+        return Open(everybody, whole, np.zeros(1, np.int64), _tally_of_all(self.axes, self.judge, n_rows))
+
+    def cut(self, waiting: list[Open], done: Done) -> None:
+        """Cut until no cut is allowed, and add what is made to `done`."""
+        while waiting:
+            groups = waiting.pop()
+            if _too_large(groups.batch, self.axes, self.judge):
+                waiting += groups.halves()
+                continue
+            following = _cut(self, groups, done)
+            waiting += [following] if following is not None else []
+
+
 def partition(axes: Sequence[Axis], judge: Judge, choice: Choice, n_rows: int, strict: bool) -> Partition:
-    """Cut until no cut is allowed."""
-    done = Done(n_rows)
-    everybody = Batch(np.arange(n_rows), np.array([n_rows]))
-    whole = np.array([[[0], [max(axis.column.domain.size, 1)]] for axis in axes], np.int64)
-    waiting = [Open(everybody, whole, _tally_of_all(axes, judge, n_rows))]
-    while waiting:
-        groups = waiting.pop()
-        if _too_large(groups.batch, axes, judge):
-            waiting += groups.halves()
-            continue
-        following = _cut(axes, groups, judge, choice, strict, done)
-        waiting += [following] if following is not None else []
+    """Cut all records until no cut is allowed."""
+    cutter, done = Cutter(axes, judge, choice, strict), Done(n_rows)
+    cutter.cut([cutter.everything(n_rows)], done)
     return done.partition(axes)
 
 
@@ -52,23 +78,21 @@ def _tally_of_all(axes: Sequence[Axis], judge: Judge, n_rows: int) -> Tally | No
     return Tally.of_all(trees, n_rows) if trees.worth_counting(1, n_rows) else None
 
 
-def _cut(
-    axes: Sequence[Axis], groups: Open, judge: Judge, choice: Choice, strict: bool, done: Done
-) -> Open | None:
+def _cut(cutter: Cutter, groups: Open, done: Done) -> Open | None:
     """Cut each group along its best dimension, and add those that cannot be cut to `done`."""
     n_groups = groups.batch.n_groups
-    scores = np.full((len(axes), n_groups), -np.inf)
-    offered = _candidates(axes, groups, judge, strict)
+    scores = np.full((len(cutter.axes), n_groups), -np.inf)
+    offered = _candidates(cutter.axes, groups, cutter.judge, cutter.strict)
     for candidates in offered:
         if candidates.allowed.any():
-            score = choice(candidates)[candidates.allowed]
+            score = cutter.choice(candidates)[candidates.allowed]
             scores[candidates.axes[candidates.allowed], candidates.groups[candidates.allowed]] = score
     best = scores.argmax(axis=0)  # the first on a tie
     stuck = scores[best, np.arange(n_groups)] == -np.inf
     if stuck.any():
         best[stuck] = -1
         done.add(groups.only(stuck))
-    return None if stuck.all() else _carried_out(offered, best, groups, 2 * judge.least, done)
+    return None if stuck.all() else _carried_out(cutter, offered, best, groups, done)
 
 
 def _candidates(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) -> list[Candidates]:
@@ -84,13 +108,13 @@ def _candidates(axes: Sequence[Axis], groups: Open, judge: Judge, strict: bool) 
 
 
 def _carried_out(
-    offered: Sequence[Candidates], best: Counts, groups: Open, enough: int, done: Done
+    cutter: Cutter, offered: Sequence[Candidates], best: Counts, groups: Open, done: Done
 ) -> Open | None:
     """Return the parts of all groups, each cut along its best dimension (-1 where it is not cut).
 
-    Parts with fewer than `enough` records, too few to be cut again, are added to `done`.
+    Parts with too few records to be cut again are added to `done`.
     """
-    rows, labels, sizes, cells, parents = [], [], [], [], []
+    rows, labels, sizes, cells, parents, parted = [], [], [], [], [], []
     n_parts = 0
     for candidates in offered:
         chosen = best[candidates.groups] == candidates.axes
@@ -110,10 +134,13 @@ def _carried_out(
         parents.append(candidates.groups[of_cut])
         cells.append(groups.cells[:, :, parents[-1]])
         candidates.narrow(cells[-1], of_cut)
+        parted.append(groups.parted[parents[-1]])
+        if cutter.hidden is not None and not candidates.released:
+            parted[-1] = cutter.hidden.made(replace(groups.only(is_cut), tally=None))
     order = rows_by_rank(np.concatenate(labels), n_parts)
     batch = Batch(np.concatenate(rows)[order], np.concatenate(sizes))
-    parts = Open(batch, np.concatenate(cells, axis=2))
-    large = batch.sizes >= enough
+    parts = Open(batch, np.concatenate(cells, axis=2), np.concatenate(parted))
+    large = batch.sizes >= 2 * cutter.judge.least
     if not large.all():
         done.add(parts.only(~large))
         if not large.any():

@@ -5,8 +5,9 @@ they know: so it can be cut further. Providers are ordered by how many records t
 and a group is cut beside its median record.
 
 Groups that were cut apart between providers may look alike in the release, which does not name the provider; they
-are then one group there. Requirements that only gain from more records hold for it: a coalition that takes a whole
-part out leaves another, which satisfies alone. Other requirements are refused.
+are then one group there. `hidden_cuts.py` sees to it that this one satisfies, too.
+
+Each QID is cut by itself. QIDs that share attributes are cut by value alone (`linked_qids.py`).
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import ContinuousAxis, Shares, axes_of
+from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares, axes_of
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.choices import MondrianVariant, by_certainty
+from masquerade.anonymize.mondrian.hidden_cuts import partition_with_unions
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.partition import Choice, partition
+from masquerade.anonymize.mondrian.qids import columns_of_parts, cut_by_value, judge_of, linked
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.preparation import prepare
-from masquerade.data.column import Coded, Column
+from masquerade.anonymize.preparation import Prepared, prepare
+from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.continuum import Continuum
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
@@ -60,9 +63,16 @@ class ProviderAwareMondrian(MondrianVariant):
     )
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
-        """As Mondrian, and requirements that a union of groups may violate."""
-        yield from refuse_not_monotone(parts, self.name)
-        yield from refuse_provider_cuts(parts)
+        """Nothing to cut between providers for, and fitness where QIDs share attributes."""
+        if not any(part.provider_column is not None for part in parts):
+            yield Problem(
+                "there is no m-privacy to reach; use provider_aware = false", key=("provider_aware",)
+            )
+        elif not cut_apart(parts):
+            text = "each QID shares attributes with another, and such are cut by value alone; leave it out"
+            yield Problem(text, key=("provider_aware",))
+        elif self.choose == "fitness" and len(cut_apart(parts)) < len(linked(parts)):
+            yield Problem("not possible with QIDs that share attributes", key=("choose",))
 
     def settings(self) -> dict[str, object]:
         """Return Mondrian's name and parameters, with the variant."""
@@ -78,12 +88,29 @@ class ProviderAwareMondrian(MondrianVariant):
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
         task = prepare(table, requirement, self)
-        judge = Judge(task.parts, task.sensitive, len(table))
         providers = [ProviderAxis(table.coded(name)) for name in requirement.provider_columns]
-        axes = [*axes_of(task.columns), *providers]
+        apart = cut_apart(task.parts)
+        released = {
+            column.name: column
+            for parts in linked(task.parts)
+            for column in (
+                self._cut(task, parts, providers, len(table))
+                if parts in apart
+                else cut_by_value(task, parts, by_certainty, len(table), self.strict)
+            )
+        }
+        return Outcome(tuple(released[column.name] for column in task.columns))
+
+    def _cut(
+        self, task: Prepared, parts: Sequence[GroupRequirement], providers: Sequence[Axis], n_rows: int
+    ) -> tuple[Generalised, ...]:
+        """Cut the attributes of one QID, and between providers."""
+        judge = judge_of(parts, task.sensitive, n_rows)
+        axes = [*axes_of(columns_of_parts(task, parts)), *providers]
         choice = _by_fitness(judge, self.alpha) if self.choose == "fitness" else _by_certainty(judge)
-        groups = partition(axes, judge, choice, len(table), self.strict)
-        return Outcome(groups.released(axes))
+        unions_satisfy = all(part.monotone_in_records for part in parts)
+        cut = partition if unions_satisfy else partition_with_unions
+        return cut(axes, judge, choice, n_rows, self.strict).released(axes)
 
 
 class ProviderAxis(ContinuousAxis):
@@ -98,37 +125,18 @@ class ProviderAxis(ContinuousAxis):
         super().__init__(Column(providers.name, place[providers.codes], Continuum(np.arange(records.size))))
 
 
-def refuse_not_monotone(parts: Sequence[GroupRequirement], method: str) -> Iterator[Problem]:
-    """Refuse non-monotone requirements over several QIDs, as each is tested only on groups finer than its own."""
-    attributes = {name for part in parts for name in part.qid}
-    for part in parts:
-        if not part.monotone and set(part.qid) != attributes:
-            yield Problem(
-                f"{method}: {part.model} over {', '.join(part.qid)} is not monotone, so it must be over all attributes "
-                f"of the requirements: {', '.join(sorted(attributes))}"
-            )
-
-
-def refuse_provider_cuts(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
-    """Refuse requirements that could fail when groups cut apart between providers are one group in the release."""
-    private = [part for part in parts if part.provider_column is not None]
-    if not private:
-        text = "there is no m-privacy to reach; use provider_aware = false"
-        yield Problem(text, key=("provider_aware",))
-    for part in private:
-        for member in part.wrapped:
-            if not member.monotone_in_records:
-                text = (
-                    f"not possible with m-privacy of {member.model}, which a union of groups may violate; "
-                    "use provider_aware = false"
-                )
-                yield Problem(text, key=("provider_aware",))
-
-
 def may_cut_providers(parts: Sequence[GroupRequirement]) -> bool:
-    """Return whether there are providers to cut between, and no requirement forbids it."""
-    private = [part for part in parts if part.provider_column is not None]
-    return bool(private) and all(part.monotone_in_records for part in private)
+    """Return whether there are providers to cut between."""
+    return bool(cut_apart(parts))
+
+
+def cut_apart(parts: Sequence[GroupRequirement]) -> list[Sequence[GroupRequirement]]:
+    """Return the requirements against providers over QIDs that share no attribute with another, by QID."""
+    return [
+        each
+        for each in linked(parts)
+        if len({frozenset(part.qid) for part in each}) == 1 and any(part.provider_column for part in each)
+    ]
 
 
 def _by_fitness(judge: Judge, alpha: float) -> Choice:

@@ -104,7 +104,7 @@ class Criterion:
                     if part.sensitive is not None:
                         diversities[part.sensitive] = max(asked.values, diversities.get(part.sensitive, 1))
                 elif not _testable(part, m):
-                    refused.append(_refusal(whole, m, third_party == "trusted", provider_aware))
+                    refused.append(_refusal(whole, m, third_party == "trusted"))
                 elif provider_aware:
                     refused.append(f"{whole.model} may fail of a provider alone; leave out provider_aware")
                 else:
@@ -251,14 +251,12 @@ def _testable(part: GroupRequirement, m: int) -> bool:
     return part.has_shared_test and (not m or part.worst_share(1) is not None)
 
 
-def _refusal(part: GroupRequirement, m: int, is_trusted: bool, provider_aware: bool) -> str:
+def _refusal(part: GroupRequirement, m: int, is_trusted: bool) -> str:
     why = "where nobody sees all counts"
     instead = 'third_party = "trusted" with choose = "certainty"'
     if is_trusted:
         why = 'by the cuts at public places that third_party = "trusted" makes without choose'
         instead = 'choose = "certainty"'
-    if provider_aware and not part.monotone_in_records:
-        instead += " and provider_aware = false"
     if m and all(each.thresholds is not None or each.has_shared_test for each in part.conjuncts):
         instead = f"m = 0, which leaves no coalition to be found, or {instead}"
     allowed = ", ".join(testable_models(m))
