@@ -48,8 +48,9 @@ if TYPE_CHECKING:
         TaxonomyError,
     )
     from masquerade.library.client import AsyncClient, Client
+    from masquerade.library.comparing import compare
     from masquerade.library.evaluation import evaluate
-    from masquerade.library.jobs import anonymize_job, evaluate_job, verify_job
+    from masquerade.library.jobs import anonymize_job, compare_job, evaluate_job, verify_job
     from masquerade.library.mashup import Mashup, mashup_job
     from masquerade.library.python_api import Release, Verification, anonymize, read, roll_up, verify
     from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
@@ -100,7 +101,8 @@ _HOME = {
     "library.client": ["AsyncClient", "Client"],
     "library.evaluation": ["evaluate"],
     "library.python_api": ["Release", "Verification", "read", "roll_up", "verify"],
-    "library.jobs": ["anonymize_job", "evaluate_job", "verify_job"],
+    "library.comparing": ["compare"],
+    "library.jobs": ["anonymize_job", "compare_job", "evaluate_job", "verify_job"],
     "library.mashup": ["Mashup", "mashup_job"],
     "privacy.alpha_k_anonymity": ["AlphaKAnonymity"],
     "privacy.check": ["Verdict"],
@@ -202,6 +204,8 @@ __all__ = [
     "Verification",
     "anonymize",
     "anonymize_job",
+    "compare",
+    "compare_job",
     "evaluate",
     "evaluate_job",
     "generate_people",

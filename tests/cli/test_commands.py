@@ -180,6 +180,40 @@ def test_verify_garbage_is_bad_input(name: str, tmp_path: Path, capsys: Capture)
     assert answer.problems
 
 
+# --- compare ---
+
+
+def test_compare_prints_rows(tmp_path: Path, capsys: Capture) -> None:
+    words = ("compare", write_job(tmp_path), "--methods", "mondrian, tds", "--k", "2,3")
+    answer = here(capsys, *words, "--json")
+    assert (answer.code, answer.err) == (0, "")
+    rows = answer.json["rows"]
+    assert {(row["method"], row["settings"]["k"]) for row in rows} == {
+        (method, k) for method in ("mondrian", "tds") for k in (2, 3)
+    }
+    assert {"ncp", "query_error", "classification_error"} <= set(rows[0]["metrics"])
+    assert set(rows[0]["risk"]) == {"highest", "mean", "unique"}
+    assert files(tmp_path) == INPUTS
+
+
+def test_compare_tells_a_person(tmp_path: Path, capsys: Capture) -> None:
+    page = tmp_path / "comparison.html"
+    answer = here(capsys, "compare", write_job(tmp_path), "--methods", "mondrian,datafly", "--report", page)
+    head, *lines = answer.out.splitlines()
+    assert head.split()[:2] == ["k", "ncp"]
+    assert lines[0].endswith("  mondrian: choose certainty, strict no")
+    assert lines[2].startswith("left out: datafly: attributes.age: datafly generalises step by step")
+    assert lines[3].startswith("best by classification error, k = 2: mondrian: ")
+    assert lines[4] == f"report: {page}"
+    assert files(tmp_path) == INPUTS | {"comparison.html"}
+
+
+@pytest.mark.parametrize("k", ["two", "-1", "1.5", "9" * 20])
+def test_compare_with_a_k_that_is_no_number(tmp_path: Path, capsys: Capture, k: str) -> None:
+    answer = here(capsys, "compare", write_job(tmp_path), "--k", k)
+    assert (answer.code, answer.problems) == (2, [f'--k: must be whole numbers such as 5,10,50; got "{k}"'])
+
+
 # --- evaluate ---
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ class Datafly(TableMethod):
     summary: ClassVar[str] = (
         "generalises the attribute with the most different values, step by step, until the requirement holds"
     )
+
+    worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"whole_columns": True})
 
     whole_columns: bool = parameter(
         switch(), False, help="generalise a column for all records alike, as Sweeney's own Datafly does"

@@ -38,6 +38,8 @@ class TableMethod(Method):
     """A method that turns one table into one release."""
 
     answers_queries: ClassVar[bool] = False  # whether its releases are judged by random queries, too
+    # The few settings that are worth comparing, the usual ones first; those that do not fit a table are left out.
+    worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
     target: str | None = None  # the class attribute
 

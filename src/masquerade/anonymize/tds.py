@@ -10,10 +10,10 @@ columns, `PublicState` is what all know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.method import TableMethod
@@ -39,6 +39,12 @@ class TopDownSpecialization(TableMethod):
     name: ClassVar[str] = "tds"
     summary: ClassVar[str] = (
         "starts with everything general, and specialises the best value of any column while the requirement holds"
+    )
+
+    worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {},
+        {"score": "info-gain"},
+        {"score": "certainty"},
     )
 
     score: str | None = parameter(

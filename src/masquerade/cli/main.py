@@ -17,6 +17,7 @@ from masquerade.cli import (
     audit,
     bench,
     cancel,
+    compare,
     coordinator,
     decide,
     demo,
@@ -48,6 +49,7 @@ app.command("demo", short_help="A coordinator and three parties here, and one ta
     demo.demo
 )
 app.command("anonymize", short_help="One table in, one verified release out.")(anonymize.anonymize)
+app.command("compare", short_help="The methods that fit a job, side by side.")(compare.compare)
 app.command("mashup", short_help="Tables of several parties in, one verified release out.")(mashup.mashup)
 app.command("verify", short_help="Does a release satisfy its job's requirements?")(verify.verify)
 app.command("evaluate", short_help="What a release kept of its original.")(evaluate.evaluate)

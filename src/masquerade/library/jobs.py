@@ -1,4 +1,4 @@
-"""The commands that run a job file: anonymise, verify, evaluate."""
+"""The commands that run a job file: anonymise, compare, verify, evaluate."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from masquerade.anonymize.publish import publish
 from masquerade.anonymize.release import Provenance
 from masquerade.data.database_url import database_scheme
 from masquerade.data.reading import Source
+from masquerade.data.schema import Schema
 from masquerade.data.source import read_source
 from masquerade.data.table import Table
 from masquerade.errors import DataError
 from masquerade.job.model import DataSection
 from masquerade.job.plan import Plan, bare_source
 from masquerade.job.tables import read_section
+from masquerade.library.comparing import Contest, contest, methods_named, sizes_of
 from masquerade.library.deliver import deliver
 from masquerade.library.evaluation import evaluate
 from masquerade.library.python_api import Release, Verification, verify
@@ -54,18 +56,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     # For its first array Arrow imports numpy.ma, and pandas if installed: do not count that as reading time.
     pa.array(np.zeros(1))
     started = time.perf_counter()
-    used = list(dict.fromkeys([*schema.names, *plan.published]))
-    provider = plan.job.roles.provider
-    # Report a missing provider column together with the others, whether or not it is released.
-    asked = used if provider is None else [*used, provider]
-    identifier = _identifier(
-        plan, data
-    )  # tells how many people are at several providers, and is not released
-    asked = [*asked, *identifier]
-    source = _read(data.source, data, plan.base, asked, {*plan.requirement.qid_attributes, *plan.published})
-    # The check of m-privacy needs the provider, whether or not it is released.
-    needed = list(dict.fromkeys([*used, *plan.requirement.provider_columns, *identifier]))
-    table = Table(source.table.select(needed), schema, origin=source.origin)
+    table, left_out = _input_of(plan, data, schema)
     read = time.perf_counter() - started
 
     on_stage(Stage("anonymising"))
@@ -79,7 +70,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
         seed=plan.common.seed,
         on_step=on_step,
         provenance=Provenance(
-            dropped=tuple(name for name in source.all_columns if name not in used),
+            dropped=left_out,
             settings={"job_file": plan.path.name, "job": plan.settings()},
             read_seconds=read,
             kind=Release,
@@ -151,6 +142,49 @@ def evaluate_job(
         seed=plan.common.seed,
         on_stage=on_stage,
     )
+
+
+def compare_job(
+    path: str | Path,
+    *,
+    methods: Sequence[str] = (),
+    ks: Sequence[int] = (),
+    on_stage: OnStage = silent,
+) -> Contest:
+    """Run the methods that fit a job, or those named, side by side; see `compare`. Nothing is written."""
+    plan = Plan(Path(path))
+    data, schema = plan.data(), plan.schema()
+    plan.settle()
+    chosen, sizes = methods_named(methods), sizes_of(ks, plan.requirement)
+    on_stage(Stage(f"reading {bare_source(data.source)}"))
+    table, _ = _input_of(plan, data, schema)
+    return contest(
+        table,
+        plan.requirement,
+        chosen,
+        ks=sizes,
+        target=plan.job.roles.class_,
+        sensitive=plan.published,
+        missing=data.missing,
+        seed=plan.common.seed,
+        on_stage=on_stage,
+    )
+
+
+def _input_of(plan: Plan, data: DataSection, schema: Schema) -> tuple[Table, tuple[str, ...]]:
+    """Read the table of a job, and name the columns of its source that will not be released."""
+    used = list(dict.fromkeys([*schema.names, *plan.published]))
+    provider = plan.job.roles.provider
+    # Report a missing provider column together with the others, whether or not it is released.
+    asked = used if provider is None else [*used, provider]
+    # It tells how many people are at several providers, and is not released.
+    identifier = _identifier(plan, data)
+    asked = [*asked, *identifier]
+    source = _read(data.source, data, plan.base, asked, {*plan.requirement.qid_attributes, *plan.published})
+    # The check of m-privacy needs the provider, whether or not it is released.
+    needed = list(dict.fromkeys([*used, *plan.requirement.provider_columns, *identifier]))
+    left_out = tuple(name for name in source.all_columns if name not in used)
+    return Table(source.table.select(needed), schema, origin=source.origin), left_out
 
 
 def _identifier(plan: Plan, data: DataSection) -> list[str]:

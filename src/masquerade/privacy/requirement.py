@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -82,6 +82,10 @@ class Requirement(ABC):
         if not isinstance(other, Requirement):
             return NotImplemented
         return Conjunction((self, other))
+
+    def with_k(self, k: int) -> Requirement:
+        """Return the same with this k in place of each k that a part has."""
+        return Conjunction(part.with_k(k) for part in self.parts)
 
     @property
     def qid_attributes(self) -> tuple[str, ...]:
@@ -156,6 +160,10 @@ class GroupRequirement(Requirement, Declared):
     )
     colluding: int = 0  # how many of them it withstands
     provider_column: str | None = None  # the column that names each record's provider, where that matters
+
+    def with_k(self, k: int) -> GroupRequirement:
+        """Return the same with this k, if it has one."""
+        return replace(self, k=k) if "k" in limits_of(type(self)) else self  # type: ignore[type-var] # a dataclass
 
     @property
     def limit(self) -> float | None:

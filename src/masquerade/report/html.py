@@ -25,11 +25,16 @@ def write_report(release: Release, path: Path) -> None:
 
 def render_report(release: Release, table_sha256: str = "") -> str:
     """Return the report's HTML, which is deterministic for a release; it may name the file that holds the table."""
-    return _template().render(style=_style(), **contents(release, table_sha256))
+    return render("template.html", **contents(release, table_sha256))
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page of this room with the values in it, all of them escaped, and the style of every page."""
+    return _template(template).render(style=_style(), **values)
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -37,7 +42,7 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.from_string(_file("template.html"))
+    return environment.from_string(_file(name))
 
 
 @cache

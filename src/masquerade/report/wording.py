@@ -9,6 +9,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 NOTHING = "—"
 
 METRICS = {
+    "classification_error": "Share of records whose class a decision tree misjudges, or that are suppressed.",
     "query_error": "Mean relative error of random counting queries. 0 is exact.",
     "discernibility": "Ordered pairs of records that cannot be told apart. Lower keeps more.",
     "weighted_discernibility": "The same for each attribute alone, weighted. Lower keeps more.",

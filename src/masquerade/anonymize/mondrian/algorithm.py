@@ -11,8 +11,9 @@ are cut apart from each other; for those with one see `linked_qids.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.choices import CHOICES, MondrianVariant
@@ -38,6 +39,12 @@ class Mondrian(MondrianVariant):
     without, children with too few records stay together at the value. Provider-aware there is also "fitness", the cut
     whose least fit part has the highest privacy fitness score, and no "widest".
     """
+
+    worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {},
+        {"choose": "widest"},
+        {"choose": "fitness"},
+    )
 
     choose: str = parameter(
         choice("certainty", "widest", "fitness"),

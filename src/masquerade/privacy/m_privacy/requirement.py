@@ -14,7 +14,7 @@ it does not span, it leaves records that satisfy, and so does their union.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -123,6 +123,10 @@ class MPrivateGroups(GroupRequirement):
         looked_at = [member.sensitive for member in self.members if member.sensitive is not None]
         columns = dict.fromkeys(column for name in looked_at for column in columns_of(name))
         object.__setattr__(self, "sensitive", Product((self.provider, *columns)))
+
+    def with_k(self, k: int) -> MPrivateGroups:
+        """Return the same with this k in place of each k that it wraps."""
+        return replace(self, members=tuple(member.with_k(k) for member in self.members))
 
     @property
     def wrapped(self) -> tuple[GroupRequirement, ...]:

@@ -1,0 +1,96 @@
+"""`masquerade compare JOB`: the methods that fit a job, side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from masquerade.cli.output import Json, print_json, progress, say
+from masquerade.errors import ParameterError, shown
+
+if TYPE_CHECKING:
+    from masquerade.anonymize.side_by_side import Row, SideBySide
+
+_SHOWN = ("ncp", "query_error", "classification_error")
+
+
+def compare(
+    job: Annotated[Path, typer.Argument(metavar="JOB", help="The job file (TOML).", show_default=False)],
+    methods: Annotated[
+        str, typer.Option(metavar="A,B", help="Some methods alone, by name.", show_default=False)
+    ] = "",
+    k: Annotated[
+        str, typer.Option("--k", metavar="5,10,50", help="Each in place of the job's k.", show_default=False)
+    ] = "",
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page with the table and a chart.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run the methods that take the requirements of a job, and compare what their releases keep and risk.
+
+    The job's own [algorithm] does not matter, and no release is written.
+
+    Example: masquerade compare job.toml --k 5,10,50 --report comparison.html
+    """
+    from masquerade.library.jobs import compare_job
+
+    with progress() as told:
+        found = compare_job(job, methods=_words(methods), ks=_numbers(k), on_stage=told.stage)
+    if report is not None:
+        found.report(report)
+    if json:
+        print_json(found.summary | ({"report": str(report)} if report is not None else {}))
+    else:
+        say(*_lines(found), *([f"report: {report}"] if report is not None else []))
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _numbers(text: str) -> list[int]:
+    words = _words(text)
+    for word in words:
+        if not (word.isascii() and word.isdigit() and len(word) < 16):
+            raise ParameterError(f"--k: must be whole numbers such as 5,10,50; got {shown(word)}")
+    return [int(word) for word in words]
+
+
+def _lines(found: SideBySide) -> list[str]:
+    """A table in columns, those who refused, and the best."""
+    from masquerade.methods import described
+
+    names = [name for name in _SHOWN if any(row.metrics.get(name) is not None for row in found.rows)]
+    head = ["k", *(name.replace("_", " ") for name in names)]
+    head += ["highest risk", "mean risk", "groups", "suppressed", "seconds", "method"]
+    rows = [head, *([*_cells(row, names), described(row.method)] for row in found.rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths[-1] = 0
+    lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+    lines += [
+        f"left out: {name}: {problems[0]}" if problems else f"left out: {name}"
+        for name, problems in found.refused.items()
+    ]
+    lines += [
+        f"best by {found.measure.replace('_', ' ')}{f', k = {row.k}' if row.k is not None else ''}: "
+        f"{described(row.method)}"
+        for row in found.best
+    ]
+    return lines
+
+
+def _cells(row: Row, names: list[str]) -> list[str]:
+    figures = [row.metrics.get(name) for name in names]
+    return [
+        "" if row.k is None else str(row.k),
+        *("" if value is None else f"{value:.4f}" for value in figures),
+        f"{row.risk.highest:.4f}",
+        f"{row.risk.mean:.4f}",
+        str(row.groups),
+        str(row.suppressed),
+        f"{row.seconds:.3f}",
+    ]

@@ -1,0 +1,140 @@
+"""`compare`: methods side by side on one table, as rows, as a frame, as a page with a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.side_by_side import SideBySide, side_by_side
+from masquerade.data.table import Missing, Table
+from masquerade.errors import ParameterError, given, hint
+from masquerade.forms.declared import checked
+from masquerade.forms.rules import whole
+from masquerade.library.python_api import checked_requirement, names_of
+from masquerade.methods import described, table_methods
+from masquerade.net.progress import OnStage, Stage, silent
+from masquerade.privacy.requirement import Requirement
+
+
+class Contest(SideBySide):
+    """Methods side by side; a frame (`__arrow_c_stream__`), and a page."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table with a row for each method and its settings, and a column for each figure."""
+        return pa.Table.from_pylist(
+            [
+                {
+                    "method": row.name,
+                    "settings": described(row.method).partition(": ")[2],
+                    "k": row.k,
+                    **row.metrics,
+                    "highest_risk": row.risk.highest,
+                    "mean_risk": row.risk.mean,
+                    "unique": row.risk.unique,
+                    "released": row.released,
+                    "suppressed": row.suppressed,
+                    "groups": row.groups,
+                    "seconds": row.seconds,
+                }
+                for row in self.rows
+            ]
+        )
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def report(self, path: str | Path) -> None:
+        """Write the rows with a chart of risk against loss: one HTML file that needs no network."""
+        from masquerade.files import write_whole
+        from masquerade.report.side_by_side import render_comparison
+
+        write_whole(Path(path), render_comparison(self))
+
+
+def compare(
+    frame: Any,
+    requirement: Requirement,
+    *,
+    methods: Iterable[str] = (),
+    k: Iterable[int] = (),
+    target: str | None = None,
+    sensitive: Iterable[str] = (),
+    missing: Missing = "drop",
+    seed: int = 7,
+) -> Contest:
+    """Anonymise a table by every method that takes the requirement, with the few settings that each declares.
+
+    `methods` names some of them. Each of `k` replaces the k of the requirement in turn. The result has `rows`, is a
+    frame for pandas, polars and Arrow, and writes a page with a chart (`report`). Nothing is released.
+    """
+    table = frame if isinstance(frame, Table) else Table(frame)
+    asked = checked_requirement(requirement)
+    sizes = (k,) if isinstance(k, int) else tuple(k)
+    return contest(
+        table,
+        asked,
+        methods_named(names_of("methods", methods)),
+        ks=sizes_of(sizes, asked),
+        target=target,
+        sensitive=names_of("sensitive", sensitive),
+        missing=missing,
+        seed=seed,
+    )
+
+
+def contest(
+    table: Table,
+    requirement: Requirement,
+    methods: Sequence[type[TableMethod]],
+    *,
+    ks: Sequence[int],
+    target: str | None,
+    sensitive: Sequence[str],
+    missing: Missing,
+    seed: int,
+    on_stage: OnStage = silent,
+) -> Contest:
+    """Run the methods, and say which one is running."""
+    made = side_by_side(
+        table,
+        requirement,
+        methods,
+        ks=ks,
+        target=target,
+        sensitive=sensitive,
+        missing=missing,
+        seed=seed,
+        on_method=lambda method, size: on_stage(Stage(described(method.settings()), detail=_k_words(size))),
+    )
+    return Contest(made.rows, made.refused, made.measure, made.source)
+
+
+def _k_words(k: int | None) -> str:
+    return "" if k is None else f"k = {k}"
+
+
+def methods_named(names: Sequence[str]) -> list[type[TableMethod]]:
+    """Return the methods of these names; all of the registry without any."""
+    known = table_methods()
+    for name in names:
+        if name not in known:
+            raise ParameterError(
+                f'The methods parameter of compare must name methods on one table. Got "{name}" instead'
+                f"{hint(name, known)}; available: {', '.join(known)}."
+            )
+    return [known[name] for name in dict.fromkeys(names)] or list(known.values())
+
+
+def sizes_of(ks: Sequence[int], requirement: Requirement) -> tuple[int, ...]:
+    """Check the values of k, which must replace some k of the requirement."""
+    sizes = tuple(dict.fromkeys(checked(compare, "k", whole(), k) for k in ks))
+    if len({str(requirement.with_k(k)) for k in (1, 2)}) == 1 and sizes:
+        raise ParameterError(
+            "The k parameter of compare must replace the k of a requirement, and none has one. "
+            f"Got {given(sizes[0])} instead."
+        )
+    return sizes

@@ -1,0 +1,104 @@
+"""Measures: the figures by which releases of one table are compared, and one of them is chosen.
+
+Every metric is one. So are the error of random range queries, and where there is a class the error of a decision tree
+that learns from one part of the release and is judged on the others. A tree's error has a margin, its standard error:
+releases that differ by less are equally good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+import numpy as np
+
+from masquerade.data.table import Table
+from masquerade.utility.classification import Classification, has_sklearn
+from masquerade.utility.comparison import Comparison
+from masquerade.utility.metrics import measure
+from masquerade.utility.queries import query_error
+
+NCP, CLASSIFICATION_ERROR, CLASSIFICATION_METRIC = "ncp", "classification_error", "classification_metric"
+QUERY_ERROR = "query_error"
+MEASURES = (
+    NCP,
+    "loss",
+    "precision",
+    "information_loss",
+    "discernibility",
+    "weighted_discernibility",
+    "average_group_size",
+    "majority",
+    CLASSIFICATION_METRIC,
+    CLASSIFICATION_ERROR,
+    QUERY_ERROR,
+)
+NEEDING_CLASS = ("majority", CLASSIFICATION_METRIC, CLASSIFICATION_ERROR)
+_HIGHER_IS_BETTER = ("precision",)
+
+_QUERIES = 500
+_MOST_TRAINING, _TRAINING_SHARE = 10_000, 2 / 3  # records that trees learn from
+_FEWEST_ROWS = 6
+_DECIMALS = 4
+
+
+def usual_measure(has_class: bool) -> str:
+    """Return the measure by which a release is chosen where nobody says otherwise."""
+    if not has_class:
+        return NCP
+    return CLASSIFICATION_ERROR if has_sklearn() else CLASSIFICATION_METRIC
+
+
+def cost(name: str, value: float) -> float:
+    """Return the figure so that less is better."""
+    return -value if name in _HIGHER_IS_BETTER else value
+
+
+def margin(name: str, value: float, rows: int) -> float:
+    """Return by how much two figures must differ to mean anything: a tree's standard error, of other measures 0."""
+    return sqrt(value * (1 - value) / max(rows, 1)) if name == CLASSIFICATION_ERROR else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Measurer:
+    """Measures releases of one table, whose rows are all complete; raw columns are prepared once."""
+
+    table: Table
+    target: str | None = None
+    seed: int = 7
+
+    def figure(self, name: str, comparison: Comparison) -> float | None:
+        """Return one figure; None where it does not apply."""
+        if name == QUERY_ERROR:
+            return query_error(comparison, _QUERIES, self.seed).mean if comparison.originals else None
+        if name == CLASSIFICATION_ERROR:
+            return self._tree_error(comparison)
+        return measure(comparison)[name]
+
+    def figures(self, comparison: Comparison) -> Mapping[str, float | None]:
+        """Return all that apply to this table, by name."""
+        trees = (CLASSIFICATION_ERROR,) if self.target is not None and has_sklearn() else ()
+        return {
+            **measure(comparison),
+            **{name: self.figure(name, comparison) for name in (QUERY_ERROR, *trees)},
+        }
+
+    def _tree_error(self, comparison: Comparison) -> float | None:
+        """Return the share of rows that are misjudged, or suppressed; None with too few rows to tell."""
+        released = comparison.released_rows / max(comparison.rows, 1)
+        if self.target is None or self._trees is None or not released:
+            return None
+        error = self._trees.integration_error(comparison.released, comparison.kept)
+        return round(error * released + 1 - released, _DECIMALS)
+
+    @cached_property
+    def _trees(self) -> Classification | None:
+        n = len(self.table)
+        if n < _FEWEST_ROWS or self.target is None:
+            return None
+        train = np.zeros(n, bool)
+        chosen = np.random.default_rng(self.seed).permutation(n)
+        train[chosen[: min(round(_TRAINING_SHARE * n), _MOST_TRAINING)]] = True
+        return Classification(self.table, self.target, train=train, seed=self.seed)
