@@ -1,4 +1,4 @@
-"""Write the reference pages that follow from declarations: docs/reference/methods.md and requirements.md.
+"""Write the reference pages that follow from declarations: methods, requirements and problem types (docs/reference/).
 
 `make docs` runs it; a test compares the committed pages with what it makes.
 """
@@ -20,6 +20,7 @@ from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.method import SessionMethod
+from masquerade.service.problem_types import PAGE, PROBLEM_TYPES
 
 DOCS = Path(__file__).parent
 WIDTH = 120
@@ -43,6 +44,7 @@ def pages() -> dict[Path, str]:
     return {
         reference / "methods.md": _page(_methods()),
         reference / "requirements.md": _page(_requirements()),
+        reference / "problems.md": _page(_problems()),
     }
 
 
@@ -169,7 +171,28 @@ def _python(model: type[GroupRequirement]) -> str:
     return f"`mq.{name}`"
 
 
-# --- parts of both ---
+# --- problem types of the API ---
+
+
+def _problems() -> Iterator[str]:
+    yield "# Problem types"
+    yield NOTE
+    yield _text(
+        "Every error of the [HTTP API](api.md) is a problem document (RFC 9457), and its `type` says of which kind it "
+        f"is: `{PROBLEM_TYPES[0].address}`, for one. A coordinator explains the kinds at that address, too "
+        f"(`{PAGE}`, without a token). `detail` and `problems` say what is wrong in this very case. A program that "
+        f"decides by the kind compares the whole `type`: a status may have several."
+    )
+    rows = ["| `type` ends in | status | title |", "|---|---|---|"]
+    rows += [f"| [`#{each.name}`](#{each.name}) | {each.status} | {each.title} |" for each in PROBLEM_TYPES]
+    yield "\n".join(rows)
+    for each in PROBLEM_TYPES:
+        yield f"## `{each.name}`"
+        yield _text(f"Status {each.status}. {each.meaning}")
+        yield _text(f"**What to do**: {each.remedy}")
+
+
+# --- parts of all ---
 
 
 def _parameters(declared: Iterable[Parameter]) -> str:

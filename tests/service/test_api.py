@@ -14,6 +14,7 @@ import pytest
 from full_disk import no_file_above
 from masquerade.errors import ParameterError
 from masquerade.service.api.request_body import EXAMPLE, SCHEMA
+from masquerade.service.problem_types import DATABASE_AWAY, PAGE, PROBLEM_TYPES
 from masquerade.service.request import Request, read_request
 from masquerade.service.session_states import Status
 from masquerade.service.token_scopes import TokenKind
@@ -27,6 +28,7 @@ def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
     content: dict[str, Any] = answer.json()
     assert set(content) == {"type", "title", "status", "detail", "problems", "errors"}
     assert content["status"] == status
+    assert content["type"] in {each.address for each in PROBLEM_TYPES if each.status == status}
     assert content["problems"][0] == content["detail"]
     assert all("\n" not in line for line in content["problems"])
     return content
@@ -141,6 +143,28 @@ def test_every_problem_of_a_request_at_once(ana: httpx.Client) -> None:
     assert any('did you mean "attributes"?' in line for line in told["problems"])
     told = problem(ana.post("/sessions", json={**WISH, "attributes": ["age", "job", "jbo"]}), 422)
     assert "jbo" in told["detail"]
+
+
+def test_what_is_misspelt_and_what_nobody_offers_at_once(ana: httpx.Client) -> None:
+    """A suggestion goes from the name that no party offers to the one that they do, never back."""
+    wish = {**WISH, "attributes": ["agee", "job"], "budget": -1, "deadline": "2001-01-31T12:00:00Z"}
+    told = problem(ana.post("/sessions", json=wish), 422)["problems"]
+    assert sorted(told) == [
+        'request: attributes: no party offers "agee" (did you mean "age"?)',
+        "request: budget: must be a whole number of cents, of at least 0; got -1",
+        *[line for line in told if line.startswith("request: deadline: 2001-01-31T12:00:00Z has passed")],
+        'request: privacy[1].qid: "age" is not among the attributes, but "agee" is: write the same in both places',
+    ]
+    assert len(told) == 4
+    assert len(ana.post("/previews", json=wish).json()["problems"]) == 4
+
+
+@pytest.mark.parametrize("unread", ["class", "kind", "providers"])
+def test_nothing_follows_from_a_key_that_cannot_be_read(ana: httpx.Client, unread: str) -> None:
+    """Who would take part depends on it."""
+    told = problem(ana.post("/sessions", json={**WISH, "attributes": ["job"], "privacy": [], unread: 7}), 422)
+    assert len(told["problems"]) == 1
+    assert told["detail"].startswith(f"request: {unread}: must be")
 
 
 def test_sessions_come_in_pages_the_newest_first(place: Room) -> None:
@@ -392,6 +416,17 @@ def test_places_that_there_are_not(place: Room, ana: httpx.Client) -> None:
     problem(ana.get("/sessions?limit=1&limit=2"), 422)
 
 
+def test_every_kind_of_problem_is_explained_where_its_type_leads(place: Room) -> None:
+    page = place.get(PAGE)
+    assert page.status_code == 200
+    for each in PROBLEM_TYPES:
+        assert each.address == f"{PAGE}#{each.name}"
+        assert f'id="{each.name}"' in page.text
+        assert f"{each.title}: {each.status}" in page.text
+    assert "script" not in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
 def test_a_database_that_does_not_answer(tmp_path: Any) -> None:
     with room(tmp_path / "room") as place, place.client("ana") as ana:
         assert ana.get("/me").status_code == 200
@@ -403,6 +438,7 @@ def test_a_database_that_does_not_answer(tmp_path: Any) -> None:
         answer = ana.get("/me")
         told = problem(answer, 503)
         assert "database" in told["detail"]
+        assert told["type"] == DATABASE_AWAY.address
         assert answer.headers["retry-after"] == "5"
         for word in ("sqlite", "SELECT", str(tmp_path)):
             assert word not in answer.text

@@ -137,7 +137,7 @@ def test_who_asks_is_whoever_signed_in(coordinator: Coordinator) -> None:
 def test_a_preview_stores_nothing_and_tells_all_problems(coordinator: Coordinator) -> None:
     ana = user(coordinator, "ana")
     found = coordinator.preview(ana, {"attributes": ["age"], "colour": 1})
-    assert len(found.problems) == 2
+    assert len(found.problems) == 3
     assert any("colour" in line for line in found.problems)
     assert any("purpose" in line for line in found.problems)
     good = coordinator.preview(ana, WISH)

@@ -103,11 +103,11 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         ),
         (
             {"attributes": ["job", "ages"]},
-            r'privacy\[1\].qid: "age" is not among the attributes \(did you mean',
+            r'privacy\[1\].qid: "age" is not among the attributes, but "ages" is: write the same in both places',
         ),
         (
             {"privacy": [{"model": L, "qid": ["age"], "l": 2, "sensitive": "diseas"}]},
-            r'privacy\[1\].sensitive: "diseas" is not among the attributes \(did you mean "disease"\?\)',
+            r'privacy\[1\].sensitive: "diseas" is not among the attributes, but "disease" is: write',
         ),
         ({"providers": {"weight": "clinic"}}, 'providers.weight: "weight" is not among'),
         ({"attempts": 11}, "attempts: must be a whole number from 1 to 10; got 11"),

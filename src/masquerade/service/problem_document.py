@@ -26,9 +26,11 @@ from masquerade.errors import (
     Problem,
     one_line,
 )
+from masquerade.service.problem_types import INVALID, ProblemType
 
 MEDIA_TYPE = "application/problem+json"
 
+_NO_TYPE = "about:blank"
 _LONGEST = 1_000  # characters of one text
 _MOST = 100  # problems of one document
 _STATUS: tuple[tuple[type[MasqueradeError], int], ...] = (
@@ -84,13 +86,16 @@ class ProblemDocument(BaseModel):
         title="Problem",
         frozen=True,
         json_schema_extra=lambda schema: schema.update(
-            additionalProperties=False, examples=[content(422, [_EXAMPLE])]
+            additionalProperties=False, examples=[content(422, [_EXAMPLE], INVALID)]
         ),
         json_schema_serialization_defaults_required=True,
     )
 
-    type: str = Field(default="about:blank", description="always about:blank: the status says it all")
-    title: str = Field(default="", description="the status in words")
+    type: str = Field(
+        default=_NO_TYPE,
+        description=f"the kind of problem: where it is explained, or {_NO_TYPE} where the status says it all",
+    )
+    title: str = Field(default="", description="the kind in words")
     status: int = Field(default=0, description="the HTTP status", json_schema_extra={"minimum": 400})
     detail: str = Field(default="", description="the first problem")
     problems: tuple[str, ...] = Field(
@@ -112,13 +117,15 @@ def error_of(status: int, problems: Iterable[Problem]) -> MasqueradeError | None
     return _MEANING[status](*problems) if status in _MEANING else None
 
 
-def content(status: int, problems: Iterable[Problem | str] = ()) -> dict[str, Any]:
+def content(
+    status: int, problems: Iterable[Problem | str] = (), kind: ProblemType | None = None
+) -> dict[str, Any]:
     """Return a problem document as a JSON object."""
-    title = HTTPStatus(status).phrase
+    title = kind.title if kind is not None else HTTPStatus(status).phrase
     found = [each if isinstance(each, Problem) else Problem(each) for each in problems][:_MOST]
     lines = [_cut(str(each)) for each in found] or [title]
     return {
-        "type": "about:blank",
+        "type": kind.address if kind is not None else _NO_TYPE,
         "title": title,
         "status": status,
         "detail": lines[0],
@@ -127,9 +134,9 @@ def content(status: int, problems: Iterable[Problem | str] = ()) -> dict[str, An
     }
 
 
-def rendered(status: int, problems: Iterable[Problem | str] = ()) -> bytes:
+def rendered(status: int, problems: Iterable[Problem | str] = (), kind: ProblemType | None = None) -> bytes:
     """Encode a problem document in ASCII: echoed input may hold lone surrogates, which UTF-8 cannot encode."""
-    return json.dumps(content(status, problems)).encode("ascii")
+    return json.dumps(content(status, problems, kind)).encode("ascii")
 
 
 def read_problems(body: bytes) -> tuple[Problem, ...]:

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import Field, PlainValidator
 
-from masquerade.errors import Key, ParameterError, Problem, hint
-from masquerade.forms.form import Form, key, kinds_of_keys, known_keys, read_form
+from masquerade.errors import Key, ParameterError, Problem, nearest
+from masquerade.forms.form import Form, fill, key, kinds_of_keys, known_keys
 from masquerade.forms.problems import Problems
 from masquerade.methods import parameters_by_method, read_method, session_methods, written_method
 from masquerade.net.identity import Identity
@@ -173,15 +173,12 @@ class Request(Form):
         for position, part in enumerate(self.privacy):
             for name in part.qid:
                 if name not in self.attributes:
-                    text = f'"{name}" is not among the attributes{hint(name, self.attributes)}'
-                    yield ("privacy", position, "qid"), text
+                    yield ("privacy", position, "qid"), _unlisted(name, self.attributes)
             if part.sensitive is not None and part.sensitive not in self.released:
-                text = f'"{part.sensitive}" is not among the attributes{hint(part.sensitive, self.released)}'
-                yield ("privacy", position, "sensitive"), text
+                yield ("privacy", position, "sensitive"), _unlisted(part.sensitive, self.released)
         for name in self.providers:
             if name not in self.released:
-                text = f'"{name}" is not among the attributes{hint(name, self.released)}'
-                yield ("providers", name), text
+                yield ("providers", name), _unlisted(name, self.released)
         yield from self._of_the_other_kind()
         for name in dict.fromkeys(self.parties):
             if self.parties.count(name) > 1:
@@ -264,6 +261,14 @@ class Request(Form):
         return canonical(self.content())
 
 
+def _unlisted(name: str, listed: Iterable[str]) -> str:
+    """Say that a name is not among the attributes; which of two similar spellings is wrong, only a party can tell."""
+    similar = nearest(name, listed)
+    return f'"{name}" is not among the attributes' + (
+        f', but "{similar}" is: write the same in both places' if similar is not None else ""
+    )
+
+
 def _method(table: Mapping[str, Any], arrangement: Kind, problems: Problems) -> SessionMethod | None:
     """Return the method that a request names."""
     available = session_methods(arrangement)
@@ -275,7 +280,15 @@ def _method(table: Mapping[str, Any], arrangement: Kind, problems: Problems) -> 
 
 def read_request(content: Any, source: str = "request") -> Request:
     """Read a request from TOML or JSON; raise ParameterError with every problem at once."""
+    problems = Problems(source)
+    request = fill_request(content, problems)
+    problems.settle(ParameterError)
+    return request
+
+
+def fill_request(content: Any, problems: Problems) -> Request:
+    """Read the valid part of a request; everything else is added to `problems`."""
     if not isinstance(content, Mapping):
-        raise ParameterError(f"{source}: must be a table of keys and values")
-    insist_on_plain(content, source)
-    return read_form(Request, {key: each for key, each in content.items() if each is not None}, source)
+        raise ParameterError(f"{problems.source}: must be a table of keys and values")
+    insist_on_plain(content, problems.source)
+    return fill(Request, {key: each for key, each in content.items() if each is not None}, problems)

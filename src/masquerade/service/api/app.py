@@ -31,6 +31,7 @@ from masquerade.service.api.measure import Measure, Measures
 from masquerade.service.api.problems import LastResort, handle_errors
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.problem_document import ProblemDocument
+from masquerade.service.problem_types import PAGE
 
 PREFIX = "/api/v1"
 _TITLE = "Masquerade coordinator"
@@ -38,9 +39,9 @@ _DESCRIPTION = (
     "Ask for a table that several organisations make together without showing each other their data,"
     " watch it being made, and fetch it.\n\n"
     "Every request but `POST /sign-in` needs a token in the header `Authorization: Bearer TOKEN`. Every error is"
-    " `application/problem+json` with one line a problem. Lists come in pages: `next` of one is `after` of the"
-    " next. `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` tell how many requests are left; 429"
-    " comes with `Retry-After`."
+    f" `application/problem+json` with one line a problem, and a `type` that {PAGE} explains. Lists come in pages:"
+    " `next` of one is `after` of the next. `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` tell how"
+    " many requests are left; 429 comes with `Retry-After`."
 )
 
 

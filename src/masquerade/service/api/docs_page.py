@@ -1,10 +1,14 @@
-"""The API's description: the OpenAPI document, and a page rendered from it, which has no script and loads nothing."""
+"""The API's description: the OpenAPI document, a page rendered from it, and one that explains the kinds of problems.
+
+The pages have no script and load nothing.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -15,6 +19,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from masquerade.service.api.access import visitor
 from masquerade.service.api.headers import NOTHING
+from masquerade.service.problem_types import PROBLEM_TYPES
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(visitor)])
 
@@ -30,9 +35,19 @@ async def document(request: Request) -> Response:
 @router.get("/docs")
 async def docs(request: Request) -> Response:
     """The same for people."""
+    return _page("docs_page.html", contents(request.app.openapi()))
+
+
+@router.get("/problems")
+async def problems() -> Response:
+    """What each kind of problem means, and what to do about it."""
+    return _page("problems_page.html", {"types": PROBLEM_TYPES})
+
+
+def _page(template: str, content: Mapping[str, Any]) -> Response:
     style = _file("docs_page.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = _template().render(style=style, **contents(request.app.openapi()))
+    page = _template(template).render(style=style, **content)
     return HTMLResponse(page, headers={"Content-Security-Policy": f"{NOTHING}; style-src 'sha256-{digest}'"})
 
 
@@ -116,11 +131,11 @@ def _kind(schema: dict[str, Any]) -> str:
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(_file("docs_page.html"))
+    return environment.from_string(_file(name))
 
 
 @cache

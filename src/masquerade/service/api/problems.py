@@ -25,6 +25,7 @@ from masquerade.errors import MasqueradeError, Problem, hint
 from masquerade.forms.pydantic_words import must_be
 from masquerade.service.api.surface import allowed_methods
 from masquerade.service.problem_document import MEDIA_TYPE, rendered, status_of
+from masquerade.service.problem_types import DATABASE_AWAY, ProblemType, usual_type
 from masquerade.service.store import is_outage
 
 _log = structlog.get_logger("masquerade.api")
@@ -48,10 +49,14 @@ class TooLarge(HTTPException):
 
 
 def problem(
-    status: int, problems: Iterable[Problem | str] = (), headers: Mapping[str, str] | None = None
+    status: int,
+    problems: Iterable[Problem | str] = (),
+    headers: Mapping[str, str] | None = None,
+    kind: ProblemType | None = None,
 ) -> Response:
-    """Return the answer to a failed request."""
-    return Response(rendered(status, problems), status, dict(headers or {}), MEDIA_TYPE)
+    """Return the answer to a failed request; its kind is the usual one of its status unless it is given."""
+    document = rendered(status, problems, kind or usual_type(status))
+    return Response(document, status, dict(headers or {}), MEDIA_TYPE)
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -140,7 +145,7 @@ async def _no_database(_request: Request, error: Exception) -> Response:
 
 def _away(error: Exception) -> Response:
     _log.error("no database", error=type(error).__name__)  # the background work logs its text, once
-    return problem(503, ["the database does not answer; try again"], {"Retry-After": "5"})
+    return problem(503, ["the database does not answer; try again"], {"Retry-After": "5"}, DATABASE_AWAY)
 
 
 def _problem(fault: Mapping[str, Any]) -> Problem:

@@ -67,7 +67,7 @@ class Coordinator:
         self.single_instance = SingleInstance(settings, self.store)
         self._publisher = ReleasePublisher(settings, self.store, self.files, clock)
         self._intake = Intake(settings, self.store, self.directory, self.wakeup)
-        self._decisions = Decisions(self.store, self.directory, self._intake, self._publisher, self.wakeup)
+        self._decisions = Decisions(self.store, self._intake, self._publisher, self.wakeup)
         self._outage = Outage(self.store, self.single_instance)
         self.background = Background(
             settings,

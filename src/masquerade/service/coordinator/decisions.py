@@ -9,20 +9,19 @@ is a Conflict.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import structlog
 
 from masquerade.errors import Conflict, NotAllowed, ParameterError, Problem
 from masquerade.service.coordinator import metrics
-from masquerade.service.coordinator.directory import Directory
-from masquerade.service.coordinator.intake import Intake, wrongly_signed
+from masquerade.service.coordinator.intake import Intake, Reading
 from masquerade.service.coordinator.publish import ReleasePublisher
 from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.quality import QUALITY_TERMS, limits_of, missed_terms
-from masquerade.service.request import Request, read_request
+from masquerade.service.request import Request
 from masquerade.service.resources import Role, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
@@ -42,12 +41,11 @@ class Decisions:
     def __init__(
         self,
         store: Store,
-        directory: Directory,
         intake: Intake,
         publisher: ReleasePublisher,
         wakeup: Wakeup,
     ) -> None:
-        self._store, self._directory, self._intake = store, directory, intake
+        self._store, self._intake = store, intake
         self._publisher, self._wakeup = publisher, wakeup
 
     def cancel(self, user: User, session: SessionRecord) -> SessionRecord:
@@ -89,20 +87,10 @@ class Decisions:
         unsigned = {
             key: each for key, each in session.request.items() if key != "signed"
         }  # it is another one now
-        request = read_request({**unsigned, **content}).asked_by(session.client)
-        problems = [*self._intake.too_late(request), *wrongly_signed(request)]
-        if (request.purpose or "") != session.purpose:
-            text = f'stays "{session.purpose}"; for another make a new request'
-            problems.append(Problem(text, key=("purpose",)))
-        if {*request.receivers, session.client} != {*session.recipients, session.client}:
-            text = "stay as they were; for others make a new request"
-            problems.append(Problem(text, key=("recipients",)))
-        found = self._directory.find(request)
-        if not found.problems and set(found.parties) != set(session.providers):
-            parties = ", ".join(session.providers)
-            text = f"stay those of {parties}, each with one at least; for others make a new request"
-            problems.append(Problem(text, key=("attributes",)))
-        self._intake.refuse(user, found, *problems)
+        reading = self._intake.read(session.client, {**unsigned, **content})
+        request = reading.request
+        changed = _changed(session, reading) if not reading.unreadable else ()
+        self._intake.refuse(user, reading, *changed)
         wanted = request.content()
         if all(each == session.request.get(key) for key, each in wanted.items() if key not in _ONLY_JUDGED):
             self._require_quality(session, request)
@@ -133,6 +121,19 @@ class Decisions:
         log.info("decided", session=session.id, status=session.status.value, cause=session.cause)
         self._wakeup.ring()
         return session
+
+
+def _changed(session: SessionRecord, reading: Reading) -> Iterator[Problem]:
+    """What a session keeps, and its relaxed request would change."""
+    request, found = reading.request, reading.found
+    if request.purpose != session.purpose:
+        yield Problem(f'stays "{session.purpose}"; for another make a new request', key=("purpose",))
+    if {*request.receivers, session.client} != {*session.recipients, session.client}:
+        yield Problem("stay as they were; for others make a new request", key=("recipients",))
+    if not found.problems and set(found.parties) != set(session.providers):
+        parties = ", ".join(session.providers)
+        text = f"stay those of {parties}, each with one at least; for others make a new request"
+        yield Problem(text, key=("attributes",))
 
 
 def _require_client(user: User, session: SessionRecord, *, admins: bool = False) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 
 from masquerade.errors import ParameterError, PeerUnreachable, Problem
+from masquerade.forms.problems import Problems
 from masquerade.service.clock import iso
 from masquerade.service.coordinator import metrics
 from masquerade.service.coordinator.directory import Directory
@@ -17,13 +19,25 @@ from masquerade.service.coordinator.wakeup import Wakeup
 from masquerade.service.expectation import expected
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.kinds.kind import THE_REQUEST, Match
-from masquerade.service.request import Request, read_request
+from masquerade.service.request import Request, fill_request
 from masquerade.service.requester import departures
 from masquerade.service.resources import RequestPreview, User
 from masquerade.service.store import SessionRecord, Store
 from masquerade.service.terms import strictest
 
 log = structlog.get_logger("masquerade.coordinator")
+
+_DECIDE_WHO = ("kind", "attributes", "class", "providers", "parties")  # the keys by which parties are found
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A request as far as it could be read, and all that stands against it."""
+
+    request: Request
+    found: Match
+    unreadable: tuple[Problem, ...]  # what is wrong with the request itself
+    unmet: tuple[Problem, ...]  # why nobody can meet it
 
 
 class Intake:
@@ -35,15 +49,15 @@ class Intake:
     def preview(self, user: User, content: Any) -> RequestPreview:
         """Say what a request would come to. Nothing is stored, and no party is asked."""
         try:
-            request = read_request(content).asked_by(user.name)
+            reading = self.read(user.name, content)
         except ParameterError as error:
             return RequestPreview(errors=error.problems)
-        found = self._directory.find(request)
+        request, found = reading.request, reading.found
+        problems = (*reading.unmet, *map(_unpublished, self._awaited(user, found)))
+        if reading.unreadable:
+            unmet = (each.within(THE_REQUEST) for each in problems)
+            return RequestPreview(errors=(*reading.unreadable, *unmet))
         wish = (*map(str, strictest(request.privacy, request.kind)), *against(request.colluding))
-        awaited = (
-            Problem(f"{party or 'one party'} has not published yet") for party in self._awaited(user, found)
-        )
-        problems = (*found.problems, *awaited, *self.too_late(request), *wrongly_signed(request))
         cards = self._directory.cards(user.name, found.datasets)
         asked = self._directory.asked(request, found)
         foreseen = foresee(request, asked)
@@ -65,9 +79,9 @@ class Intake:
 
     def ask(self, user: User, content: Any) -> SessionRecord:
         """Make a session for a request; ParameterError with every problem when the request cannot be met."""
-        request = read_request(content).asked_by(user.name)
-        found = self._directory.find(request)
-        self.refuse(user, found, *self.too_late(request), *wrongly_signed(request))
+        reading = self.read(user.name, content)
+        self.refuse(user, reading)
+        request, found = reading.request, reading.found
         self._directory.admit(user.name, found.datasets)
         session = self._store.sessions.create(
             user.name,
@@ -86,16 +100,36 @@ class Intake:
 
     # --- used as well when a request is relaxed ---
 
-    def refuse(self, user: User, found: Match, *more: Problem) -> None:
-        """Raise when anything stands against a request: problems of the search, or more."""
-        problems = [*found.problems, *more]
-        for party in self._awaited(user, found):
-            why = "; ".join(map(str, problems))
-            raise PeerUnreachable(party, f"has not published yet, so ask again in a moment: {why}")
-        if problems:
-            raise ParameterError(*problems).within(THE_REQUEST)
+    def read(self, user: str, content: Any) -> Reading:
+        """Read a request and find its parties, so that every problem is known at once.
 
-    def too_late(self, request: Request) -> list[Problem]:
+        Of what could not be read, nothing is said beyond that.
+        """
+        problems = Problems(THE_REQUEST)
+        request = fill_request(content, problems).asked_by(user)
+        found = self._directory.find(request)
+        unmet = list(self._too_late(request))
+        if not any(problems.about((key,)) for key in _DECIDE_WHO):
+            unmet += found.problems
+        if problems.found:  # a method judges whole requests alone, and so does a signature
+            unmet = [each for each in unmet if each.key[:1] != ("algorithm",)]
+        else:
+            unmet += _wrongly_signed(request)
+        return Reading(request, found, tuple(problems.found), tuple(unmet))
+
+    def refuse(self, user: User, reading: Reading, *more: Problem) -> None:
+        """Raise when anything stands against a request: what reading it showed, or more."""
+        problems = [*reading.unmet, *more]
+        awaited = self._awaited(user, reading.found)
+        if awaited and not reading.unreadable:
+            why = "; ".join(map(str, problems))
+            raise PeerUnreachable(awaited[0], f"has not published yet, so ask again in a moment: {why}")
+        if reading.unreadable or problems:
+            raise ParameterError(*reading.unreadable, *problems, *map(_unpublished, awaited)).within(
+                THE_REQUEST
+            )
+
+    def _too_late(self, request: Request) -> list[Problem]:
         """The problem with a deadline that has passed, if it has."""
         now = self._store.clock()
         if request.deadline is None or request.deadline > now.timestamp():
@@ -120,7 +154,11 @@ class Intake:
         return self._directory.silent(user.name) if missing else []
 
 
-def wrongly_signed(request: Request) -> list[Problem]:
+def _unpublished(party: str) -> Problem:
+    return Problem(f"{party or 'one party'} has not published yet")
+
+
+def _wrongly_signed(request: Request) -> list[Problem]:
     """Where a request is not what its client signed; the signature itself is for the parties to verify."""
     if request.signed is None:
         return []
