@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,10 @@ Json = Annotated[
 
 # A terminal shows at once that work goes on; a log only mentions work that takes this long.
 REPORT_AFTER = 2.0
+
+# While nothing new happens, a log is told again what goes on: after this long at first, then less and less often.
+REPEAT_AFTER, REPEAT_AT_LEAST = 5.0, 60.0
+_TICK = 1.0
 
 
 def say(*lines: str) -> None:
@@ -50,8 +55,11 @@ def print_json(summary: Mapping[str, Any]) -> None:
 class Progress:
     """Shows on standard error what is going on."""
 
-    def __init__(self) -> None:
-        self._started = self._told = time.monotonic()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._started = self._told = self._changed = clock()
+        self._text = ""
+        self._over = threading.Event()
         self._stage = ""
         self._steps = 0
         self._parties: dict[str, str] = {}
@@ -73,7 +81,8 @@ class Progress:
         self._tell("; ".join(f"{each}: {doing}" for each, doing in self._parties.items()))
 
     def done(self) -> None:
-        """Nothing more is going on: a terminal shows no spinner any longer."""
+        """Nothing more is going on: a terminal shows no spinner any longer, and a log no more lines."""
+        self._over.set()
         if self._status is not None:
             self._status.stop()
 
@@ -83,18 +92,42 @@ class Progress:
 
             self._status.update(escape(text))  # a value may look like markup
             return
-        now = time.monotonic()
+        now = self._clock()
+        if text != self._text:
+            self._text, self._changed = text, now
         if now - self._told >= REPORT_AFTER:
-            self._told = now
-            typer.echo(f"{now - self._started:.0f} s: {text}", err=True)
+            self._print(now)
+
+    def repeat(self) -> None:
+        """Say again what goes on, if nothing was said for a while."""
+        now = self._clock()
+        pause = min(max(REPEAT_AFTER, (now - self._changed) / 5), REPEAT_AT_LEAST)
+        if self._text and now - self._told >= pause:
+            self._print(now)
+
+    def keep_repeating(self) -> None:
+        """Repeat until it is over, or nobody reads it any more."""
+        with suppress(OSError):
+            while not self._over.wait(_TICK):
+                self.repeat()
+
+    def _print(self, now: float) -> None:
+        self._told = now
+        typer.echo(f"{now - self._started:.0f} s: {self._text}", err=True)
 
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """A spinner on a terminal; in a log, a line every two seconds."""
+    """A spinner on a terminal; in a log, a line every few seconds."""
     shown = Progress()
     if sys.stderr is None or not sys.stderr.isatty():
-        yield shown
+        repeating = threading.Thread(target=shown.keep_repeating, daemon=True)
+        repeating.start()
+        try:
+            yield shown
+        finally:
+            shown.done()
+            repeating.join()  # so that no line comes after the answer
         return
     from rich.console import Console
 
