@@ -16,8 +16,8 @@ from leakage.granted_answers import Granted
 from leakage.views import Made, Session, Views, random_order
 from masquerade.crypto.bits import pack
 from masquerade.methods import method_of
+from masquerade.protocol.collaborate.cuts import Cut
 from masquerade.protocol.collaborate.messages import stacked
-from masquerade.protocol.collaborate.provider import groups_of_rows, losses_of_groups
 from masquerade.protocol.collaborate.third_party import public_settings, third_party
 from masquerade.protocol.collaborate.tree import partition
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
@@ -78,9 +78,9 @@ class Collaborate:
         if trusted:
             return made
         joined = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
-        settings, judge = public_settings(self.contract, joined)
+        ((settings, (judge,)),) = public_settings(self.contract, joined)
         granted = Granted(self.contract, joined)
-        for _ in partition(settings, granted, Granted(self.contract, joined), None):
+        for _ in partition(settings, [granted], [Granted(self.contract, joined)], None):
             raise AssertionError("nobody to ask")
         for number, name in enumerate(tables):
             told = [self._axes()]
@@ -117,40 +117,28 @@ class Collaborate:
 
     def _rows(self, name: str, joined: mq.Table, settings: Any, judge: Any, recording: Recording) -> Made:
         """A provider's rows of the release as a trusted third party makes it, in a random order."""
-        script = partition(settings, judge, judge, None)
+        script = partition(settings, [judge], [judge], None)
         try:
             next(script)
         except StopIteration as end:
             groups = end.value
-        of_row = groups_of_rows(settings, groups)
+        labels = Cut(settings, groups).labels()
         own = np.flatnonzero([each == name for each in joined.arrow["provider"].to_pylist()])
         order = random_order(recording.tapes.drew(name, 8 * own.size))
-        cells: dict[str, Any] = {}
-        for at, axis in enumerate(settings.released):
-            labels = [axis.label(group.cells[at]) for group in groups]
-            cells[axis.name] = [labels[of_row[row]] for row in own[order]]
+        cells: dict[str, Any] = {
+            name: [column[int(row)].as_py() for row in own[order]] for name, column in labels.items()
+        }
         ills = joined.arrow["ill"].to_pylist()
         cells["ill"] = [ills[row] for row in own[order]]
-        alone = of_rows(settings, groups, own)
+        alone = Cut(*of_rows(settings, groups, own))
         return Made(
             "collaborate-rows",
             table=stream_of(cells),
-            losses=losses_of_groups(*alone),
+            losses=alone.losses(),
             left_out=["diary"],
             seconds={"prepare": 0.0, "protocol": 0.0},
-            query_error=holders_error(compare(joined.take(own), _cells(settings, *alone), QID)),
+            query_error=holders_error(compare(joined.take(own), pa.table(alone.labels()), QID)),
         )
-
-
-def _cells(settings: Any, alone: Any, groups: Any) -> pa.Table:
-    """The released cells of these rows, in their own order."""
-    of_row = groups_of_rows(alone, groups)
-    return pa.table(
-        {
-            axis.name: [axis.label(groups[group].cells[at]) for group in of_row]
-            for at, axis in enumerate(settings.released)
-        }
-    )
 
 
 def of_rows(settings: Any, groups: Any, own: Any) -> tuple[Any, Any]:

@@ -11,9 +11,10 @@ import numpy as np
 
 import masquerade as mq
 from masquerade.protocol.collaborate.domains import ranges_of
+from masquerade.protocol.collaborate.groups import Answers
 from masquerade.protocol.collaborate.messages import stacked
 from masquerade.protocol.collaborate.third_party import public_settings
-from masquerade.protocol.collaborate.tree import Answers, partition
+from masquerade.protocol.collaborate.tree import partition
 from masquerade.protocol.contract import Contract
 from privacy.definitions import private as withstands
 from protocol.test_collaborate import HOUSES, ILLNESSES, JOBS, SCHEMA, table_of
@@ -103,10 +104,10 @@ class Granted:
 def simulated(contract: Contract, tables: dict[str, mq.Table]) -> Granted:
     """What is opened, from the granted answers: no count is among them."""
     joined = mq.Table(stacked({name: each.arrow for name, each in tables.items()}, "provider"), SCHEMA)
-    settings, _ = public_settings(contract, joined)
+    ((settings, _),) = public_settings(contract, joined)
     granted, own = Granted(contract, joined), Granted(contract, joined)
     age = ranges_of(joined, ["age"])["age"]
     granted.bits.append(age.signals(joined.column("age")).tolist())
-    for _ in partition(settings, granted, own, None):
+    for _ in partition(settings, [granted], [own], None):
         raise AssertionError("nobody to ask")
     return granted

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from masquerade.engine.counts import Counts, Rows, pair_counts, value_counts
 from masquerade.net.script import Script
 from masquerade.protocol.collaborate.criterion import Criterion, Whole
-from masquerade.protocol.collaborate.tree import Answers
+from masquerade.protocol.collaborate.groups import Answers
 
 Codes = NDArray[np.int64]
 

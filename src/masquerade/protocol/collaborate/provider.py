@@ -16,19 +16,17 @@ import pyarrow as pa
 
 from masquerade.anonymize.release import shuffled
 from masquerade.data.table import Table
-from masquerade.data.taxonomy import Taxonomy
-from masquerade.errors import Bug, DataError, ParameterError, PeerBrokeProtocol
+from masquerade.errors import DataError, ParameterError, PeerBrokeProtocol
 from masquerade.net.progress import OnStage, Stage
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.collaborate import circuits
-from masquerade.protocol.collaborate.axes import CategoryAxis
 from masquerade.protocol.collaborate.counting import CountingJudge, SensitiveCodes
 from masquerade.protocol.collaborate.criterion import Criterion
+from masquerade.protocol.collaborate.cuts import Cut, losses_of, rounded_size, settings_of
 from masquerade.protocol.collaborate.domains import (
     SIGNALS,
     Bits,
     all_values,
-    axis_of,
     is_value,
     ranges_of,
     sensitive_codes,
@@ -49,19 +47,19 @@ from masquerade.protocol.collaborate.shared_bits import SharedBits, prepare
 from masquerade.protocol.collaborate.terms import (
     collaboration_of,
     column_names,
-    criterion_of,
-    provider_column,
+    criteria_of,
     qid_names,
+    qids_of,
     refuse_impossible,
     refuse_private_leaves,
+    sensitive_names,
 )
-from masquerade.protocol.collaborate.tree import Group, Settings, partition, providers_apart
+from masquerade.protocol.collaborate.tree import partition
 from masquerade.protocol.collaborate.written_schema import digest_of, write_schema
 from masquerade.protocol.columns import Received, write_columns
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.utility.comparison import compare
-from masquerade.utility.losses import AttributeLoss
 from masquerade.utility.queries import holders_error
 
 MOST_SIZE_BITS = 40
@@ -108,96 +106,68 @@ def _records(contract: Contract, table: Table, left_out: tuple[str, ...]) -> Rec
 def _without_third_party(
     name: str, contract: Contract, table: Table, left_out: tuple[str, ...], on_stage: OnStage
 ) -> Script[Rows]:
-    criterion = criterion_of(contract)
+    linked_qids, criteria = qids_of(contract), criteria_of(contract)
     me = contract.parties.index(name)
     started = time.perf_counter()
     on_stage(Stage("preparing the circuits"))
     yield from _compare_axes(name, contract, table)
     shared = yield from prepare(me, contract.parties, contract.hash)
-    sensitive = yield from _agree_on_values(criterion, table)
+    sensitive = yield from _agree_on_values(criteria, table)
     sizes: list[int] = []
-    if collaboration_of(contract).provider_aware or criterion.on_counts:
+    if collaboration_of(contract).provider_aware or any(each.on_counts for each in criteria):
         sizes = yield from _agree_on_sizes(shared, len(table))
-    settings = yield from _settings(shared, contract, table, criterion, sizes)
+    signals = yield from _agree_on_ranges(shared, contract, table)
     prepared = time.perf_counter()
+    places = np.full(len(table), me, np.int64)
+    tried, on_way = 0, 0
 
-    def on_round(tried: int, groups: int) -> None:
-        on_stage(Stage("cutting", tried=tried, detail=f"{groups} groups at work"))
+    def on_round(attempted: int, groups: int) -> None:
+        nonlocal on_way
+        on_way = attempted
+        on_stage(Stage("cutting", tried=tried + attempted, detail=f"{groups} groups at work"))
 
     on_stage(Stage("cutting"))
-    own = CountingJudge(criterion, np.full(len(table), me, np.int64), sensitive)
-    secret = SecretJudge(criterion, shared, sensitive, sum(sizes))
-    groups = yield from partition(settings, secret, own, me, on_round, lambda *_: on_stage(CUTTING_OWN))
-    cells = labelled(contract, table, settings, groups)
-    finished = time.perf_counter()
+    finished: list[Cut] = []
+    for qids in linked_qids:
+        codes = [[sensitive[each] for each in qid.criterion.attributes] for qid in qids]
+        own = [CountingJudge(qid.criterion, places, each) for qid, each in zip(qids, codes, strict=True)]
+        secret = [
+            SecretJudge(qid.criterion, shared, each, sum(sizes))
+            for qid, each in zip(qids, codes, strict=True)
+        ]
+        settings = settings_of(contract, table, qids, signals, places, sizes)
+        groups = yield from partition(settings, secret, own, me, on_round, lambda *_: on_stage(CUTTING_OWN))
+        finished.append(Cut(settings, groups))
+        tried += on_way
+    cells = labelled(contract, table, finished)
+    ended = time.perf_counter()
     return Rows(
         write_columns(shuffled(cells)),
-        losses_of_groups(settings, groups),
+        losses_of(finished),
         left_out,
-        {"prepare": prepared - started, "protocol": finished - prepared},
+        {"prepare": prepared - started, "protocol": ended - prepared},
         holders_error(compare(table, Table(cells), qid_names(contract))),
     )
 
 
-def labelled(contract: Contract, table: Table, settings: Settings, groups: Sequence[Group]) -> pa.Table:
+def labelled(contract: Contract, table: Table, finished: Sequence[Cut]) -> pa.Table:
     """Return this provider's rows of the release, in its own order."""
-    of_row = groups_of_rows(settings, groups)
-    if (of_row < 0).any():
-        raise Bug("some record is in no group; nothing was handed in")
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         each: table.cells(each) for each in column_names(contract)
     }
-    for at, axis in enumerate(settings.released):
-        cells = pa.array([axis.label(group.cells[at]) for group in groups], pa.string())
-        columns[axis.name] = cells.take(pa.array(of_row))
+    for cut in finished:
+        columns |= cut.labels()
     return plain_columns(columns, column_names(contract))
 
 
-def groups_of_rows(settings: Settings, groups: Sequence[Group]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return each row's group number; −1 for a row in none."""
-    of_row = np.full(settings.ranks[0].size, -1, np.int64)
-    for number, group in enumerate(groups):
-        of_row[group.rows] = number
-    return of_row
-
-
-def losses_of_groups(settings: Settings, groups: Sequence[Group]) -> dict[str, AttributeLoss]:
-    """Measure what each attribute loses over this holder's rows."""
-    of_row = groups_of_rows(settings, groups)
-    return {
-        axis.name: axis.loss(settings.ranks[at], [group.cells[at] for group in groups], of_row)
-        for at, axis in enumerate(settings.released)
-    }
-
-
-def provider_axis(contract: Contract) -> CategoryAxis:
-    """Return the providers as a flat taxonomy."""
-    # The names are public; providers are numbered in the contract's order.
-    return CategoryAxis(provider_column(contract), Taxonomy.flat(contract.parties, "(all)"))
-
-
-def _settings(
-    shared: SharedBits, contract: Contract, table: Table, criterion: Criterion, sizes: Sequence[int]
-) -> Script[Settings]:
-    terms = collaboration_of(contract)
-    names = qid_names(contract)
-    asked = ranges_of(table, names)
-    signals: dict[str, Bits] = {}
-    if asked:
-        own = np.concatenate([each.signals(table.column(name)) for name, each in asked.items()])
-        found = yield from shared.evaluate(circuits.any_of(len(contract.parties)), own[None], "any")
-        for at, name in enumerate(asked):
-            signals[name] = found[0, at * SIGNALS : (at + 1) * SIGNALS]
-    apart = providers_apart(sizes, contract.m) if terms.provider_aware else ()
-    axes, ranks = zip(*(axis_of(table, name, signals.get(name)) for name in names), strict=True)
-    return Settings(
-        (*axes, provider_axis(contract)),
-        (*ranks, np.full(len(table), shared.me, np.int64)),
-        criterion.k,
-        terms.strict,
-        bool(terms.provider_aware),
-        apart,
-    )
+def _agree_on_ranges(shared: SharedBits, contract: Contract, table: Table) -> Script[dict[str, Bits]]:
+    """Find out, of numbers without bounds, what must be known of all providers' values to have a common axis."""
+    asked = ranges_of(table, qid_names(contract))
+    if not asked:
+        return {}
+    own = np.concatenate([each.signals(table.column(name)) for name, each in asked.items()])
+    found = yield from shared.evaluate(circuits.any_of(len(contract.parties)), own[None], "any")
+    return {name: found[0, at * SIGNALS : (at + 1) * SIGNALS] for at, name in enumerate(asked)}
 
 
 def _compare_axes(name: str, contract: Contract, table: Table) -> Script[None]:
@@ -226,27 +196,23 @@ def _compare_axes(name: str, contract: Contract, table: Table) -> Script[None]:
         )
 
 
-def _agree_on_values(criterion: Criterion, table: Table) -> Script[list[SensitiveCodes]]:
+def _agree_on_values(criteria: Sequence[Criterion], table: Table) -> Script[dict[str, SensitiveCodes]]:
     """Exchange values through the assembler, which sees them in the rows anyway; the others will, in the release."""
-    names = criterion.attributes
+    names = sensitive_names(criteria)
     if not names:
-        return []
+        return {}
     yield Send((ASSEMBLER,), Values(tuple(tuple(values_of(table, name)) for name in names)))
     told = yield Receive(ASSEMBLER, Values)
-    codes = []
+    codes = {}
     for at, name in enumerate(names):
         values = told.values[at] if len(told.values) == len(names) else ()
         own = set(values_of(table, name))
         if not own <= set(values) or not all(is_value(value, name) for value in values):
             raise PeerBrokeProtocol(ASSEMBLER, f"sent values of {name} that do not fit ours")
-        codes.append(sensitive_codes(table, name, all_values([values])))
-    criterion.bind([each.labels for each in codes])
+        codes[name] = sensitive_codes(table, name, all_values([values]))
+    for criterion in criteria:
+        criterion.bind([codes[name].labels for name in criterion.attributes])
     return codes
-
-
-def rounded_size(records: int) -> int:
-    """Return the binary digits of the number of records, the only size that providers reveal to each other."""
-    return int(records).bit_length()
 
 
 def _agree_on_sizes(shared: SharedBits, records: int) -> Script[list[int]]:

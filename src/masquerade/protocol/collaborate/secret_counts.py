@@ -17,8 +17,8 @@ from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.collaborate import circuits
 from masquerade.protocol.collaborate.counting import SensitiveCodes
 from masquerade.protocol.collaborate.criterion import Criterion
+from masquerade.protocol.collaborate.groups import Answers
 from masquerade.protocol.collaborate.shared_bits import SharedBits
-from masquerade.protocol.collaborate.tree import Answers
 
 
 class Alone(Message, tag="collaborate-alone", frozen=True):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from masquerade.anonymize.method import TableMethod, insist
+from masquerade.anonymize.mondrian.qids import linked
 from masquerade.data.product import columns_of
 from masquerade.data.schema import Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.errors import Bug, ParameterError
-from masquerade.privacy.m_privacy.requirement import MPrivacy
-from masquerade.privacy.requirement import without_redundant
+from masquerade.privacy.m_privacy.requirement import MPrivacy, covers_against_insiders
+from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.contract import Contract
@@ -35,7 +39,7 @@ def refuse_impossible(contract: Contract) -> None:
                 f"collaborate: {part} is about {', '.join(shown)}, which is generalised; it cannot be sensitive too"
             )
     if collaboration_of(contract).choose == "public":
-        criterion_of(contract)
+        qids_of(contract)
     else:
         algorithm_of(contract)
 
@@ -52,16 +56,47 @@ def provider_column(contract: Contract) -> str:
     return contract.provider
 
 
-def criterion_of(contract: Contract) -> Criterion:
-    """Return the criterion that parts are tested against."""
+class Qid(NamedTuple):
+    """A quasi-identifier, and the criterion of parts of its groups."""
+
+    names: frozenset[str]
+    criterion: Criterion
+
+
+def qids_of(contract: Contract) -> list[list[Qid]]:
+    """Return the QIDs with their criteria; those that are linked by common attributes together."""
     terms = collaboration_of(contract)
-    return Criterion.of(
-        len(contract.parties),
-        contract.m,
-        contract.requirement.parts,
-        third_party=terms.third_party,
-        provider_aware=bool(terms.provider_aware),
-    )
+    found = []
+    for parts in linked(without_redundant(contract.requirement.parts, covers_against_insiders)):
+        by_qid: dict[frozenset[str], list[GroupRequirement]] = {}
+        for part in parts:
+            by_qid.setdefault(frozenset(part.qid), []).append(part)
+        found.append(
+            [
+                Qid(
+                    names,
+                    Criterion.of(
+                        len(contract.parties),
+                        contract.m,
+                        members,
+                        third_party=terms.third_party,
+                        provider_aware=bool(terms.provider_aware),
+                    ),
+                )
+                for names, members in by_qid.items()
+            ]
+        )
+    return found
+
+
+def criteria_of(contract: Contract) -> list[Criterion]:
+    """Return all criteria that parts are tested against."""
+    return [qid.criterion for qids in qids_of(contract) for qid in qids]
+
+
+def sensitive_names(criteria: Iterable[Criterion]) -> tuple[str, ...]:
+    """Return the sensitive attributes that some criterion is about, each once."""
+    return tuple(dict.fromkeys(name for criterion in criteria for name in criterion.attributes))
 
 
 def algorithm_of(contract: Contract) -> TableMethod:

@@ -21,33 +21,30 @@ from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.progress import Stage
 from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.collaborate.counting import CountingJudge
+from masquerade.protocol.collaborate.cuts import Cut, losses_of, rounded_size, settings_of
 from masquerade.protocol.collaborate.domains import (
     all_values,
-    axis_of,
     is_value,
     ranges_of,
     sensitive_codes,
     values_of,
 )
+from masquerade.protocol.collaborate.groups import Settings
 from masquerade.protocol.collaborate.joined_records import joined, told_schema
 from masquerade.protocol.collaborate.messages import Records, Rows, Values, checked_length, read_rows, stacked
-from masquerade.protocol.collaborate.provider import (
-    groups_of_rows,
-    losses_of_groups,
-    provider_axis,
-    rounded_size,
-)
 from masquerade.protocol.collaborate.terms import (
     algorithm_of,
     collaboration_of,
     column_names,
-    criterion_of,
+    criteria_of,
     provider_column,
     qid_names,
+    qids_of,
     refuse_impossible,
     requirement_of,
+    sensitive_names,
 )
-from masquerade.protocol.collaborate.tree import Settings, partition, providers_apart
+from masquerade.protocol.collaborate.tree import partition
 from masquerade.protocol.columns import Received
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.joined_release import check_losses, joined_release, parties_of, rows_read
@@ -92,24 +89,24 @@ def _trusted(assembly: Assembly) -> Script[Release]:
     if terms.choose != "public":
         return _by_algorithm(assembly, table, left_out, started)
     raw = table.arrow
-    settings, judge = public_settings(contract, table)
 
     def on_round(tried: int, groups: int) -> None:
         assembly.on_stage(Stage("cutting", tried=tried, detail=f"{groups} groups at work"))
 
-    groups = yield from partition(settings, judge, judge, None, on_round, on_round)
-    of_row = groups_of_rows(settings, groups)
+    finished = []
+    for settings, judges in public_settings(contract, table):
+        groups = yield from partition(settings, judges, judges, None, on_round, on_round)
+        finished.append(Cut(settings, groups))
     cells = {name: raw.column(name) for name in (*column_names(contract), provider_column(contract))}
-    for at, axis in enumerate(settings.released):
-        labels = pa.array([axis.label(group.cells[at]) for group in groups], pa.string())
-        cells[axis.name] = pa.chunked_array([labels.take(pa.array(of_row))])
+    for cut in finished:
+        cells |= {name: pa.chunked_array([labels]) for name, labels in cut.labels().items()}
     seconds = {"protocol": time.perf_counter() - started}
     beside = compare(table, Table(pa.table(cells)), qid_names(contract))
     return joined_release(
         assembly,
         requirement_of(contract),
         pa.table(cells),
-        losses_of_groups(settings, groups),
+        losses_of(finished),
         dropped=left_out,
         settings=_settings(contract),
         seconds=seconds,
@@ -117,32 +114,34 @@ def _trusted(assembly: Assembly) -> Script[Release]:
     )
 
 
-def public_settings(contract: Contract, table: Table) -> tuple[Settings, CountingJudge]:
-    """Return the shared algorithm's settings and judge for one table of all records with their providers."""
-    terms, criterion = collaboration_of(contract), criterion_of(contract)
-    names = qid_names(contract)
-    asked = ranges_of(table, names)
-    pairs = [
-        axis_of(table, name, asked[name].signals(table.column(name)) if name in asked else None)
-        for name in names
-    ]
+def public_settings(contract: Contract, table: Table) -> list[tuple[Settings, list[CountingJudge]]]:
+    """Return settings and judges of each set of linked QIDs, for one table of all records with their providers."""
+    signals = {
+        name: each.signals(table.column(name)) for name, each in ranges_of(table, qid_names(contract)).items()
+    }
     coded = table.coded(provider_column(contract))
     number = np.array([contract.parties.index(label) for label in coded.labels], np.int64)
     providers = number[coded.codes]
     sizes = [1 << rounded_size(count) for count in value_counts(providers, len(contract.parties)).tolist()]
-    settings = Settings(
-        (*(axis for axis, _ in pairs), provider_axis(contract)),
-        (*(ranks for _, ranks in pairs), providers),
-        criterion.k,
-        terms.strict,
-        bool(terms.provider_aware),
-        providers_apart(sizes, contract.m) if terms.provider_aware else (),
-    )
-    sensitive = [
-        sensitive_codes(table, name, all_values([values_of(table, name)])) for name in criterion.attributes
+    criteria = criteria_of(contract)
+    sensitive = {
+        name: sensitive_codes(table, name, all_values([values_of(table, name)]))
+        for name in sensitive_names(criteria)
+    }
+    for criterion in criteria:
+        criterion.bind([sensitive[name].labels for name in criterion.attributes])
+    return [
+        (
+            settings_of(contract, table, qids, signals, providers, sizes),
+            [
+                CountingJudge(
+                    qid.criterion, providers, [sensitive[name] for name in qid.criterion.attributes]
+                )
+                for qid in qids
+            ],
+        )
+        for qids in qids_of(contract)
     ]
-    criterion.bind([each.labels for each in sensitive])
-    return settings, CountingJudge(criterion, providers, sensitive)
 
 
 def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], started: float) -> Release:
@@ -177,9 +176,9 @@ def _by_algorithm(assembly: Assembly, table: Table, left_out: tuple[str, ...], s
 
 def _assembled(assembly: Assembly) -> Script[Release]:
     contract = assembly.contract
-    criterion = criterion_of(contract)
-    if criterion.attributes:
-        yield from _gather_values(contract, criterion.attributes)
+    sensitive = sensitive_names(criteria_of(contract))
+    if sensitive:
+        yield from _gather_values(contract, sensitive)
     handed: dict[str, Rows] = {}
     for name in contract.parties:
         handed[name] = yield Receive(name, Rows)
