@@ -268,6 +268,31 @@ def test_a_small_crowd_is_served_or_refused_for_a_reason(tmp_path: Path) -> None
     assert all(peak > 10 << 20 for peak in told["peaks"].values())
 
 
+@needs_adult
+def test_dka_has_the_hierarchies_of_the_papers_table_4(tmp_path: Path) -> None:
+    dka = load("dka")
+    schema = dka.paper_schema(dka.NAMES)
+    assert {each.name: each.taxonomy.height for each in schema} == dka.HEIGHTS
+    assert len(schema["native-country"].taxonomy.leaves) == 41
+    records = pa.table({name: [schema[name].taxonomy.leaves[0]] * 4 for name in dka.NAMES})
+    dka._job(records, tmp_path, 2)
+    assert mq.read_taxonomy(tmp_path / "native-country.csv").root == schema["native-country"].taxonomy.root
+
+
+@needs_adult
+def test_dka_counts_what_the_papers_protocol_would_encrypt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Table 5 in small: the first round tests everybody, later ones who is left."""
+    dka = load("dka")
+    monkeypatch.setattr(dka, "PRECISION_KS", (20,))
+    monkeypatch.setattr(dka, "SPLITS", (4,))
+    monkeypatch.setattr(dka, "PARTITIONINGS", 2)
+    monkeypatch.setattr(dka, "PAPER_WORK", {20: dka.PAPER_WORK[20]})
+    (found,) = dka._precisions(dka._adult.adult().slice(0, 300))
+    assert all(1 < work < 12 for work in found.work)
+    (figure,) = dka._work_figures([found])
+    assert figure.reference == "paper 1.53 (1.07 to 1.75)"
+
+
 def test_the_set_intersection_is_measured_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """In small: the experiment asserts its own answers, and every way is told with its bytes."""
     ssi = load("ssi")

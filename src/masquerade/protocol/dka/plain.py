@@ -16,6 +16,7 @@ from masquerade.engine.numbering import group_rows
 from masquerade.errors import ParameterError
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
+from masquerade.protocol.dka.rounds import OnRound
 from masquerade.protocol.dka.side import Opened, Side
 
 
@@ -25,26 +26,34 @@ def plain_dka(
     k: int,
     local: str = Datafly.name,
     sensitive: Sequence[tuple[GroupRequirement, Coded]] = (),
+    on_round: OnRound | None = None,
 ) -> tuple[Side, ...]:
     """Run DkA on the columns of each party, by one of the local algorithms. Return the parties' sides at the end.
 
-    `sensitive` are requirements beside k, each with the common records' values of its attribute.
+    `sensitive` are requirements beside k, each with the common records' values of its attribute. `on_round` is called
+    with everything that would be opened.
     """
     if not all(columns):
         raise ParameterError("DkA takes at least one attribute of each party")
     sides = tuple(
         LOCAL_ALGORITHMS[local].side(own, n_records, k, only_sizes=not sensitive) for own in columns
     )
-    play_openly(sides, sensitive)
+    play_openly(sides, sensitive, on_round)
     return sides
 
 
-def play_openly(sides: Sequence[Side], sensitive: Sequence[tuple[GroupRequirement, Coded]] = ()) -> None:
+def play_openly(
+    sides: Sequence[Side],
+    sensitive: Sequence[tuple[GroupRequirement, Coded]] = (),
+    on_round: OnRound | None = None,
+) -> None:
     """Run the rounds of these sides to the end."""
     while not sides[0].over:
         opened = _answer(sides, sensitive)
         for side in sides:
             side.hear(opened)
+        if on_round is not None:
+            on_round(opened)
 
 
 def _answer(sides: Sequence[Side], sensitive: Sequence[tuple[GroupRequirement, Coded]]) -> Opened:
