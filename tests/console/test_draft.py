@@ -224,7 +224,11 @@ def test_the_methods_parameters_are_those_that_it_declares() -> None:
     draft.method = "dka"
     assert draft.content()["algorithm"] == {"name": "dka"}
     draft.choose_setting("local", "mondrian")
-    assert read_request(draft.content()).method.settings() == {"name": "dka", "local": "mondrian"}
+    assert read_request(draft.content()).method.settings() == {
+        "name": "dka",
+        "local": "mondrian",
+        "join": "assembler",
+    }
     draft.method = "tds"
     assert draft.setting("epsilon") == "a lot"
 

@@ -194,10 +194,12 @@ SESSION_METHODS = {
                 "sensitive-values",
             }
             | {"shared-seed", "shared-order", "shared-delivery"}
+            | {"join-key", "join-rows", "join-cells", "join-release"}
             | {*ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
+            r'join: dka: join = "parties" takes two parties; got 3',
             r"name: dka: [\w-]+ can be tested between two parties alone; got 3",
             r"name: dka: all requirements must be over the same QID",
             r"name: dka: [\w-]+ cannot be tested on shared counts of one group alone",

@@ -19,10 +19,10 @@ from leakage.arrow_streams import stream_of
 from leakage.coins import Recording, Tapes, recorded
 from leakage.views import Made, Session, Views, Watched
 from masquerade.crypto.bits import pack
-from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
+from masquerade.protocol.dka.method import Dka as DkaMethod
 from masquerade.protocol.dka.party import dka_party
 from masquerade.protocol.dka.side import Side
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
@@ -47,6 +47,7 @@ class Dka:
     local: str = "datafly"
     parties: tuple[str, ...] = PARTIES
     diverse: bool = False  # whether groups must have two values of the disease, which the first party holds
+    join: str = "assembler"
 
     @property
     def session(self) -> Session:
@@ -60,8 +61,11 @@ class Dka:
             "s": len(DISEASES) if self.diverse else 1,
         }
         more = ", diverse" if self.diverse else ", three parties" if len(self.parties) > 2 else ""
+        more += ", joined by the parties" if self.join == "parties" else ""
         name = f"dka-{self.local} by {self.back_end}{more}"
-        return Session(name, public, self.play, self.simulate, self.left)
+        return Session(
+            name, public, self.play, self.simulate, self.released if self.join == "parties" else self.left
+        )
 
     @property
     def contract(self) -> Contract:
@@ -72,7 +76,7 @@ class Dka:
             requirement = mq.KAnonymity(NAMES, K) & mq.LDiversity(NAMES, l=2, sensitive="disease")
             contract = diverse_contract(requirement, PARTIES[0], self.local)
         else:
-            contract = contract_of(K, self.local)
+            contract = contract_of(K, self.local, self.join)
         return msgspec.structs.replace(contract, nonce="0" * 32)
 
     def left(self, private: int) -> list[int]:
@@ -80,6 +84,13 @@ class Dka:
         joined = self._joined(private)
         sides = self._sides(dict.fromkeys(self.parties, joined))
         return [tested for tested, _ in plain_rounds([*sides.values()], self._diseases(joined))]
+
+    def released(self, private: int) -> list[int]:
+        """How many are left in each round, and after the last: they are suppressed, and not joined."""
+        joined = self._joined(private)
+        sides = self._sides(dict.fromkeys(self.parties, joined))
+        tested = [number for number, _ in plain_rounds([*sides.values()], None)]
+        return [*tested, sides[self.parties[0]].left.size]
 
     def _sides(self, own: dict[str, Any]) -> dict[str, Side]:
         make = LOCAL_ALGORITHMS[self.local].side
@@ -103,7 +114,8 @@ class Dka:
 
     def play(self, private: int, tapes: Tapes) -> Recording:
         """Run all parties and the assembler."""
-        scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(self.contract))}
+        method = DkaMethod.of(self.contract)
+        scripts: dict[str, Any] = {ASSEMBLER: method.assembler(Assembly(self.contract))}
         tables = self.tables_of(private)
         for name, (table, ids) in tables.items():
             scripts[name] = dka_party(Seat(name, self.contract, table, ids), Notebook())
@@ -134,8 +146,16 @@ class Dka:
                     if other != name:
                         bits = bits ^ _share_sent(recording, other, name, number)
                 views[name, peer].append(Made("dka-chi", bits=bits.tobytes()))
+        joined = None
+        if self.join == "parties":
+            released = {each.name: each for side in sides.values() for each in side.released()}
+            texts = {name: [each.labels[code] for code in each.codes] for name, each in released.items()}
+            joined = stream_of(_sorted({name: texts[name] for name in self.contract.release_order}))
+            second = stream_of(_sorted({name: texts[name] for name in self._held(PARTIES[1])}))
+            views[PARTIES[1], PARTIES[0]].append(Made("join-cells", table=second))
+            views[PARTIES[0], PARTIES[1]].append(Made("join-release", table=joined))
         for name in self.parties:
-            views[name, ASSEMBLER] = [self._columns(name, own[name], sides[name])]
+            views[name, ASSEMBLER] = [self._columns(name, own[name], sides[name], joined)]
             views[ASSEMBLER, name] = [Made("received", error=None)]
         return views
 
@@ -153,7 +173,7 @@ class Dka:
             found[name] = Watched(held, joined.schema), [ids[at].encode() for at in order]
         return found
 
-    def _columns(self, name: str, own: Any, side: Side) -> Made:
+    def _columns(self, name: str, own: Any, side: Side, joined: bytes | None) -> Made:
         released = {column.name: column for column in side.released()}
         mine = self._held(name)
         cells: dict[str, Any] = {
@@ -165,7 +185,7 @@ class Dka:
         comparison = Comparison(own.columns(mine), tuple(released.values()), None, side.passed, {})
         return Made(
             "columns",
-            table=stream_of(cells),
+            table=stream_of(cells) if joined is None else joined,
             steps=[],
             losses=losses_of(comparison),
             left_out=[],
@@ -174,6 +194,12 @@ class Dka:
             histograms_by=[self.back_end] if len(self.parties) == 2 else [],
             query_error=holders_error(comparison),
         )
+
+
+def _sorted(cells: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The rows in an order that follows from them."""
+    rows = sorted(zip(*cells.values(), strict=True))
+    return {name: [row[at] for row in rows] for at, name in enumerate(cells)}
 
 
 def _share_sent(recording: Recording, sender: str, receiver: str, number: int) -> Any:
@@ -205,5 +231,6 @@ SESSIONS = [
     Dka("encryption").session,
     *(Dka("transfers", local).session for local in ("top-down", "full-domain", "mondrian")),
     Dka("transfers", diverse=True).session,
+    Dka("transfers", join="parties").session,
     Dka("sorting", parties=THREE).session,
 ]

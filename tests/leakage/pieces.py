@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from leakage.coins import Tapes
 from leakage.masked import NAMES, REPEAT, Piece
@@ -14,9 +15,11 @@ from masquerade.crypto.circuits_library import BidWords
 from masquerade.crypto.count_circuits import row_distinct
 from masquerade.crypto.homomorphic import SecretKey
 from masquerade.net.script import Script
+from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol import secure_argmax
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.collaborate import circuits, shared_bits
+from masquerade.protocol.dka.encrypted_join import join_first, join_second
 from masquerade.protocol.equality import who_differs
 from masquerade.protocol.joint_histogram.histogram import Bounds, joint_histogram, looked_up, reached_shares
 from masquerade.protocol.joint_histogram.homomorphic import homomorphic_rows, looked_up_bits
@@ -109,6 +112,25 @@ def intersection(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     return np.uint8((yield from ssi_second(setup, own, 3, 1)) or 0)
 
 
+def join(setup: Any, number: int, me: int, world: int) -> Script[Any]:
+    """The joined rows of four records: the same rows, made of other records of the peer."""
+    own, other = ["a", "a", "b", "b"], [["x", "y", "x", "y"], ["y", "x", "y", "x"]][world]
+    cells = own if number == me else other
+    requirement = KAnonymity(["left"], 2)
+    order = ("left", "right")
+    if number == 0:
+        table = pa.table({"left": cells})
+        found = yield from join_first(NAMES[1], table, ["right"], order, requirement, key("okamoto-uchiyama"))
+    else:
+        found = yield from join_second(NAMES[0], pa.table({"right": cells}), order, requirement)
+    return np.array([hash_of(row) for row in zip(*found.to_pydict().values(), strict=True)])
+
+
+def hash_of(row: tuple[str, ...]) -> int:
+    """A number of a row of letters."""
+    return int.from_bytes("".join(row).encode(), "big")
+
+
 WORDS = BidWords(8, 2)
 
 
@@ -166,6 +188,7 @@ PIECES: dict[str, Piece] = {
         Piece("verdict", pair, verdict),
         Piece("encryption", pair, encryption, repeat=28),
         Piece("set intersection", pair, intersection, repeat=28),
+        Piece("encrypted join", nothing, join, repeat=28),
         Piece("equality", nothing, equality),
         Piece("comparison", comparison_of(2, 2 * REPEAT), comparison),
         Piece("comparison of three", comparison_of(3, 2 * REPEAT), comparison, n_parties=3),

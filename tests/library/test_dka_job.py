@@ -69,6 +69,15 @@ def test_two_processes_give_the_release_of_plain_rounds(job: Path) -> None:
 
 
 @pytest.mark.system
+def test_two_processes_join_by_themselves(job: Path) -> None:
+    job.write_text(job.read_text().replace("[algorithm]\n", '[algorithm]\njoin = "parties"\n'))
+    stages: list[Stage] = []
+    done = mashup_job(job, on_party=lambda _, stage: stages.append(stage))
+    assert bag(done.release.table) == plainly(people(N, 7), K)[0]
+    assert Stage("joining") in stages
+
+
+@pytest.mark.system
 def test_a_killed_party_costs_one_round_at_most(job: Path) -> None:
     killed: list[int] = []
 
@@ -129,8 +138,22 @@ def _a_party() -> int:
             '[parties.carla]\nsource = "carla.csv"\nid = "id"\n[parties.anna]',
             "each party holds at least one.*carla has none",
         ),
+        (
+            "[algorithm]\n",
+            f'[[privacy]]\nmodel = "l-diversity"\nqid = {list(NAMES)}\nl = 2\nsensitive = "disease"\n'
+            '[parties.carla]\nsource = "carla.csv"\nid = "id"\n[algorithm]\n',
+            "dka: l-diversity can be tested between two parties alone; got 3",
+        ),
+        (
+            "[algorithm]\n",
+            '[parties.carla]\nsource = "carla.csv"\nid = "id"\n[algorithm]\njoin = "parties"\n',
+            'algorithm.join: dka: join = "parties" takes two parties; got 3',
+        ),
     ],
-    ids=["whole columns", "short name", "score", "two QIDs", "t-closeness", "taxonomy", "holder", "three"],
+    ids=[
+        *("whole columns", "short name", "score", "two QIDs", "t-closeness", "taxonomy", "holder", "three"),
+        *("three diverse", "three that join"),
+    ],
 )
 def test_what_it_cannot_do_is_told_before_anything_runs(job: Path, old: str, new: str, told: str) -> None:
     text = job.read_text()

@@ -21,13 +21,13 @@ from masquerade.data.column import Column
 from masquerade.errors import PeerBrokeProtocol, RequirementUnreachable
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.net.script import Receive, Script, Send
-from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.dka.anonymizers import ByColumns, ByRecords, Descent, FullDomain
 from masquerade.protocol.dka.checkpoint import Notebook, notes_purpose
 from masquerade.protocol.dka.datafly_side import DataflySide
 from masquerade.protocol.dka.groups import Grouped, all_large
 from masquerade.protocol.dka.joint_tests import PairTests
+from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.dka.mondrian_levels import ByMondrian, MondrianDescent
 from masquerade.protocol.dka.party import dka_party
 from masquerade.protocol.dka.plain import plain_dka
@@ -72,21 +72,25 @@ def columns_of(table: mq.Table, me: int) -> tuple[Column, ...]:
     return table.columns(name for name in NAMES if HOLDERS[name] == PARTIES[me])
 
 
-def contract_of(k: int, local: str = "datafly") -> Contract:
+def contract_of(k: int, local: str = "datafly", join: str = "assembler") -> Contract:
     return Contract(
         parties=PARTIES,
         columns=tuple(Contribution(name, HOLDERS[name], "attribute") for name in NAMES),
         requirements=(written_requirement(mq.KAnonymity(NAMES, k)),),
-        method={"name": "dka", "local": local},
+        method={"name": "dka", "local": local, "join": join},
     )
 
 
 def scripts(
-    table: mq.Table, k: int, books: dict[str, Notebook] | None = None, local: str = "datafly"
+    table: mq.Table,
+    k: int,
+    books: dict[str, Notebook] | None = None,
+    local: str = "datafly",
+    join: str = "assembler",
 ) -> dict[str, Any]:
-    contract = contract_of(k, local)
+    contract = contract_of(k, local, join)
     ids = [str(row).encode() for row in range(len(table))]
-    made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
+    made: dict[str, Any] = {ASSEMBLER: Dka.of(contract).assembler(Assembly(contract))}
     for name in PARTIES:
         notebook = books[name] if books is not None else None
         made[name] = dka_party(Seat(name, contract, table, ids), notebook)
@@ -135,7 +139,9 @@ def test_a_suppressed_record_counts_as_lost_altogether() -> None:
     everything = Comparison(
         tuple(columns), (*sides[0].released(), *sides[1].released()), None, kept, {"age": 3.0}
     )
-    parts = scripts(table, k) | {ASSEMBLER: assemble(Assembly(contract_of(k), weights={"age": 3.0}))}
+    parts = scripts(table, k) | {
+        ASSEMBLER: Dka.of(contract_of(k)).assembler(Assembly(contract_of(k), weights={"age": 3.0}))
+    }
     release = run_together(parts)[ASSEMBLER]
     assert release.metrics == pytest.approx(measure(everything))
     assert release.attribute_losses == certainty_losses(losses_of(everything))

@@ -18,7 +18,8 @@ from masquerade.service.store import SessionRecord
 from service_house import House
 
 METHOD = {"name": "dka-datafly"}
-FULL = {"name": "dka", "local": "datafly"}  # what it stands for
+JOINED_BY_PARTIES = METHOD | {"join": "parties"}
+FULL = {"name": "dka", "local": "datafly", "join": "parties"}  # what it stands for
 QID = ["job", "town"]
 JOB = """
 [parties.bank]
@@ -77,7 +78,8 @@ def rows(table: Path) -> Counter[tuple[tuple[str, str], ...]]:
 def test_two_parties_make_the_release_of_the_command(
     house: House, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = ended(house, coordinator, wish(house, [*QID, "disease"]))
+    """The parties join here, the command's assembler there."""
+    done = ended(house, coordinator, wish(house, [*QID, "disease"], algorithm=JOINED_BY_PARTIES))
     assert (done.status, done.cause) == (Status.PUBLISHED, None)
     ana = house.user("ana")
     summary = coordinator.summary(ana, done.id)
@@ -112,6 +114,10 @@ def test_what_three_parties_cannot_test_is_refused_before_anybody_is_asked(
     with pytest.raises(ParameterError) as told:
         coordinator.ask(house.user("ana"), request)
     assert told.value.lines == (f"request: {reason}",)
+    alone = wish(house, [*QID, "colour"], algorithm=JOINED_BY_PARTIES)
+    assert coordinator.preview(house.user("ana"), alone).problems == (
+        'algorithm: dka: join = "parties" takes two parties; got 3',
+    )
 
 
 def test_a_party_whose_numbers_have_no_steps_refuses(house: House, coordinator: Coordinator) -> None:

@@ -1,13 +1,14 @@
 """The assembler: joins the parties' columns, shuffles them, checks them, and only then releases them.
 
 It is no party. It sees the cells of the release in the common order, derived from the parties' secrets, and the figures
-of the summary; it shuffles the rows with randomness of its own, so that no party finds its people by position.
+of the summary; it shuffles the rows with randomness of its own, so that no party finds its people by position. Where
+the parties have joined their columns themselves, it sees the rows in no order of theirs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,21 +17,51 @@ from masquerade.anonymize.outcome import Step
 from masquerade.anonymize.release import Release
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Receive, Script, Send
-from masquerade.protocol.columns import Columns, Received, read_columns
+from masquerade.protocol.columns import Columns, Received, read_columns, write_columns
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.gain import PERCENT
 from masquerade.protocol.joined_release import check_losses, joined_release
 from masquerade.protocol.method import Assembly
 from masquerade.utility.queries import QueryError, joined_error
 
+Join = Callable[[Contract, Mapping[str, Columns]], pa.Table]  # of what each party handed in
 
-def assemble(assembly: Assembly, settings: Mapping[str, str] | None = None) -> Script[Release]:
+
+def side_by_side(contract: Contract, handed: Mapping[str, Columns]) -> pa.Table:
+    """Return all columns in the joint order, of which each party handed in its own, in the common order of records."""
+    parts: dict[str, pa.ChunkedArray] = {}
+    rows: int | None = None
+    for party, message in handed.items():
+        names = contract.handed_in_by(party)
+        table = read_columns(message, party, names, contract.most_records)
+        if rows is not None and table.num_rows != rows:
+            raise PeerBrokeProtocol(party, f"sent {table.num_rows} records where others sent {rows}")
+        if names:
+            rows = table.num_rows
+        parts.update(zip(names, table.columns, strict=True))
+    return pa.table({name: parts[name] for name in contract.release_order})
+
+
+def already_joined(contract: Contract, handed: Mapping[str, Columns]) -> pa.Table:
+    """Return the table that every party handed in whole."""
+    tables = [
+        read_columns(message, party, contract.release_order, contract.most_records)
+        for party, message in handed.items()
+    ]
+    if len({write_columns(table.combine_chunks()) for table in tables}) > 1:
+        raise PeerBrokeProtocol("", f"{' or '.join(handed)} handed in another table than was joined")
+    return tables[0]
+
+
+def assemble(
+    assembly: Assembly, settings: Mapping[str, str] | None = None, join: Join = side_by_side
+) -> Script[Release]:
     """Make the verified release from all parties' columns; `settings` are the method's additions to the release's."""
     contract = assembly.contract
     handed: dict[str, Columns] = {}
     for name in contract.parties:
         handed[name] = yield Receive(name, Columns)
-    cells = _joined(contract, handed)
+    cells = join(contract, handed)
     for party, columns in handed.items():
         own = {column.name for column in contract.qid_columns if column.holder == party}
         check_losses(party, own, columns.losses)
@@ -56,26 +87,6 @@ def assemble(assembly: Assembly, settings: Mapping[str, str] | None = None) -> S
     percent = None if release.error is None else round(PERCENT * release.error)
     yield Send(contract.parties, Received(percent))
     return release
-
-
-def _joined(contract: Contract, handed: dict[str, Columns]) -> pa.Table:
-    """Return all columns in the joint order, the class after the attributes."""
-    parts: dict[str, pa.ChunkedArray] = {}
-    rows: int | None = None
-    for party, message in handed.items():
-        names = [column.name for column in contract.columns_of(party)]
-        if contract.class_holder == party and contract.class_name is not None:
-            names.append(contract.class_name)
-        table = read_columns(message, party, names, contract.most_records)
-        if rows is not None and table.num_rows != rows:
-            raise PeerBrokeProtocol(party, f"sent {table.num_rows} records where others sent {rows}")
-        if names:
-            rows = table.num_rows
-        parts.update(zip(names, table.columns, strict=True))
-    order = [column.name for column in contract.columns if column.role == "attribute"]
-    order += [contract.class_name] if contract.class_name is not None else []
-    order += [column.name for column in contract.columns if column.role == "sensitive"]
-    return pa.table({name: parts[name] for name in dict.fromkeys(order)})
 
 
 def _suppressed(handed: dict[str, Columns]) -> int:

@@ -84,6 +84,21 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the columns that a party hands in, in the joint order, without the class."""
         return tuple(column for column in self.columns if column.holder in (party, EVERYBODY))
 
+    def handed_in_by(self, party: str) -> tuple[str, ...]:
+        """Return the names of a party's columns of the release, its class last."""
+        names = [column.name for column in self.columns_of(party)]
+        if self.class_holder == party and self.class_name is not None:
+            names.append(self.class_name)
+        return tuple(names)
+
+    @property
+    def release_order(self) -> tuple[str, ...]:
+        """The columns of the release: attributes in the joint order, the class, then what is sensitive."""
+        order = [column.name for column in self.columns if column.role == "attribute"]
+        order += [self.class_name] if self.class_name is not None else []
+        order += [column.name for column in self.columns if column.role == "sensitive"]
+        return tuple(dict.fromkeys(order))
+
     @property
     def class_holder(self) -> str | None:
         """The party that hands in the class."""

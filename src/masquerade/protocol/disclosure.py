@@ -68,14 +68,17 @@ def disclosed_by_join(
     *,
     show_steps: bool,
     peers_see: str | None = None,
+    among_parties: bool = False,
 ) -> Disclosure:
     """Return what parties that join their columns disclose; `learn` and `protocol` are the method's additions.
 
-    `peers_see` is what the peers see of each generalised column while the method runs, if anything.
+    `peers_see` is what the peers see of each generalised column while the method runs, if anything. `among_parties`:
+    the parties join the columns themselves, and they and the coordinator see what recipients see.
     """
+    shuffled_to = (OTHERS, COORDINATOR, RECIPIENTS) if among_parties else (RECIPIENTS,)
     return Disclosure(
-        columns=tuple(_columns(contract, party, contract.parts, schema, peers_see)),
-        class_column=_class(contract, party),
+        columns=tuple(_columns(contract, party, contract.parts, schema, peers_see, shuffled_to)),
+        class_column=_class(contract, party, shuffled_to),
         peers_learn=tuple(_peers_learn(contract, party, learn)),
         figures=_figures(contract, party, show_steps=show_steps),
         stays=(
@@ -94,6 +97,7 @@ def _columns(
     parts: tuple[GroupRequirement, ...],
     schema: Schema | None,
     peers_see: str | None,
+    shuffled_to: tuple[str, ...],
 ) -> Iterator[DisclosedColumn]:
     generalised = {column.name for column in contract.qid_columns}
     for column in contract.columns_of(party):
@@ -107,10 +111,7 @@ def _columns(
                 "no finer than every requirement over it allows",
                 over,
                 ({OTHERS: peers_see} if peers_see is not None else {})
-                | {
-                    COORDINATOR: "the released cells, in the order that the parties' secrets made",
-                    RECIPIENTS: "the released cells, shuffled",
-                },
+                | _shown("the released cells", shuffled_to),
             )
         else:
             yield DisclosedColumn(
@@ -118,11 +119,14 @@ def _columns(
                 "as it is",
                 "the raw cell of each common record, byte for byte",
                 about,
-                {
-                    COORDINATOR: "the raw cells, in the order that the parties' secrets made",
-                    RECIPIENTS: "the raw cells, shuffled",
-                },
+                _shown("the raw cells", shuffled_to),
             )
+
+
+def _shown(cells: str, shuffled_to: tuple[str, ...]) -> dict[str, str]:
+    """Say who sees released cells, and in which order."""
+    ordered = {COORDINATOR: f"{cells}, in the order that the parties' secrets made"}
+    return ordered | dict.fromkeys(shuffled_to, f"{cells}, shuffled")
 
 
 def _cell(name: str, schema: Schema | None) -> str:
@@ -130,7 +134,7 @@ def _cell(name: str, schema: Schema | None) -> str:
     return f"{kind}, which is split at values that somebody has," if kind == "an interval" else kind
 
 
-def _class(contract: Contract, party: str) -> DisclosedClass | None:
+def _class(contract: Contract, party: str, shuffled_to: tuple[str, ...]) -> DisclosedClass | None:
     name = contract.class_name
     if name is None or contract.class_from not in (None, party):
         return None
@@ -141,8 +145,8 @@ def _class(contract: Contract, party: str) -> DisclosedClass | None:
         shown[OTHERS] = "whether they have the same classes of the common records, and no more"
     leaves = contract.class_holder == party
     if leaves:
-        shown[COORDINATOR] = "the raw cells, in the order that the parties' secrets made"
-        shown[RECIPIENTS] = "the raw cells, shuffled"
+        for who, what in _shown("the raw cells", shuffled_to).items():
+            shown.setdefault(who, what)
     return DisclosedClass(name, leaves, shown)
 
 

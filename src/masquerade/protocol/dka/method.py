@@ -42,6 +42,13 @@ class Dka(SessionMethod):
         "step by step) open only whether all do",
     )
 
+    join: str = parameter(
+        choice("assembler", "parties"),
+        "assembler",
+        help="who joins the released columns: the assembler, which is no party, or the two parties under encryption, "
+        "as in the paper; then both see the release, and nobody else sees the order of the records",
+    )
+
     @property
     def algorithm(self) -> LocalAlgorithm:
         """The local algorithm."""
@@ -61,6 +68,11 @@ class Dka(SessionMethod):
                 for part in parts
                 if not part.only_sizes
             )
+            if self.join == "parties":
+                yield Problem(
+                    f"{self.name}: two parties can join by themselves; got {len(proposal.parties)}",
+                    key=("join",),
+                )
         if proposal.parties is not None and proposal.holder is not None:
             holders = {proposal.holder.get(name) for part in parts for name in part.qid}
             for name in proposal.parties:
@@ -76,10 +88,10 @@ class Dka(SessionMethod):
         return dka_party(seat)
 
     def assembler(self, assembly: Assembly) -> Script[Release]:
-        """Join the columns, verify, shuffle."""
-        from masquerade.protocol.assemble import assemble
+        """Join the columns unless the parties have, verify, shuffle."""
+        from masquerade.protocol.assemble import already_joined, assemble, side_by_side
 
-        return assemble(assembly)
+        return assemble(assembly, join=already_joined if self.join == "parties" else side_by_side)
 
     def disclosure(
         self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
@@ -93,7 +105,8 @@ class Dka(SessionMethod):
         )
         good = "of k or more" if all(part.only_sizes for part in contract.parts) else "that satisfies"
         learn = [f"{others}: in each round {what} in a joint group {good}"]
-        return disclosed_by_join(contract, party, schema, learn, {}, show_steps=False)
+        among = self.join == "parties"
+        return disclosed_by_join(contract, party, schema, learn, {}, show_steps=False, among_parties=among)
 
     def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
         """Count how often the parties opened which records pass, or whether all do."""

@@ -1,13 +1,16 @@
 """One party's part of DkA: align, run the rounds, hand in.
 
 The records are joined on a hidden identifier (§1.2 of the paper): `align` gives all parties their common records in one
-order, and each hands its columns of the released ones to the assembler in that order. Two parties test by a joint
-histogram (`joint_tests.py`), more by sorting under sharing (`sorted_tests.py`).
+order, and each hands its columns of the released ones to the assembler in that order. With `join = "parties"` two
+parties join them themselves, under encryption (`encrypted_join.py`), and hand in the joined table. Two parties test by
+a joint histogram (`joint_tests.py`), more by sorting under sharing (`sorted_tests.py`).
 """
 
 from __future__ import annotations
 
 import time
+
+import pyarrow as pa
 
 from masquerade.anonymize.preparation import refuse_unreachable
 from masquerade.data.table import Origin, Table
@@ -17,7 +20,9 @@ from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.align import align
 from masquerade.protocol.collaborate.shared_bits import prepare
 from masquerade.protocol.columns import Columns, Received, write_columns
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start, notes_purpose
+from masquerade.protocol.dka.encrypted_join import join_first, join_second
 from masquerade.protocol.dka.joint_tests import PairTests
 from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.dka.rounds import JointTests, play
@@ -91,14 +96,19 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     finished = time.perf_counter()
 
     seat.before_showing()
-    on_stage(Stage("handing in"))
     passed = side.passed
     released = {column.name: column for column in side.released()}
     comparison = Comparison(own.columns(mine), tuple(released.values()), None, passed, {})
+    cells = handed_in(name, contract, own.take(passed), released)
+    if method.join == "parties":
+        on_stage(Stage("joining"))
+        cells = yield from _joined(me, contract, cells)
+        finished = time.perf_counter()
+    on_stage(Stage("handing in"))
     yield Send(
         (ASSEMBLER,),
         Columns(
-            table=write_columns(handed_in(name, contract, own.take(passed), released)),
+            table=write_columns(cells),
             steps=(),
             losses=losses_of(comparison),
             left_out=tuple(seat.left_out),
@@ -111,3 +121,12 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     yield Receive(ASSEMBLER, Received)
     notebook.finished()
     return len(own)
+
+
+def _joined(me: int, contract: Contract, cells: pa.Table) -> Script[pa.Table]:
+    """Join with the other party; `cells` are this one's, in the common order."""
+    peer, order = contract.parties[1 - me], contract.release_order
+    if me == 0:
+        theirs = contract.handed_in_by(peer)
+        return (yield from join_first(peer, cells, theirs, order, contract.requirement))
+    return (yield from join_second(peer, cells, order, contract.requirement))
