@@ -70,7 +70,7 @@ class Dka(SessionMethod):
             )
             if self.join == "parties":
                 yield Problem(
-                    f"{self.name}: two parties can join by themselves; got {len(proposal.parties)}",
+                    f'{self.name}: join = "parties" takes two parties; got {len(proposal.parties)}',
                     key=("join",),
                 )
         if proposal.parties is not None and proposal.holder is not None:
