@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 
 from cli.command import MASQUERADE, here, process
+from docs.walkthrough import DOCS, Block, Reader, commands
 from masquerade.audit.verify import verify as verify_log
+from masquerade.cli.demo import describe
 
 pytestmark = pytest.mark.system
 
@@ -66,7 +68,7 @@ def wait_until_gone(processes: dict[int, str]) -> None:
 def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object], str]:
     """A demo that has run to its end: its folder, its summary, and standard error."""
     folder = tmp_path_factory.mktemp("demo") / "new" / "ball"
-    answer = process("demo", "--once", "--people", "600", "--folder", folder, "--json")
+    answer = process("demo", "--once", "--folder", folder, "--json")  # with as many people as the tutorial
     assert answer.code == 0, answer.err
     return folder, answer.json, answer.err
 
@@ -114,6 +116,26 @@ def test_the_release_is_what_a_trusted_party_would_make(
         capsys, "verify", folder / "analyst" / "release.csv", "--job", folder / "trusted" / "job.toml"
     )
     assert verified.code == 0
+
+
+def test_the_tutorial_says_what_happens(
+    once: tuple[Path, dict[str, object], str], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    folder, summary, _ = once
+
+    def has_run(reader: Reader, block: Block) -> None:
+        assert next(commands(block)) == "masquerade demo --folder ball"
+        reader.said = "\n".join(describe(summary)).replace(str(folder), "ball")
+
+    def amend(reader: Reader, block: Block) -> None:
+        roles, requirement = block.text.split("\n\n")
+        job = reader.folder / "mine.toml"
+        changed = re.sub(r"\[roles\]\n(?:.+\n)*", f"{roles}\n", job.read_text())
+        job.write_text(f"{changed}\n{requirement}")
+
+    monkeypatch.chdir(folder.parent)
+    special = {"## 1. A mashup": has_run, "its own, and a second requirement at its end": amend}
+    Reader(folder.parent, capsys, special).follow(DOCS / "tutorial.md")
 
 
 def test_nothing_is_left_running_and_no_secret_was_told(once: tuple[Path, dict[str, object], str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,7 +45,7 @@ def demo(
             if json:
                 print_json(made.summary)
             else:
-                say(*describe(made), *([] if once else invitation(made)))
+                say(*describe(made.summary), *([] if once else invitation(made)))
 
         run_demo(
             folder,
@@ -57,9 +58,8 @@ def demo(
         )
 
 
-def describe(made: Demo) -> list[str]:
+def describe(summary: Mapping[str, Any]) -> list[str]:
     """What came out, for a person; the last line is the cost."""
-    summary = made.summary
     seconds = ", ".join(f"{name} {spent:.3f}" for name, spent in summary["seconds"].items())
     sent = ", ".join(f"{name} {count:,} bytes" for name, count in summary["bytes_sent"].items())
     return [

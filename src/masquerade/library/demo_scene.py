@@ -105,6 +105,7 @@ def trusted_job() -> str:
         "# What a trusted party with everybody's data would do. The demo's parties make the same release without one.",
         '[data]\nsource = "people.csv"\n',
         *(f"[attributes.{name}]\n{_ATTRIBUTES[name]}\n" for name in _WANTED),
+        "[attributes.disease]\n",  # so that it stands before the class, as in the request
         toml_table("roles", {"class": "approved", "sensitive": ["disease"], "identifiers": ["ssn", "name"]}),
         *(toml_table("privacy", each).replace("[privacy]", "[[privacy]]") for each in (agreed, _L_DIVERSITY)),
         f'[algorithm]\nscore = "{_SCORE}"\n',
