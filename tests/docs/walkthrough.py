@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +58,13 @@ class Reader:
     folder: Path
     capsys: pytest.CaptureFixture[str]
     special: Mapping[str, Special] = field(default_factory=dict)
+    replaced: Mapping[str, str] = field(default_factory=dict)  # addresses of the page that may be taken here
     said: str = ""  # by the last block that was run
     names: dict[str, Any] = field(default_factory=dict)  # of the snippets
 
     def follow(self, page: Path) -> None:
         """Do all that the page says."""
-        all_blocks = list(blocks(page))
+        all_blocks = [self._replaced(block) for block in blocks(page)]
         for block, after in zip(all_blocks, [*all_blocks[1:], None], strict=True):
             special = next((do for text, do in self.special.items() if text in block.before), None)
             if special is not None:
@@ -91,6 +92,12 @@ class Reader:
                 self.said = self.capsys.readouterr().out
             case "text":
                 assert _words(block.text) in _words(self.said), (where, self.said)
+
+    def _replaced(self, block: Block) -> Block:
+        text = block.text
+        for written, used in self.replaced.items():
+            text = text.replace(written, used)
+        return replace(block, text=text)
 
     def run(self, command: str) -> int:
         """Run one command line; return its exit code."""

@@ -1,0 +1,67 @@
+"""docs/howto/trial.md, followed from an empty folder to a release, with real processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+import masquerade as mq
+from cli.command import MASQUERADE
+from docs.walkthrough import DOCS, Block, Reader, commands
+from masquerade.library.local_configurations import free_addresses
+
+pytestmark = pytest.mark.system
+
+WRITTEN = ("127.0.0.1:7000", "127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:8080")
+
+
+@contextmanager
+def service(folder: Path, command: str) -> Iterator[None]:
+    """One that is ready, and ends well with Ctrl-C."""
+    words = [MASQUERADE, *command.split()[1:], "--json"]
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline(), f"{command} ended with {running.wait()}"
+            yield
+            running.send_signal(signal.SIGINT)
+            assert running.wait(120) == 0, command
+        finally:
+            running.kill()
+
+
+def test_a_trial_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    addresses = dict(zip(WRITTEN, free_addresses(len(WRITTEN)), strict=True))
+
+    with ExitStack() as services:
+
+        def account(reader: Reader, block: Block) -> None:
+            add, token = commands(block)
+            assert reader.run(f"echo 'a long password' | {add} --password-stdin") == 0, reader.said
+            assert reader.run(token) == 0, reader.said
+
+        def start(reader: Reader, block: Block) -> None:
+            for command in commands(block):
+                services.enter_context(service(reader.folder, command))
+            token = (reader.folder / "token").read_text().strip()
+            with mq.Client(f"http://{addresses['127.0.0.1:8080']}", token=token) as client:
+                until = time.monotonic() + 120
+                while len(client.providers()) < 2:  # each publishes as soon as it can
+                    assert time.monotonic() < until
+
+        monkeypatch.chdir(tmp_path)
+        special = {"Make an account": account, "Start each in a terminal": start}
+        reader = Reader(tmp_path, capsys, special, replaced=addresses)
+        reader.follow(DOCS / "howto" / "trial.md")
+        assert (
+            (reader.folder / "release.csv").read_text().startswith("birth_date,sex,education,salary,disease,")
+        )
+        assert (reader.folder / "report.html").exists()
