@@ -1,0 +1,163 @@
+"""Every command that a page names is one, with its options; every snippet runs; every TOML block can be read.
+
+The tutorial and the trial are followed as a whole (tests/cli/test_demo.py, tests/docs/test_trial.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import sqlite3
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import typer
+
+import masquerade as mq
+from docs.walkthrough import DOCS, Block, blocks, commands
+from masquerade.cli.main import app
+from masquerade.data.people import write_people
+
+ROOT = DOCS.parent
+PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]
+SHELL = ("console", "sh", "")
+
+# Pages whose snippets run as they stand, on the tables of `world`.
+RUN = [
+    *("README.md", "docs/reference/python.md", "docs/howto/evaluate.md", "docs/howto/compare.md"),
+    *("docs/howto/requirements.md", "docs/howto/databases.md", "docs/howto/m-privacy.md"),
+]
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def fenced(page: Path, *languages: str) -> list[Block]:
+    return [block for block in blocks(page) if block.language in languages]
+
+
+# --- commands ---
+
+
+def check(words: list[str]) -> None:
+    """That a command exists and has these options; what it is about may be missing, in prose it mostly is."""
+    command: Any = typer.main.get_command(app)
+    while True:
+        context = command.make_context("masquerade", list(words), resilient_parsing=True)
+        known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+        if not hasattr(command, "resolve_command"):
+            given = [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+            assert [option for option in given if option not in {*known, "--help"}] == [], words
+            return
+        if not words or words[0].startswith("-"):
+            return
+        name, (_, command, words) = words[0], command.resolve_command(context, words)
+        assert command is not None, f"there is no command {name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_command_of_a_page_is_one(page: Path) -> None:
+    lines = [line for block in fenced(page, *SHELL) for line in commands(block)]
+    prose = re.sub("```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    lines += [" ".join(span.split()) for span in re.findall("`(masquerade [^`]+)`", prose)]
+    for line in lines:
+        for found in re.findall(r"(?:^|[(;|&] *)(?:masquerade|mq) +([a-z][^;|&)>]*)", line):
+            words = shlex.split(found.replace("[", "").replace("]", ""), comments=True)
+            try:
+                check(words)
+            except Exception as error:
+                raise AssertionError(f"{named(page)}: {line}: {error}") from error
+
+
+def test_a_command_that_there_is_not_is_noticed() -> None:
+    check(["party", "serve", "bank.toml"])
+    with pytest.raises(AssertionError):
+        check(["party", "serve", "bank.toml", "--folder", "x"])
+    with pytest.raises(AssertionError, match="there is no command serv"):
+        check(["party", "serv", "bank.toml"])
+
+
+# --- snippets and files ---
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every file that the pages read."""
+    folder = tmp_path_factory.mktemp("world")
+    write_people(folder, 400)
+    people = mq.generate_people(400)
+    ages = pa.array([2025 - born.year for born in people["birth_date"].to_pylist()])
+    (folder / "adult.csv").write_text(
+        "age,job,income\n"
+        + "".join(
+            f"{age},{job},{'>50K' if age.as_py() > 40 else '<=50K'}\n"
+            for age, job in zip(ages, people["job"].to_pylist(), strict=True)
+        )
+    )
+    with sqlite3.connect(folder / "people.db") as database:
+        database.execute("CREATE TABLE people (town TEXT, job TEXT)")
+        rows = zip(people["town"].to_pylist(), people["job"].to_pylist(), strict=True)
+        database.executemany("INSERT INTO people VALUES (?, ?)", rows)
+    database.close()
+    return folder
+
+
+def names_of(page: Path, world: Path) -> dict[str, Any]:
+    """What the text of a page takes for granted before its first snippet."""
+    import pandas as pd
+
+    names: dict[str, Any] = {"mq": mq, "pd": pd, "pa": pa}
+    if page.name in ("evaluate.md", "compare.md"):
+        table = mq.read(world / "people.csv", world / "taxonomies", identifiers=["ssn", "name"])
+        requirement = mq.KAnonymity(["birth_date", "town"], k=10)
+        names |= {"table": table, "requirement": requirement}
+        if page.name == "evaluate.md":
+            algorithm = mq.TopDownSpecialization(target="approved")
+            names["release"] = mq.anonymize(table, requirement, algorithm, order="input")
+    if page.name == "m-privacy.md":
+        n = 120
+        columns = {
+            "age": [20 + 7 * row % 60 for row in range(n)],
+            "zip": [f"9{row % 4}" for row in range(n)],
+            "disease": [("flu", "ulcer", "asthma")[row % 3] for row in range(n)],
+            "hospital": [f"h{row % 5}" for row in range(n)],
+        }
+        zips = mq.Attribute("zip", taxonomy=mq.Taxonomy.flat(["90", "91", "92", "93"]))
+        names["table"] = mq.Table(pa.table(columns), mq.Schema([mq.Attribute("age", "continuous"), zips]))
+    return names
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_the_snippets_of_a_page_run(page: str, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world)
+    names = names_of(ROOT / page, world)
+    for block in fenced(ROOT / page, "python"):
+        exec(compile(block.text, f"{page}: line {block.line}", "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_snippet_can_be_read_and_names_what_there_is(page: Path) -> None:
+    for block in fenced(page, "python"):
+        where = f"{named(page)}: line {block.line}"
+        tree = compile(
+            block.text.replace("…, ", ""),
+            where,
+            "exec",
+            ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+        )
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "mq":
+                assert hasattr(mq, node.attr), f"{where}: there is no mq.{node.attr}"
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("masquerade."):
+                exec(compile(ast.Module([node], []), where, "exec"), {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_toml_block_can_be_read(page: Path) -> None:
+    for block in fenced(page, "toml"):
+        tomllib.loads(block.text)
