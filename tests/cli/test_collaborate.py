@@ -129,7 +129,7 @@ MISTAKES = {
     "id": (JOB.replace('"north.csv"', '"north.csv"\nid = "ssn"'), 2, "parties.north.id: belongs to parties"),
     "column": (JOB.replace('["children"]', '["illness"]'), 2, 'north has no column "illness"'),
     "flat": (JOB.replace('"taxonomies/town.csv"', '"flat"'), 2, '"flat" is made of all providers'),
-    "choose": (JOB + 'choose = "fitness"\n', 2, "algorithm.choose: looks at counts"),
+    "choose": (JOB + 'choose = "certainty"\n', 2, "algorithm.choose: looks at counts"),
     "word": (
         JOB + 'third_party = "trustd"\n',
         2,

@@ -133,7 +133,7 @@ def cut_alone(
     method: Collaboration, table: mq.Table, contract: Contract, requirement: mq.Requirement
 ) -> pa.Table | None:
     """Cuts at public places are not those that a look at all counts would make."""
-    if method.choose == "public":
+    if method.at_public_places:
         return None
     cutter = method.on_one_table(contract.class_name, requirement.parts)
     return mq.anonymize(table, requirement, cutter).table
@@ -217,6 +217,8 @@ SESSION_METHODS = {
         to_assembler=frozenset({"collaborate-values", "collaborate-rows", "collaborate-records"}),
         refuses=(
             r'choose: looks at counts that third_party = "secure" hides; ',
+            r"choose: without a third party the fitness of [\w-]+ is not known; ",
+            r"choose: not possible with QIDs that share attributes; ",
             r"privacy\[\d\]: [\w-]+ cannot be tested where nobody sees all counts; use one of ",
             r"privacy\[\d\]: [\w-]+ cannot be tested by the cuts at public places ",
             r"privacy\[\d\]: [\w-]+ may fail of a provider alone; leave out provider_aware",

@@ -85,7 +85,8 @@ class Collaborate:
         for number, name in enumerate(tables):
             told = [self._axes()]
             on_counts = any(part.thresholds is None for part in self.contract.parts)
-            if self.contract.method["provider_aware"] or on_counts:
+            by_fitness = self.contract.method["choose"] == "fitness"
+            if self.contract.method["provider_aware"] or by_fitness or on_counts:
                 told.append(Made("collaborate-size", bits=len(tables[name]).bit_length()))
             for owners, empty, good in granted.alone:
                 mine = [at for at, owner in enumerate(owners) if owner == number]
@@ -170,6 +171,11 @@ COLLABORATIONS = [
     Collaborate("collaborate, secure, diverse", contract(3, 2, provider_aware=False), ((2, 2, 2), (3, 2, 3))),
     Collaborate("collaborate, secure, aware", contract(2, 1), ((2, 2, 2), (2, 2, 2))),
     Collaborate("collaborate, secure, shares", agreed(SHARES), ((2, 2, 2), (2, 2, 2))),
+    Collaborate(
+        "collaborate, secure, fittest",
+        contract(2, 2, choose="fitness", provider_aware=False),
+        ((2, 2, 2), (2, 2, 2)),
+    ),
     Collaborate("collaborate, trusted", contract(3, 2, third_party="trusted"), ((1, 2, 1), (1, 2, 1))),
 ]
 SESSIONS = [each.session for each in COLLABORATIONS]

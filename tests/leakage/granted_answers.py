@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -77,6 +78,30 @@ class Granted:
             self.bits.append([int(only == child) for child in range(length) for only in chosen])
         yield from ()
         return found
+
+    def fittest(self, choices: Any) -> Any:
+        found = [self._fittest(cuts) for cuts in choices]
+        shapes = [tuple(map(len, cuts)) for cuts in choices]
+        for shape in sorted(set(shapes)):
+            chosen = [best for best, each in zip(found, shapes, strict=True) if each == shape]
+            self.bits.append([int(best == cut) for cut in range(len(shape)) for best in chosen])
+        yield from ()
+        return found
+
+    def _fittest(self, cuts: Any) -> int:
+        """Of the cuts whose parts are empty or withstand, the first whose least fit part is fittest."""
+        scores = []
+        for parts in cuts:
+            told = self._told(parts)
+            fit = [self._fitness(part) for part, empty in zip(parts, told.empty, strict=True) if not empty]
+            scores.append(min(fit) if (told.empty | told.private).all() else Fraction(-1))
+        return scores.index(max(scores)) if max(scores) >= 0 else -1
+
+    def _fitness(self, rows: Any) -> Fraction:
+        """Definition 3.1 of the m-privacy paper, with α = 0.8."""
+        values = len({self._cells[row][1] for row in rows})
+        sizes = Fraction(len(rows), self._k)
+        return Fraction(1, 5) * sizes + Fraction(4, 5) * Fraction(values, self._l) if self._l > 1 else sizes
 
     def _told(self, parts: Any) -> Answers:
         empty, private, divisible = [], [], []

@@ -61,18 +61,25 @@ def heard_from(wire: Wire, sender: str, kind: type[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "m", "l"),
+    ("sizes", "m", "l", "choose"),
     [
-        ((40, 40, 40), 1, 2),
-        ((150, 20, 20, 20), 1, 1),
-        ((60, 60), 1, 1),
-        ((137, 41, 29), 1, 2),
-        ((37, 43), 0, 1),
+        ((40, 40, 40), 1, 2, "public"),
+        ((150, 20, 20, 20), 1, 1, "public"),
+        ((60, 60), 1, 1, "public"),
+        ((137, 41, 29), 1, 2, "public"),
+        ((37, 43), 0, 1, "public"),
+        ((40, 40, 40), 1, 2, "fitness"),
+        ((37, 43), 0, 1, "fitness"),
     ],
 )
-def test_what_is_opened_is_what_the_page_lists(sizes: tuple[int, ...], m: int, l: int) -> None:  # noqa: E741
+def test_what_is_opened_is_what_the_page_lists(
+    sizes: tuple[int, ...],
+    m: int,
+    l: int,  # noqa: E741 # the papers' name
+    choose: str,
+) -> None:
     tables = dealt(sizes)
-    contract = contract_of(requirement_of(4, l), m, tuple(tables))
+    contract = contract_of(requirement_of(4, l), m, tuple(tables), choose=choose)
     wire = Wire()
     collaborate(contract, tables, wire)
     known = simulated(contract, tables)

@@ -81,35 +81,53 @@ def _counted(criterion: Criterion) -> list[tuple[int, bool]]:
     return sorted(found.items())
 
 
-@lru_cache(maxsize=8)
-def private(criterion: Criterion, shape: Shape) -> Circuit:
-    """Build the test of `Criterion.good` and `Criterion.divisible`."""
-    build = Builder()
-    width, k = count_bits(criterion), criterion.k
+def input_bits(criterion: Criterion, shape: Shape) -> int:
+    """Return how many bits `private_input` has of a part."""
     diverse = [len(labels) for labels, _ in zip(shape.labels, criterion.diversities, strict=False)]
-    digits = shape.most_records.bit_length()
     counted = sum((1 + compared) * len(shape.labels[at]) for at, compared in _counted(criterion))
-    inputs = [
-        build.input(f"provider {each}", width + 3 + sum(diverse) + counted * digits)
-        for each in range(criterion.n_providers)
-    ]
+    return count_bits(criterion) + 3 + sum(diverse) + counted * shape.most_records.bit_length()
+
+
+class Judged(NamedTuple):
+    """What is known of a part."""
+
+    good: Literal
+    empty: Literal
+    enough: Literal
+    divisible: Literal
+    present: list[list[Word]]  # for each attribute whose different values are counted: one word a provider
+
+
+def judged(build: Builder, criterion: Criterion, shape: Shape, inputs: list[Word]) -> Judged:
+    """Build the test of `Criterion.good` and `Criterion.divisible`; `inputs` are those of `private_input`."""
+    width, k = count_bits(criterion), criterion.k
     counts = [word[:width] for word in inputs]
     some_k, alone, some = ([word[width + at] for word in inputs] for at in range(3))
     empty = build.any_of(some) ^ 1
     left = _left(build, counts, criterion)
     enough = _at_least(build, left, k)
-    together = [enough]
+    together, presence = [enough], []
     first = width + 3
-    for size, (_, least) in zip(diverse, criterion.diversities, strict=True):
-        present = [word[first : first + size] for word in inputs]
-        together.append(_diverse(build, present, criterion, least))
-        first += size
+    for labels, (_, least) in zip(shape.labels, criterion.diversities, strict=False):
+        presence.append([word[first : first + len(labels)] for word in inputs])
+        together.append(_diverse(build, presence[-1], criterion, least))
+        first += len(labels)
     good = build.both(build.either(build.all_of(alone), build.all_of(together)), empty ^ 1)
     good = build.all_of([good, *_on_counts(build, criterion, shape, [word[first:] for word in inputs], some)])
     divisible = _at_least(build, left, 2 * k)
     if criterion.m:  # otherwise all are left
         doubled = _at_least(build, _total(build, counts), 2 * k)
         divisible = build.either(divisible, build.both(build.any_of(some_k), doubled))
+    return Judged(good, empty, enough, divisible, presence)
+
+
+@lru_cache(maxsize=8)
+def private(criterion: Criterion, shape: Shape) -> Circuit:
+    """Build the circuit that tells which of four verdicts a part gets."""
+    build = Builder()
+    width = input_bits(criterion, shape)
+    inputs = [build.input(f"provider {each}", width) for each in range(criterion.n_providers)]
+    good, empty, enough, divisible, _ = judged(build, criterion, shape, inputs)
     build.output("good", [good])
     build.output("more", [build.xor(empty, build.both(good, build.xor(divisible, empty)))])
     build.output("enough", [enough])

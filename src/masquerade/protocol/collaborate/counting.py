@@ -15,6 +15,8 @@ from masquerade.protocol.collaborate.groups import Answers
 
 Codes = NDArray[np.int64]
 
+_NOBODY = np.iinfo(np.int64).max  # the fitness of no part at all
+
 
 @dataclass(frozen=True, eq=False)
 class SensitiveCodes:
@@ -91,5 +93,20 @@ class CountingJudge:
         for parts in families:
             filled = [number for number, part in enumerate(parts) if part.size]
             found.append(filled[0] if len(filled) == 1 else -1)
+        yield from ()
+        return found
+
+    def fittest(self, choices: Sequence[Sequence[Sequence[Rows]]]) -> Script[list[int]]:
+        """Return, for each choice between cuts, the index of the one whose least fit part is fittest."""
+        found = []
+        for cuts in choices:
+            scores = []
+            for parts in cuts:
+                counts, tallies = self._counted([part for part in parts if part.size])
+                private = self._criterion.good(counts, tallies, self._wholes).all()
+                least = int(self._criterion.fitness(counts, tallies).min(initial=_NOBODY))
+                scores.append(least if private else -1)
+            best = int(np.argmax(scores))  # the first on a tie
+            found.append(best if scores[best] >= 0 else -1)
         yield from ()
         return found

@@ -28,8 +28,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import combinations
-from math import comb
+from math import comb, lcm
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from masquerade.data.product import Product, columns_of
 from masquerade.engine.counts import Counts, Flags
 from masquerade.errors import ParameterError, RequirementUnreachable
 from masquerade.privacy.m_privacy.constraint import constraint_of
+from masquerade.privacy.m_privacy.fitness import ANONYMIZATION_WEIGHT
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement, plural
 
@@ -180,6 +182,27 @@ class Criterion:
         return constraint_of(part, whole.counts, whole.labels).withstands(
             tally, np.minimum(self.m, feeding - 1)
         )
+
+    @property
+    def fitness_weights(self) -> tuple[int, tuple[int, ...]]:
+        """What a record and a different value of each attribute add to a part's fitness, times a common denominator.
+
+        The privacy fitness score: records beside k weigh 1 − α, and the values of all attributes beside ℓ weigh α.
+        """
+        alpha = Fraction(str(ANONYMIZATION_WEIGHT))
+        shares = [(1 - alpha if self.diversities else Fraction(1)) / self.k]
+        shares += [alpha / len(self.diversities) / least for _, least in self.diversities]
+        denominator = lcm(*(share.denominator for share in shares))
+        record, *values = (int(share * denominator) for share in shares)
+        return record, tuple(values)
+
+    def fitness(self, counts: Counts, tallies: Sequence[Counts]) -> Counts:
+        """Return the privacy fitness score of each part, times the common denominator; arguments as for `good`."""
+        record, values = self.fitness_weights
+        score: Counts = counts.sum(axis=1) * record
+        for tally, weight in zip(tallies, values, strict=False):
+            score = score + weight * np.count_nonzero(tally.any(axis=1), axis=1)
+        return score
 
     def divisible(self, counts: Counts) -> Flags:
         """Return which parts might be cut into two private ones; the others never can, whatever the values.

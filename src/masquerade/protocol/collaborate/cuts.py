@@ -46,6 +46,7 @@ def settings_of(
         terms.strict,
         aware,
         providers_apart(sizes, contract.m) if aware else (),
+        terms.choose == "fitness",
     )
 
 

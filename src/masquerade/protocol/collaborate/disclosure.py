@@ -89,9 +89,11 @@ def _peers_learn(
         return
     yield f"{others}: which cuts of groups were tried, and of each part whether it is empty and whether it may stand"
     yield f"{others}: whether a part that may stand is large enough to be divided; never how many records it has"
+    if terms.choose == "fitness":
+        yield f"{others}: along which attribute each group's fittest cut is, of those that may be made"
     if terms.provider_aware:
         yield f"{others}: the number of {party}'s records as a power of two, and groups in which it can stand alone"
-    elif any(part.thresholds is None for part in contract.parts):
+    elif terms.choose == "fitness" or any(part.thresholds is None for part in contract.parts):
         yield f"{others}: the number of {party}'s records as a power of two"
     sensitive = sorted({part.sensitive for part in contract.parts if part.sensitive is not None})
     if sensitive:

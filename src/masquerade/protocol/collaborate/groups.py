@@ -42,6 +42,12 @@ class Judge(Protocol):
     def sole(self, families: Sequence[Sequence[Rows]]) -> Script[list[int]]:
         """Return, for each family of parts, the index of the only non-empty one; −1 when there are several."""
 
+    def fittest(self, choices: Sequence[Sequence[Sequence[Rows]]]) -> Script[list[int]]:
+        """Return, for each choice between cuts, the index of the one whose least fit part is fittest.
+
+        A cut is given as its parts, and counts if each is empty or private; −1 when none does. Of equals the first.
+        """
+
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -52,6 +58,9 @@ class Group:
     divisible: bool  # unknown for a group of one provider: its holder counts the rows
     live: frozenset[int]  # the axes that may be tried
     qid: int = 0  # the number of its QID
+    mixed: bool = (
+        False  # known to have no cut of which all parts are private: the fittest need not be asked for
+    )
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,9 @@ class Settings:
     strict: bool = False
     providers_last: bool = True  # whether groups are cut between providers
     apart: tuple[int, ...] = ()
+    by_fitness: bool = (
+        False  # a group is cut where its least fit part is fittest, and not along the widest axis
+    )
 
     @property
     def released(self) -> tuple[PublicAxis, ...]:

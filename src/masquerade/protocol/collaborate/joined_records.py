@@ -82,6 +82,6 @@ def refuse_unusable(contract: Contract, table: Table) -> None:
     """Raise DataError for records that cannot be generalised as their schema says."""
     names = qid_names(contract)
     table.columns(names)
-    if collaboration_of(contract).choose == "public":
+    if collaboration_of(contract).at_public_places:
         for name, each in ranges_of(table, names).items():
             each.signals(table.column(name))

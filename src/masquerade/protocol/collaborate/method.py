@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.algorithm import Mondrian
 from masquerade.anonymize.mondrian.provider_aware import may_cut_providers
+from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, Problem
@@ -40,8 +41,8 @@ class Collaboration(SessionMethod):
     choose: str | None = parameter(
         optional(choice("public", "certainty", "widest", "fitness")),
         None,
-        help="which allowed cut is made: at public places, which needs no counts, or as Mondrian on one table; by "
-        "default public without a third party, certainty with a trusted one",
+        help="which allowed cut is made: at public places, which needs no counts; at such places the one with the "
+        "fittest parts (secure); or as Mondrian on one table (trusted); by default public or certainty",
     )
     strict: bool = parameter(
         switch(),
@@ -57,26 +58,44 @@ class Collaboration(SessionMethod):
     def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
         """Return the method with `choose` and `provider_aware` spelled out."""
         choose = self.choose or ("public" if self.third_party == "secure" else "certainty")
+        fitted = replace(self, choose=choose)
         aware = self.provider_aware
         if aware is None:
             aware = (
                 all(part.thresholds is not None for part in parts)
-                if choose == "public"
+                if fitted.at_public_places
                 else may_cut_providers(_private(parts, m))
             )
-        return replace(self, choose=choose, provider_aware=aware)
+        return replace(fitted, provider_aware=aware)
+
+    @property
+    def at_public_places(self) -> bool:
+        """Whether groups are cut where nobody needs a count to know, and not as Mondrian does on one table."""
+        return self.third_party == "secure" or self.choose in (None, "public")
+
+    def unknown_choice(self, parts: Sequence[GroupRequirement]) -> Iterator[Problem]:
+        """Refuse choices that cannot be made where nobody sees all counts."""
+        if self.third_party == "secure" and self.choose in ("certainty", "widest"):
+            text = 'looks at counts that third_party = "secure" hides; leave it out, or use third_party = "trusted"'
+            yield Problem(text, key=("choose",))
+        if self.third_party != "secure" or self.choose != "fitness":
+            return
+        for part in parts:
+            if part.thresholds is None:
+                text = f'without a third party the fitness of {part.model} is not known; use "public"'
+                yield Problem(text, key=("choose",))
+        if any(len({frozenset(part.qid) for part in each}) > 1 for each in linked(without_redundant(parts))):
+            yield Problem('not possible with QIDs that share attributes; use "public"', key=("choose",))
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Requirements that cannot be tested in this way, and taxonomies that would show all providers' values."""
-        if self.third_party == "secure" and self.choose not in (None, "public"):
-            text = 'looks at counts that third_party = "secure" hides; leave it out, or use third_party = "trusted"'
-            yield Problem(text, key=("choose",))
+        yield from self.unknown_choice(proposal.parts)
         if not proposal.parts:
             return
         fitted = self.fitted(proposal.parts, proposal.m, None)
-        if fitted.choose == "public":
+        if fitted.at_public_places:
             yield from self._untestable(proposal)
-        elif self.third_party == "trusted":
+        else:
             parts = without_redundant(_private(proposal.parts, proposal.m))
             try:
                 made = fitted.on_one_table(None, parts)

@@ -114,7 +114,8 @@ def _without_third_party(
     shared = yield from prepare(me, contract.parties, contract.hash)
     sensitive = yield from _agree_on_values(criteria, table)
     sizes: list[int] = []
-    if collaboration_of(contract).provider_aware or any(each.on_counts for each in criteria):
+    terms = collaboration_of(contract)
+    if terms.provider_aware or terms.choose == "fitness" or any(each.on_counts for each in criteria):
         sizes = yield from _agree_on_sizes(shared, len(table))
     signals = yield from _agree_on_ranges(shared, contract, table)
     prepared = time.perf_counter()

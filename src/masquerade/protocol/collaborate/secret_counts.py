@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from masquerade.crypto.bits import pack, unpack
-from masquerade.crypto.circuit import Bits
+from masquerade.crypto.circuit import Bits, to_bits
 from masquerade.engine.counts import Counts, Rows
 from masquerade.errors import ParameterError, PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
-from masquerade.protocol.collaborate import circuits
+from masquerade.protocol.collaborate import circuits, fitness_circuits
 from masquerade.protocol.collaborate.counting import SensitiveCodes
 from masquerade.protocol.collaborate.criterion import Criterion
 from masquerade.protocol.collaborate.groups import Answers
@@ -95,6 +95,37 @@ class SecretJudge:
             circuit = circuits.sole(self._criterion.n_providers, length)
             flags = yield from self._shared.evaluate(circuit, own, "sole")
             for number, column in zip(numbers, flags.T, strict=True):
+                if column.any():
+                    found[number] = int(column.argmax())
+        return found
+
+    def fittest(self, choices: Sequence[Sequence[Sequence[Rows]]]) -> Script[list[int]]:
+        """Return, for each choice between cuts, the index of the one whose least fit part is fittest; −1 for none."""
+        parts = [part for cuts in choices for cut in cuts for part in cut]
+        counts, _ = self._counted(parts)
+        own = np.concatenate(
+            [self._input(self._criterion, parts), to_bits(counts, self._shape.most_records.bit_length())]
+        )
+        circuit = fitness_circuits.scored(self._criterion, self._shape)
+        inputs = {
+            f"provider {each}": self._shared.share(each, own) for each in range(len(self._shared.parties))
+        }
+        scores = yield from self._shared.evaluate_shares(circuit, inputs, "fine", "fitness")
+        by_shape: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # number of the choice, its first part
+        first = 0
+        for number, cuts in enumerate(choices):
+            by_shape.setdefault(tuple(map(len, cuts)), []).append((number, first))
+            first += sum(map(len, cuts))
+        found = [-1] * len(choices)
+        for shape, alike in sorted(by_shape.items()):
+            starts = np.array([start for _, start in alike])
+            given = {}
+            for cut, n_parts in enumerate(shape):
+                given[f"cut {cut}"] = np.concatenate([scores[:, starts + each] for each in range(n_parts)])
+                starts = starts + n_parts
+            choice = fitness_circuits.fittest(shape, scores.shape[0] - 1)
+            flags = yield from self._shared.open_from_shares(choice, given, "fittest")
+            for (number, _), column in zip(alike, flags.T, strict=True):
                 if column.any():
                     found[number] = int(column.argmax())
         return found

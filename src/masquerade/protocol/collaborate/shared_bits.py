@@ -116,6 +116,16 @@ class SharedBits:
             parts.append(part.shares(*outputs))
         return np.concatenate(parts, axis=1)
 
+    def open_from_shares(self, circuit: Circuit, inputs: Mapping[str, Bits], *outputs: str) -> Script[Bits]:
+        """Return the outputs, which all learn, from this party's shares of the inputs."""
+        at_a_time = max(1, MOST_TRIPLES // max(circuit.n_and, 1))
+        parts = []
+        for first in range(0, next(iter(inputs.values())).shape[1], at_a_time):
+            some = {name: bits[:, first : first + at_a_time] for name, bits in inputs.items()}
+            part = yield from self._part(circuit, some)
+            parts.append((yield from evaluate_and_open(part, self.peers, *outputs)))
+        return np.concatenate(parts, axis=1)
+
     def _evaluate(self, circuit: Circuit, own: Bits, outputs: Sequence[str]) -> Script[Bits]:
         shares = {f"provider {number}": self.share(number, own) for number in range(len(self.parties))}
         part = yield from self._part(circuit, shares)

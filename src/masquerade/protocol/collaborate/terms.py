@@ -38,7 +38,7 @@ def refuse_impossible(contract: Contract) -> None:
             raise ParameterError(
                 f"collaborate: {part} is about {', '.join(shown)}, which is generalised; it cannot be sensitive too"
             )
-    if collaboration_of(contract).choose == "public":
+    if collaboration_of(contract).at_public_places:
         qids_of(contract)
     else:
         algorithm_of(contract)
@@ -66,6 +66,7 @@ class Qid(NamedTuple):
 def qids_of(contract: Contract) -> list[list[Qid]]:
     """Return the QIDs with their criteria; those that are linked by common attributes together."""
     terms = collaboration_of(contract)
+    insist(terms.unknown_choice(contract.requirement.parts))
     found = []
     for parts in linked(without_redundant(contract.requirement.parts, covers_against_insiders)):
         by_qid: dict[frozenset[str], list[GroupRequirement]] = {}

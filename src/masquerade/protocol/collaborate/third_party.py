@@ -86,7 +86,7 @@ def _trusted(assembly: Assembly) -> Script[Release]:
     table = joined(contract, handed, schema if schema is not None else told)
     left_out = tuple(dict.fromkeys(name for message in handed.values() for name in message.left_out))
     del handed
-    if terms.choose != "public":
+    if not terms.at_public_places:
         return _by_algorithm(assembly, table, left_out, started)
     raw = table.arrow
 

@@ -12,6 +12,10 @@ together at the parent's value, with the rarest private child if they need it. T
 the one whose answers in all groups so far have the lowest sum. An axis that is refused for a group is not tried again
 for the parts of that group.
 
+Where the fittest cut is asked for (Algorithm 2 of the m-privacy paper, at public places), a group is cut along the
+axis whose least fit part has the highest privacy fitness score, of those along which every part is empty or private;
+where there is none, along the widest. Only which axis it is becomes known.
+
 Each QID has groups of its own, judged by the requirements on it. QIDs without a common attribute are cut apart from
 each other. Those with one share its cuts: all groups of any QID that may hold the same records are cut together
 (`linked`), and a cut that one of them refuses is made by none. When the one that refused has been cut off from the
@@ -26,7 +30,7 @@ between providers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -84,7 +88,8 @@ def _cut(
         if settings.providers_last:
             alone += [group for group in waiting if settings.provider_of(group) is not None]
             waiting = [group for group in waiting if settings.provider_of(group) is None]
-        attempts = list(_attempts(settings, waiting))
+        waiting, preferred = yield from _preferred(settings, judges, waiting)
+        attempts = list(_attempts(settings, waiting, preferred))
         tried = {id(group) for attempt in attempts for group in attempt.groups}
         left = [group for group in waiting if id(group) not in tried]
         if not attempts:
@@ -98,18 +103,49 @@ def _cut(
             on_round(attempted, len(waiting))
 
 
-def _attempts(settings: Settings, groups: Sequence[Group]) -> Iterator[Attempt]:
-    """Yield the cuts to be tried next, none of which touches a group of another: along the widest axis first."""
-    found = []
+def _preferred(
+    settings: Settings, judges: Judges, groups: Sequence[Group]
+) -> Script[tuple[Sequence[Group], dict[int, int]]]:
+    """Return the axis of the fittest cut of each group that has one, by its place; and the groups, with what was found.
+
+    There is a single QID.
+    """
+    if not settings.by_fitness:
+        return groups, {}
+    axes: dict[int, list[int]] = {}
+    for _, at, places in sorted(_possible(settings, groups), key=lambda each: each[1]):
+        axes.setdefault(places[0], []).append(at)
+    asked = [place for place in sorted(axes) if len(axes[place]) > 1 and not groups[place].mixed]
+    if not asked:
+        return groups, {}
+    choices = [
+        [
+            split(settings.ranks[at], groups[place].rows, settings.axes[at].children(groups[place].cells[at]))
+            for at in axes[place]
+        ]
+        for place in asked
+    ]
+    found = yield from judges[0].fittest(choices)
+    none = {place for place, best in zip(asked, found, strict=True) if best < 0}
+    noted = [replace(group, mixed=True) if place in none else group for place, group in enumerate(groups)]
+    return noted, {place: axes[place][best] for place, best in zip(asked, found, strict=True) if best >= 0}
+
+
+def _possible(settings: Settings, groups: Sequence[Group]) -> Iterator[tuple[float, int, list[int]]]:
+    """Yield what could be cut: the width, negative so that the widest sorts first, the axis, and the linked groups."""
     for at, axis in enumerate(settings.released):
         for places in linked(settings, at, groups):
             width = axis.width(groups[places[0]].cells[at])
             may = all(at in groups[place].live for place in places)
             if may and width > 0 and any(settings.is_divisible(groups[place]) for place in places):
-                found.append((-width, at, places))
-    taken: set[int] = set()
-    chosen: dict[int, Attempt] = {}
-    for _, at, places in sorted(found):
+                yield -width, at, places
+
+
+def _attempts(settings: Settings, groups: Sequence[Group], preferred: Mapping[int, int]) -> Iterator[Attempt]:
+    """Yield the cuts to be tried next, none of which touches a group of another: as preferred, or the widest first."""
+    taken = set(preferred)
+    chosen = {place: Attempt(settings, [groups[place]], at) for place, at in preferred.items()}
+    for _, at, places in sorted(_possible(settings, groups)):
         if taken.isdisjoint(places):
             taken.update(places)
             chosen[places[0]] = Attempt(settings, [groups[place] for place in places], at)
