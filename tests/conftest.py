@@ -23,10 +23,11 @@ import pytest
 from examples import QUICK, examples
 
 # `make test` tries the same examples every time: it fails for a change, not for its luck; `make explore` seeks new ones
-hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
-hypothesis.settings.register_profile("quick", derandomize=True, deadline=None, max_examples=examples(100))
+hypothesis.settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, max_examples=examples(100)
+)
 hypothesis.settings.register_profile("exploring", deadline=None, print_blob=True)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick" if QUICK else "repeatable"))
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 # Whatever asks for one of these starts a process, a database or a browser.
 _SYSTEM = {"postgres", "browser", "page", "site", "visit", "place"}

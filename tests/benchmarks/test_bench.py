@@ -249,9 +249,9 @@ def test_peak_memory_is_the_commands_own() -> None:
 def test_a_small_crowd_is_served_or_refused_for_a_reason(tmp_path: Path) -> None:
     """The load experiment in small: real processes, all requests at once."""
     crowd, service = load("_service"), load("service")
-    asked = crowd.Crowd(parties=3, people=300, users=2, requests=12, kinds=7)
+    asked = crowd.Crowd(parties=3, people=300, users=2, requests=9, kinds=7)
     wishes = crowd.requests(asked)
-    assert len(wishes) == 12
+    assert len(wishes) == 9
     assert len({json.dumps(each) for each in wishes}) == 7
     unwelcome = [
         each for each in wishes if each["purpose"] == "marketing" and "disease" in each["attributes"]
@@ -260,7 +260,7 @@ def test_a_small_crowd_is_served_or_refused_for_a_reason(tmp_path: Path) -> None
     told = service.outcome(crowd.run_crowd(tmp_path, asked))
     assert told["failures"] == []
     assert told["refused"] == len([*unwelcome, *poor]) > 0
-    assert told["published"] + told["refused"] == told["requests"] == 12
+    assert told["published"] + told["refused"] == told["requests"] == 9
     assert told["refused_without_reason"] == 0
     assert told["again_from_cache"] == told["again"] == 2
     assert len(told["seconds_to_publication"]) == told["published"]

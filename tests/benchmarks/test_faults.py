@@ -120,10 +120,10 @@ def echo(listening: socket.socket) -> None:
 
 
 def test_one_run_of_each_kind_of_session(faults: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults, "SERVICE_EVERY", 3)
-    monkeypatch.setattr(faults, "RUNS", 3)
+    monkeypatch.setattr(faults, "SERVICE_EVERY", 2)
+    monkeypatch.setattr(faults, "RUNS", 2)
     told: list[str] = []
     figures = faults.run(told.append, None)
     assert figures["violations"] == {}, told
-    assert sum(figures["runs"].values()) == 3
+    assert sum(figures["runs"].values()) == 2
     assert any(name.startswith("service") for name in figures["runs"])

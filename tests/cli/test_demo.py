@@ -182,7 +182,7 @@ def staying(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
                 running.kill()
 
 
-def test_the_console_is_there_until_an_interrupt(tmp_path: Path) -> None:
+def test_the_console_is_there_until_an_interrupt_or_a_childs_death(tmp_path: Path) -> None:
     folder = tmp_path / "ball"
     with staying(folder) as (running, said):
         served = processes_of(folder)
@@ -197,28 +197,27 @@ def test_the_console_is_there_until_an_interrupt(tmp_path: Path) -> None:
     assert (running.returncode, out) == (0, ""), err
     assert not [line for line in err.splitlines() if not re.match(r"\d+ s: ", line)]
     wait_until_gone(served)
-    # The same folder once more, ended by the system this time.
+    # The same folder once more; this time a child dies.
     with staying(folder) as (running, said):
         served = processes_of(folder)
+        assert sorted(served.values()) == NAMES, said
+        os.kill(next(number for number, name in served.items() if name == "clinic"), signal.SIGKILL)
+        _, err = running.communicate(timeout=300)
+    assert running.returncode == 3
+    (line,) = (line for line in err.splitlines() if line.startswith("error: "))
+    assert line.startswith("error: party clinic: its process was ended by signal 9")
+    wait_until_gone(served)
+
+
+def test_the_system_ends_it_at_once_and_all_its_processes(tmp_path: Path) -> None:
+    with staying(tmp_path) as (running, said):
+        served = processes_of(tmp_path)
         assert sorted(served.values()) == NAMES, said
         running.send_signal(signal.SIGTERM)
         running.send_signal(signal.SIGTERM)
         _, err = running.communicate(timeout=300)
     assert running.returncode == 0, err
     assert "Traceback" not in err
-    wait_until_gone(served)
-
-
-@pytest.mark.parametrize("victim", ["clinic", "coordinator"])
-def test_a_dead_child_is_named_and_ends_all(victim: str, tmp_path: Path) -> None:
-    with staying(tmp_path) as (running, said):
-        served = processes_of(tmp_path)
-        assert sorted(served.values()) == NAMES, said
-        os.kill(next(number for number, name in served.items() if name == victim), signal.SIGKILL)
-        _, err = running.communicate(timeout=300)
-    assert running.returncode == 3
-    (line,) = (line for line in err.splitlines() if line.startswith("error: "))
-    assert line.startswith(f"error: party {victim}: its process was ended by signal 9")
     wait_until_gone(served)
 
 
