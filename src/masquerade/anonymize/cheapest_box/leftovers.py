@@ -11,6 +11,7 @@ from masquerade.anonymize.cheapest_box.levels import Levels
 from masquerade.anonymize.cheapest_box.space import Records
 from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.engine.counts import Counts, Flags, Rows
+from masquerade.engine.numbering import occurring
 
 _CHOICES = 64  # groups that a record may join, the cheapest first
 _AT_A_TIME = 1 << 22  # pairs of a record and a group
@@ -113,4 +114,12 @@ def _merge_until_satisfied(
             itself, state.first[:, taken], state.last[:, taken], tuple(each[taken] for each in state.counts)
         )
         into[taken], alive[taken] = rest, False
-    groups[:] = into[groups]
+    groups[:] = _consecutive(into[groups], rest + 1)
+
+
+def _consecutive(groups: Counts, bound: int) -> Counts:
+    """Return the groups with numbers of which each is somebody's."""
+    found, _ = occurring(groups, bound)
+    number = np.zeros(bound, np.int64)
+    number[found] = np.arange(found.size)
+    return number[groups]

@@ -11,6 +11,7 @@ then the order is the cheapest at the time of looking.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ from masquerade.engine.counts import Counts, Flags, Rows, weighted_counts
 
 _RETRY_FACTOR, _RETRY_STEP = 3, ONE // 50
 _FEWEST_BITS, _MOST_BITS = 10, 16
+_FEW = 1 << 10  # distinct records of a table so small that judging all boxes of a vector costs nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +54,18 @@ def cheapest_boxes(records: Records, boxes: Boxes, judge: Judge, purity: float) 
     heapq.heapify(heap)
     groups, n_groups = np.full(records.n, NONE), 0
     left, n_left = np.arange(records.n), int(records.sizes.sum())
+    refused = _RefusedBoxes()
     while heap and n_left >= judge.least:
         bound, vector = heapq.heappop(heap)
+        if (costs := refused.costs(vector)) is not None:  # nobody has left since, so all are refused again
+            following = heap[0][0] if heap else costs[-1]
+            if costs[0] > following:
+                heapq.heappush(heap, (costs[0], vector))
+                continue
+            if (later := bisect_right(costs, following)) < len(costs):
+                heapq.heappush(heap, (costs[later], vector))
+            _wait(heap, max(bound, costs[0]), vector, dearest)
+            continue
         found = _large_boxes(records, boxes, vector, left, judge.least, purity)
         if found is None:
             continue
@@ -67,14 +79,12 @@ def cheapest_boxes(records: Records, boxes: Boxes, judge: Judge, purity: float) 
             heapq.heappush(heap, (int(found.costs[~now].min()), vector))
         chosen = found.only(now)
         if not judge.only_sizes:
-            good = judge.holds(
-                tuple(np.add.reduceat(each[chosen.records], chosen.starts, axis=0) for each in records.counts)
-            )
+            good = _satisfying(records, chosen, judge)
             if not good.all():
-                again = max(bound, int(chosen.costs[~good].min()))
-                if again < dearest:
-                    heapq.heappush(heap, (int(again * _RETRY_FACTOR) + _RETRY_STEP, vector))
+                _wait(heap, max(bound, int(chosen.costs[~good].min())), vector, dearest)
             if not good.any():
+                if records.n <= _FEW and not _satisfying(records, found, judge).any():
+                    refused.note(vector, found)
                 continue
             chosen = chosen.only(good)
         place = np.argsort(np.argsort(chosen.costs, kind="stable"))  # groups are numbered cheapest first
@@ -82,7 +92,40 @@ def cheapest_boxes(records: Records, boxes: Boxes, judge: Judge, purity: float) 
         n_groups += chosen.starts.size
         n_left -= int(records.sizes[chosen.records].sum())
         left = left[groups[left] == NONE]
+        refused.forget()
     return groups, n_groups
+
+
+class _RefusedBoxes:
+    """Vectors whose boxes all violate, as long as nobody leaves: a small table has them looked at again and again."""
+
+    def __init__(self) -> None:
+        self._costs: dict[int, list[int]] = {}
+
+    def note(self, vector: int, found: Found) -> None:
+        """All boxes of this vector violate."""
+        self._costs[vector] = sorted(found.costs.tolist())
+
+    def costs(self, vector: int) -> list[int] | None:
+        """Return what the vector's boxes cost, in order; None unless all of them are known to violate."""
+        return self._costs.get(vector)
+
+    def forget(self) -> None:
+        """Records have left: what violated may satisfy."""
+        self._costs.clear()
+
+
+def _wait(heap: list[tuple[int, int]], cost: int, vector: int, dearest: int) -> None:
+    """Let a vector with refused boxes wait again, further back; its dearest boxes do not come back."""
+    if cost < dearest:
+        heapq.heappush(heap, (cost * _RETRY_FACTOR + _RETRY_STEP, vector))
+
+
+def _satisfying(records: Records, found: Found, judge: Judge) -> Flags:
+    """Return which boxes satisfy every requirement."""
+    return judge.holds(
+        tuple(np.add.reduceat(each[found.records], found.starts, axis=0) for each in records.counts)
+    )
 
 
 def _large_boxes(
