@@ -86,7 +86,7 @@ def write_csv(table: pa.Table, path: Path) -> Path:
 
 
 def write_job(source: Path, qid: Sequence[str], k: int, attributes: Sequence[str] = ALL14) -> Path:
-    """A job beside its table: k-anonymity over the QID, gain-ratio towards the class, no report."""
+    """A job beside its table: k-anonymity over the QID, top-down towards the class by gain-ratio, no report."""
     name = f"{source.stem}-{len(qid)}-of-{len(attributes)}-{k}"
     lines = ["[data]", f'source = "{source.name}"']
     for attribute in attributes:
@@ -99,6 +99,7 @@ def write_job(source: Path, qid: Sequence[str], k: int, attributes: Sequence[str
     lines += ["[roles]", f'class = "{CLASS}"']
     lines += ["[[privacy]]", 'model = "k-anonymity"', f"qid = {list(qid)}", f"k = {k}"]
     lines += ["[output]", f'table = "{name}.csv"', "report = false"]
+    lines += ["[algorithm]", 'name = "tds"']
     job = source.with_name(f"{name}.toml")
     job.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return job

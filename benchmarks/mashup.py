@@ -143,7 +143,7 @@ def _job(
     parties = "".join(f'[parties.{name}]\nsource = "{name}.csv"\nid = "id"\n' for name in split)
     text = text.replace(f'[data]\nsource = "{joined.name}"\n', parties)
     path = base / f"mashup-{len(qid)}-{argmax}.toml"
-    path.write_text(f'{text}[algorithm]\nargmax = "{argmax}"\n', encoding="utf-8")
+    path.write_text(f'{text}argmax = "{argmax}"\n', encoding="utf-8")  # below [algorithm]
     return path
 
 

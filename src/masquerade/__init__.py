@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from masquerade.library.jobs import anonymize_job, compare_job, evaluate_job, verify_job
     from masquerade.library.mashup import Mashup, mashup_job
     from masquerade.library.python_api import Release, Verification, anonymize, read, roll_up, verify
+    from masquerade.methods import Auto
     from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
     from masquerade.privacy.check import Verdict
     from masquerade.privacy.confidence_bounding import ConfidenceBounding
@@ -104,6 +105,7 @@ _HOME = {
     "library.comparing": ["compare"],
     "library.jobs": ["anonymize_job", "compare_job", "evaluate_job", "verify_job"],
     "library.mashup": ["Mashup", "mashup_job"],
+    "methods": ["Auto"],
     "privacy.alpha_k_anonymity": ["AlphaKAnonymity"],
     "privacy.check": ["Verdict"],
     "privacy.confidence_bounding": ["ConfidenceBounding"],
@@ -162,6 +164,7 @@ __all__ = [
     "AnswerIsNo",
     "AsyncClient",
     "Attribute",
+    "Auto",
     "BadInput",
     "Branch",
     "CheapestBox",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
+from masquerade.anonymize.best_release import BestRelease
 from masquerade.anonymize.cheapest_box.algorithm import CheapestBox
 from masquerade.anonymize.datafly import Datafly
 from masquerade.anonymize.method import Method, TableMethod
@@ -25,6 +26,7 @@ from masquerade.forms.declared import (
     parameters_of,
     read_declared,
     shown_value,
+    words_of,
 )
 from masquerade.forms.rules import choice, whole
 from masquerade.plugins import plugins
@@ -36,9 +38,29 @@ from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.method import Arrangement, SessionMethod
 
 GROUP = "masquerade.methods"
-DEFAULT = TopDownSpecialization.name
-_PLANNED = ("auto", "k-member", "greedy-cka")
+DEFAULT = BestRelease.name  # on one table
+BETWEEN_PARTIES = JointSpecialization.name  # the default there: a choice would have to be agreed
+_PLANNED = ("k-member", "greedy-cka")
+
+
+@dataclass(frozen=True)
+class Auto(BestRelease):
+    """The best of the methods that take the requirements, each with the few settings that it declares.
+
+    The best is the one with the lowest classification error where there is a class (without the extra `mining`: the
+    lowest classification metric), otherwise with the lowest normalised certainty penalty; `measure` names another
+    metric, or `"query_error"`, the error of random range queries. Errors of decision trees that differ by less than
+    their standard error count as equal, and then the certainty penalty decides. `budget` is for all methods together:
+    those that would exceed it by what they declare are left out, and named.
+    """
+
+    def methods(self) -> Iterable[type[TableMethod]]:
+        """Return all methods on one table, those of other packages included."""
+        return table_methods().values()
+
+
 _BUILT_IN: tuple[type[Method], ...] = (
+    Auto,
     TopDownSpecialization,
     Mondrian,
     CheapestBox,
@@ -103,19 +125,20 @@ def read_method(
     """A method from a table that names it, with the keys that all methods share, and what is wrong with the table.
 
     A key of another method is a problem that says whose it is. Only job files have the common keys. A short name is
-    read as the method's own name with its parameters.
+    read as the method's own name with its parameters. Without a name, keys that one method alone has stand for it
+    where the default is to choose.
     """
     keys = dict(table)
-    name, fixed = full_name(keys.pop("name", default))
     common_words = {each.name for each in parameters_of(CommonKeys)} if in_job else set()
     common, problems = read_declared(CommonKeys, {key: keys.pop(key) for key in table if key in common_words})
+    name, fixed = full_name(keys.pop("name") if "name" in keys else _implied(keys, available, default))
     if not isinstance(name, str) or name not in available:
         must_be = f'the name of an algorithm, such as "{default}"'
         wrong_kind = Problem(key=("name",), allowed=must_be, found=shown_value(name))
         unknown = Problem(_no_method(name, available), key=("name",)) if isinstance(name, str) else wrong_kind
         return None, common or CommonKeys(), [unknown, *problems]
     method = available[name]
-    own = {word for each in parameters_of(method) for word in (each.name, *each.aliases)}
+    own = set(words_of(method))
     for key in [key for key in keys if key not in own]:
         problems.append(Problem(_foreign(key, method, own | common_words | {"name"}), key=(key,)))
         del keys[key]
@@ -124,6 +147,15 @@ def read_method(
         problems.append(Problem(text, key=(key,)))
     made, wrong = read_declared(method, keys | fixed, **given)
     return made, common or CommonKeys(), [*problems, *wrong]
+
+
+def _implied(keys: Iterable[str], available: Mapping[str, type[Method]], default: str) -> str:
+    usual = available.get(default)
+    if usual is None or not issubclass(usual, BestRelease):
+        return default
+    foreign = set(keys) - set(words_of(usual))
+    owners = [name for name, method in available.items() if foreign and foreign <= set(words_of(method))]
+    return owners[0] if len(owners) == 1 else default
 
 
 def method_of(contract: Contract) -> SessionMethod:
@@ -181,10 +213,17 @@ def _foreign(key: str, method: type[Method], own: set[str]) -> str:
     homes = [
         each for each in methods() if any(key in (own.name, *own.aliases) for own in parameters_of(each))
     ]
+    named = " and ".join(dict.fromkeys(each.name for each in homes))
+    beside = [each for each in homes if issubclass(each, TableMethod) == issubclass(method, TableMethod)]
     if any(each.name == method.name for each in homes):
-        return f"belongs to {method.name} {'between parties' if issubclass(method, TableMethod) else 'on one table'}"
+        named, beside = method.name, []
+    if homes and not beside:
+        return (
+            f"belongs to {named} {'between parties' if issubclass(method, TableMethod) else 'on one table'}"
+        )
     if not homes and any(key == each.name for each in parameters_of(CommonKeys)):
         return "belongs to a job file; a request has no such key"
     if homes:
-        return f"belongs to {' and '.join(dict.fromkeys(each.name for each in homes))}; {method.name} does without it"
-    return f"unknown key{hint(key, own)}; known here: {', '.join(sorted(own))}"
+        return f"belongs to {named}; {method.name} does without it"
+    meant = hint(key, own) or hint(key, {word for each in methods() for word in words_of(each)})
+    return f"unknown key{meant}; known here: {', '.join(sorted(own))}"

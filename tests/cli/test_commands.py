@@ -34,7 +34,9 @@ def test_anonymize_tells_a_person(tmp_path: Path, capsys: Capture) -> None:
     assert (answer.code, answer.err) == (0, "")
     lines = answer.out.splitlines()
     assert lines[0].startswith("8 rows read, 1 dropped for missing cells; 7 released in ")
-    assert lines[1].startswith("holds: k-anonymity (k = 2) over age, job (worst group: ")
+    assert lines[1].startswith("method: ")
+    assert " (the best of 6 by classification error: " in lines[1]
+    assert lines[2].startswith("holds: k-anonymity (k = 2) over age, job (worst group: ")
     assert "columns left out: ssn, hospital" in lines
     assert f"release: {tmp_path / 'release.csv'}" in lines
 
@@ -305,7 +307,8 @@ def test_long_work_is_told_on_standard_error(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output, "REPORT_AFTER", 0.0)
-    answer = here(capsys, "anonymize", write_job(tmp_path), "--json")
+    job = write_job(tmp_path, JOB + '[algorithm]\nname = "tds"\n')
+    answer = here(capsys, "anonymize", job, "--json")
     told = answer.progress
     assert told[0] == "reading people.csv"
     assert any(line.startswith("anonymising: step 1, ") for line in told)

@@ -38,7 +38,7 @@ def test_both_names_run(name: str) -> None:
     assert process(program=program).out.startswith("Usage: ")
 
 
-@pytest.mark.parametrize("command", ["", "anonymize", "verify", "evaluate", "demo", "bench"])
+@pytest.mark.parametrize("command", ["", "anonymize", "compare", "verify", "evaluate", "demo", "bench"])
 def test_help_under_each_command(command: str) -> None:
     answer = process(*command.split(), "--help")
     assert (answer.code, answer.err) == (0, "")
@@ -255,7 +255,9 @@ def test_a_killed_run_leaves_a_whole_release_or_none(big: tuple[Path, int]) -> N
 
 @pytest.mark.parametrize(("blocks", "file"), [(0, "release.csv"), (8, "report.html")])
 def test_a_full_disk_leaves_nothing(blocks: int, file: str, tmp_path: Path) -> None:
-    job = write_job(tmp_path)
+    job = write_job(
+        tmp_path, JOB + '[algorithm]\nname = "tds"\n'
+    )  # trees warn that they have no place for files
     command = f'ulimit -f {blocks}; exec "{MASQUERADE}" anonymize "{job}"'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")

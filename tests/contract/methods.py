@@ -27,12 +27,12 @@ Example = TypeVar("Example")
 
 
 def settings_of(method: type[Method], values: Values) -> Iterator[dict[str, Any]]:
-    """The defaults, and then every choice of every parameter, one parameter at a time; numbers as given."""
+    """The defaults, and then every choice of every parameter, one at a time; those in `values` as given there."""
     yield {}
     for each in parameters_of(method):
         schema = each.rule.json_schema
         kinds = {kind.get("type") for kind in (schema, *schema.get("anyOf", ()))}
-        tried = each.rule.choices or ((True, False) if "boolean" in kinds else values.get(each.name))
+        tried = values.get(each.name) or each.rule.choices or ((True, False) if "boolean" in kinds else None)
         if tried is None:
             pytest.fail(
                 f"{HERE} has no values to try for {each.name} of {method.name}; add some to its entry"
@@ -60,6 +60,11 @@ class TableExample:
     refuses: tuple[str, ...] = ()  # patterns
     may_suppress: Callable[[Any, mq.Requirement, int], int] = nobody
     values: Values = field(default_factory=dict)  # to try, of parameters that are numbers or texts
+    always: Mapping[str, Any] = field(default_factory=dict)  # settings of every run that says nothing else
+
+
+def anybody(method: Any, requirement: mq.Requirement, n: int) -> int:
+    return n - 1
 
 
 def share_of_records(method: mq.TopDownSpecialization, requirement: mq.Requirement, n: int) -> int:
@@ -72,6 +77,12 @@ def fewer_than_k(method: mq.Datafly, requirement: mq.Requirement, n: int) -> int
 
 
 TABLE_METHODS = {
+    "auto": TableExample(
+        refuses=(r"measure: must be a measure that needs no class attribute; got ",),
+        may_suppress=anybody,
+        values={"measure": ("majority",), "budget": (1e-9,)},
+        always={"budget": 1e-4},  # two methods: all of them have runs of their own
+    ),
     "tds": TableExample(
         refuses=(
             r'score: "[\w-]+" needs a class attribute; without one, use "discernibility" or "certainty"',

@@ -34,7 +34,7 @@ from privacy.definitions import SENSITIVE, definition_of, satisfied
 pytestmark = pytest.mark.usefixtures("few_queries")
 
 METHODS = [
-    (method, {"target": target, **chosen})
+    (method, {"target": target, **entry_of(name, TABLE_METHODS).always, **chosen})
     for name, method in table_methods().items()
     for target in (None, "class")
     for chosen in settings_of(method, entry_of(name, TABLE_METHODS).values)

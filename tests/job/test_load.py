@@ -13,7 +13,7 @@ from job.job_files import parse_job
 from masquerade.errors import JobError
 from masquerade.forms.toml import read_toml
 from masquerade.job.model import Job
-from masquerade.methods import CommonKeys, read_method, session_methods, table_methods
+from masquerade.methods import BETWEEN_PARTIES, CommonKeys, read_method, session_methods, table_methods
 
 
 def load_job(path: Path) -> Job:
@@ -46,11 +46,11 @@ def test_every_default_is_as_designed() -> None:
         "class": None, "sensitive": [], "identifiers": [], "provider": None,
     }  # fmt: skip
     assert read_method(table_methods(), job.algorithm) == (
-        mq.TopDownSpecialization(),
+        mq.Auto(),
         CommonKeys(7, "exact"),
         [],
     )
-    between, *_ = read_method(session_methods(), job.algorithm)
+    between, *_ = read_method(session_methods(), job.algorithm, BETWEEN_PARTIES)
     assert between is not None
     assert between.settings() == {
         "name": "tds", "argmax": "secure", "adversary": "semi-honest", "epsilon": 0.01

@@ -208,15 +208,17 @@ WRONG = {
     ),
     "misspelt key of an algorithm": (
         JOB + '[algorithm]\nscor = ""\n',
-        'algorithm.scor: unknown key (did you mean "score"?); known here: name, score, seed, suppression, verification',
+        'algorithm.scor: unknown key (did you mean "score"?); known here: budget, measure, name, seed, verification',
     ),
     "unknown algorithm": (
         JOB + '[algorithm]\nname = "tsd"\n',
-        'algorithm.name: no algorithm "tsd" (did you mean "tds"?); available: tds, mondrian, cheapest-box, datafly',
+        'algorithm.name: no algorithm "tsd" (did you mean "tds"?); '
+        "available: auto, tds, mondrian, cheapest-box, datafly",
     ),
     "later algorithm": (
         JOB + '[algorithm]\nname = "k-member"\n',
-        'algorithm.name: "k-member" is not available in this version; available: tds, mondrian, cheapest-box, datafly',
+        'algorithm.name: "k-member" is not available in this version; '
+        "available: auto, tds, mondrian, cheapest-box, datafly",
     ),
     "mondrian with a score": (
         JOB + '[algorithm]\nname = "mondrian"\nscore = "certainty"\n',
@@ -400,6 +402,38 @@ def test_a_kept_provider_is_published_last(tmp_path: Path) -> None:
         "disease",
         "hospital",
     )
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [
+        ("", "auto"),
+        ("seed = 3", "auto"),
+        ('measure = "loss"\nbudget = 2', "auto"),
+        ('name = "auto"\nmeasure = "majority"', "auto"),
+        ('score = "certainty"\nsuppression = 0.1\nseed = 3', "tds"),
+        ('choose = "widest"', "mondrian"),
+        ("purity = 0.5", "cheapest-box"),
+    ],
+)
+def test_without_a_name_the_best_is_taken_unless_a_key_names_a_method(
+    tmp_path: Path, keys: str, name: str
+) -> None:
+    assert plan(tmp_path, f"{JOB}[algorithm]\n{keys}\n").method.settings()["name"] == name
+
+
+def test_keys_of_two_methods_name_neither(tmp_path: Path) -> None:
+    assert problems(tmp_path, JOB + "[algorithm]\nsuppression = 0.1\nstrict = true\n") == [
+        "algorithm.suppression: belongs to tds; auto does without it",
+        "algorithm.strict: belongs to mondrian; auto does without it",
+    ]
+
+
+def test_a_measure_that_needs_a_class_says_so(tmp_path: Path) -> None:
+    text = changed('class = "income"\n', "") + '[algorithm]\nmeasure = "majority"\n'
+    assert problems(tmp_path, text) == [
+        'algorithm.measure: must be a measure that needs no class attribute; got "majority"'
+    ]
 
 
 def test_keys_that_only_parties_have_say_so(tmp_path: Path) -> None:

@@ -178,5 +178,5 @@ def test_fewer_common_records_than_k_is_an_answer(job: Path) -> None:
 def test_one_table_is_refused(job: Path) -> None:
     head, _, _ = job.read_text().partition("[parties.anna]")
     job.write_text('[data]\nsource = "anna.csv"\n' + head)
-    with pytest.raises(JobError, match='"dka" is for parties; one table has: tds, mondrian, '):
+    with pytest.raises(JobError, match='"dka" is for parties; one table has: auto, tds, mondrian, '):
         anonymize_job(job)

@@ -29,7 +29,7 @@ INPUTS = {"people.csv", "job.csv", "job.toml"}
 
 
 def test_the_summary_has_every_designed_key(tmp_path: Path) -> None:
-    written = mq.anonymize_job(write_job(tmp_path))
+    written = mq.anonymize_job(write_job(tmp_path, JOB + '[algorithm]\nname = "tds"\n'))
     summary = json.loads(json.dumps(written.summary))
     assert set(summary) >= {
         "rows", "dropped_rows", "released", "suppressed", "dropped", "groups", "unique", "requirements", "steps",

@@ -44,6 +44,7 @@ class Datafly(TableMethod):
         "generalises the attribute with the most different values, step by step, until the requirement holds"
     )
 
+    seconds_per_million: ClassVar[float] = 0.5
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"whole_columns": True})
 
     whole_columns: bool = parameter(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,40 @@ class Step:
 OnStep = Callable[[Step], None]
 
 
+@dataclass(frozen=True)
+class Tried:
+    """A method that was tried: its name and parameters, its figure, and what it lost."""
+
+    method: Mapping[str, Any]
+    value: float | None  # None where the measure does not apply
+    ncp: float | None
+
+    def summary(self) -> dict[str, Any]:
+        """Return the entry in the JSON summary."""
+        settings = {key: value for key, value in self.method.items() if key != "name"}
+        return {"method": self.method["name"], "settings": settings, "value": self.value, "ncp": self.ncp}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which method was chosen of several, by what, and what the others gave."""
+
+    measure: str
+    chosen: Tried
+    tried: tuple[Tried, ...]  # with the chosen one
+    left_out: tuple[Mapping[str, Any], ...]  # methods that would have taken too long
+    answers_queries: bool  # whether releases of the chosen method are judged by random queries
+
+    def summary(self) -> dict[str, Any]:
+        """Return the entry in the JSON summary."""
+        return {
+            "measure": self.measure,
+            **{key: value for key, value in self.chosen.summary().items() if key in ("method", "settings")},
+            "tried": [each.summary() for each in self.tried],
+            "left_out": [dict(each) for each in self.left_out],
+        }
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """The released columns of the quasi-identifiers, and the steps that led to them.
@@ -45,3 +80,4 @@ class Outcome:
     columns: tuple[Generalised, ...]
     steps: tuple[Step, ...] = ()
     kept: NDArray[np.intp] | None = None
+    choice: Choice | None = None  # where the method is the best of several

@@ -40,7 +40,10 @@ class Anonymised:
 
     def queries(self, algorithm: TableMethod, seed: int) -> QueryError | None:
         """Measure the error of random queries; None unless the algorithm is judged by it."""
-        asks = algorithm.answers_queries and self.outcome.columns
+        choice = self.outcome.choice
+        asks = (
+            algorithm.answers_queries if choice is None else choice.answers_queries
+        ) and self.outcome.columns
         return query_error(self.comparison, seed=seed) if asks else None
 
 
@@ -82,6 +85,7 @@ def publish(
         ),
         shared=shared_people(table, requirement),
         steps=made.outcome.steps,
+        choice=made.outcome.choice,
         rows=table.rows_read,
         dropped_rows=made.table.dropped_rows,
         dropped=dropped,
@@ -134,7 +138,7 @@ def anonymised(
         outcome,
         cells.drop_columns(withheld),
         verdicts,
-        _comparison(complete, outcome, algorithm.target),
+        comparison_of(complete, outcome, algorithm.target),
         complete.coded(provider) if provider is not None else None,
         {"read": encoded - started, "anonymize": time.perf_counter() - encoded},
     )
@@ -153,7 +157,8 @@ def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Ta
     return pa.table(cells)
 
 
-def _comparison(table: Table, outcome: Outcome, target: str | None) -> Comparison:
+def comparison_of(table: Table, outcome: Outcome, target: str | None) -> Comparison:
+    """Return an outcome beside the complete rows that it was made of."""
     names = [column.name for column in outcome.columns]
     return Comparison(
         originals=table.columns(names),

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from masquerade.anonymize.cautions import cautions
-from masquerade.anonymize.outcome import Step
+from masquerade.anonymize.outcome import Choice, Step
 from masquerade.anonymize.sensitive_values import CountsBefore
 from masquerade.anonymize.shared_people import SharedPeople
 from masquerade.data.column import Coded, Generalised
@@ -53,6 +53,7 @@ class Release:
         default_factory=dict
     )  # where rows were suppressed, and it may be told
     shared: SharedPeople | None = None  # where identifiers tell who is at several providers
+    choice: Choice | None = None  # where it is the best of several methods' releases
     made: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
@@ -74,6 +75,7 @@ class Release:
         sensitive: Sequence[str] = (),
         sensitive_before: CountsBefore | None = None,
         shared: SharedPeople | None = None,
+        choice: Choice | None = None,
     ) -> Self:
         """Make a release of verified cells, with the figures that follow from comparing them with the original.
 
@@ -102,6 +104,7 @@ class Release:
             sensitive=_sensitive(cells, verdicts, sensitive),
             sensitive_before=sensitive_before or {},
             shared=shared,
+            choice=choice,
         )
 
     def __repr__(self) -> str:
@@ -143,6 +146,7 @@ class Release:
             "requirements": [verdict.summary() for verdict in self.verdicts],
             "steps": [step.summary() for step in self.steps],
             "metrics": dict(self.metrics),
+            **({"choice": self.choice.summary()} if self.choice is not None else {}),
             "warnings": list(cautions(self)),
             **({"query_error": self.query_error.summary()} if self.query_error is not None else {}),
             "seconds": dict(self.seconds),

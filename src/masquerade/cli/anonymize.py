@@ -41,8 +41,22 @@ def describe(written: Written) -> list[str]:
     if release.suppressed:
         count += f", {release.suppressed:,} suppressed"
     lines = [f"{count}; {release.table.num_rows:,} released in {release.group_sizes.size:,} groups"]
+    lines += choice_lines(release)
     lines += written_lines(release, written.table, written.report)
     lines.append(seconds_line(release))
+    return lines
+
+
+def choice_lines(release: Release) -> list[str]:
+    """Which method was chosen, by what, and what was not tried."""
+    from masquerade.methods import described
+
+    if (choice := release.choice) is None:
+        return []
+    best = f"the best of {len(choice.tried)} by " if len(choice.tried) > 1 else ""
+    value = f"{choice.measure.replace('_', ' ')}: {_figure(choice.chosen.value)}"
+    lines = [f"method: {described(choice.chosen.method)} ({best}{value})"]
+    lines += [f"not tried, over the budget: {described(each)}" for each in choice.left_out]
     return lines
 
 

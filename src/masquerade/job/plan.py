@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from masquerade.anonymize.method import Method, TableMethod
-from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
 from masquerade.forms.form import fill
@@ -21,7 +20,7 @@ from masquerade.job.model import DataSection, Job
 from masquerade.job.outputs import Outputs, outputs_of
 from masquerade.job.requirements import FOR_PROVIDERS, Providers, requirement_of
 from masquerade.job.roles import check_roles
-from masquerade.methods import read_method, session_methods, table_methods
+from masquerade.methods import BETWEEN_PARTIES, Auto, read_method, session_methods, table_methods
 from masquerade.privacy.requirement import Requirement, without_redundant
 from masquerade.protocol.contract import PROVIDER
 from masquerade.protocol.method import SessionMethod
@@ -58,7 +57,7 @@ class Plan:
         table, target = self.job.algorithm, self.job.roles.class_
         method: Method | None
         if self.job.parties and self.job.data is None:
-            method, self.common, wrong = read_method(session_methods(), table)
+            method, self.common, wrong = read_method(session_methods(), table, BETWEEN_PARTIES)
         else:
             method, self.common, wrong = read_method(table_methods(), table, target=target)
         for problem in wrong:
@@ -113,7 +112,7 @@ class Plan:
         """Return the method for one table, configured for the requirements."""
         parts = without_redundant(self.requirement.parts)
         if not isinstance(self.method, TableMethod):
-            return TopDownSpecialization()
+            return Auto()
         method = self.method
         with self.problems.collecting(("algorithm",)):
             method = method.fitted(parts)

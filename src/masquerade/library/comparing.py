@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from masquerade.anonymize.best_release import BestRelease
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.side_by_side import SideBySide, side_by_side
 from masquerade.data.table import Missing, Table
@@ -119,7 +120,7 @@ def _k_words(k: int | None) -> str:
 
 def methods_named(names: Sequence[str]) -> list[type[TableMethod]]:
     """Return the methods of these names; all of the registry without any."""
-    known = table_methods()
+    known = {name: each for name, each in table_methods().items() if not issubclass(each, BestRelease)}
     for name in names:
         if name not in known:
             raise ParameterError(

@@ -108,7 +108,7 @@ def trusted_job() -> str:
         "[attributes.disease]\n",  # so that it stands before the class, as in the request
         toml_table("roles", {"class": "approved", "sensitive": ["disease"], "identifiers": ["ssn", "name"]}),
         *(toml_table("privacy", each).replace("[privacy]", "[[privacy]]") for each in (agreed, _L_DIVERSITY)),
-        f'[algorithm]\nscore = "{_SCORE}"\n',
+        f'[algorithm]\nname = "tds"\nscore = "{_SCORE}"\n',
         '[output]\ntable = "release.csv"\nreport = "report.html"\n',
     ]
     return "\n".join(lines)

@@ -16,7 +16,6 @@ from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.publish import Order, publish
 from masquerade.anonymize.release import Provenance
 from masquerade.anonymize.rollup import roll_up as rolled_up
-from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.data.continuum import DATE, NUMBER
 from masquerade.data.encode import MISSING_VALUES, SPACE, distinct, is_text
 from masquerade.data.reading import Source
@@ -26,6 +25,7 @@ from masquerade.data.table import Missing, Table, infer_schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
 from masquerade.errors import ParameterError, RequirementViolated, given, hint
+from masquerade.methods import Auto
 from masquerade.privacy import check
 from masquerade.privacy.check import Verdict
 from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
@@ -169,16 +169,16 @@ def anonymize(
 ) -> Release:
     """Make a release of a table (or of any frame) that satisfies the requirement, and check it independently.
 
-    The release holds the attributes of the table's schema, the class and the sensitive columns. Without an
-    algorithm, top-down specialization by discernibility, which needs no class. Rows with a missing cell are
-    dropped, or with `missing="error"` refused; with "keep" such a cell is a value of its own, "?". `order="input"`
-    keeps the order of the rows, which can point at people: it is for evaluation. `seed` draws the random queries
-    of the query error (Mondrian).
+    The release holds the attributes of the table's schema, the class and the sensitive columns. Without an algorithm
+    it is `Auto()`: the methods that take the requirement are tried, and the release that loses least is kept. Rows
+    with a missing cell are dropped, or with `missing="error"` refused; with "keep" such a cell is a value of its own,
+    "?". `order="input"` keeps the order of the rows, which can point at people: it is for evaluation. `seed` draws the
+    random queries of the query error.
     """
     table = frame if isinstance(frame, Table) else Table(frame)
     checked_requirement(requirement)
     if algorithm is None:
-        algorithm = TopDownSpecialization()
+        algorithm = Auto()
     elif not callable(getattr(algorithm, "run", None)) or isinstance(algorithm, type):
         raise ParameterError(
             "The algorithm parameter of anonymize must be an algorithm such as TopDownSpecialization(). "

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from masquerade.anonymize.outcome import Step
+from masquerade.anonymize.outcome import Choice, Step
 from masquerade.anonymize.release import Release
 from masquerade.data.column import Generalised
 from masquerade.data.encode import distinct, texts
+from masquerade.methods import described
 from masquerade.privacy.check import Verdict
 from masquerade.report.charts import SizeLine, share_bar, size_histogram, tree_chart
 from masquerade.report.cuts import cut_tree, is_flat
@@ -25,6 +26,7 @@ from masquerade.report.settings import plain, settings_section
 from masquerade.report.verdict import headline
 from masquerade.report.widths import widths_section
 from masquerade.report.wording import METRICS, bare_name, count, counted, duration, figure, percent
+from masquerade.utility.measures import NCP
 
 Section = dict[str, Any]
 
@@ -55,6 +57,7 @@ def contents(release: Release, table_sha256: str = "") -> Section:
             (name.replace("_", " "), figure(value), METRICS.get(name, ""))
             for name, value in _metrics(release).items()
         ],
+        "choice": _choice(release.choice) if release.choice is not None else None,
         "settings": settings_section(release.settings),
         "seconds": [(name, duration(seconds)) for name, seconds in release.seconds.items()],
         "versions": [("Masquerade", _version("masquerade")), ("Python", platform.python_version())]
@@ -96,6 +99,25 @@ def _written(column: pa.ChunkedArray) -> list[str]:
 def _metrics(release: Release) -> dict[str, float | None]:
     queries = {"query_error": release.query_error.mean} if release.query_error is not None else {}
     return {**release.metrics, **queries}
+
+
+def _choice(choice: Choice) -> Section:
+    """Return the methods that were tried, with what each gave."""
+    return {
+        "measure": choice.measure.replace("_", " "),
+        "meaning": METRICS.get(choice.measure, ""),
+        "others": choice.measure != NCP,
+        "rows": [
+            {
+                "name": described(each.method),
+                "value": figure(each.value),
+                "ncp": figure(each.ncp),
+                "chosen": each == choice.chosen,
+            }
+            for each in choice.tried
+        ],
+        "left_out": [described(each) for each in choice.left_out],
+    }
 
 
 def _requirement(verdict: Verdict) -> Section:

@@ -57,6 +57,7 @@ class CheapestBox(TableMethod):
         "in groups that may overlap"
     )
     answers_queries: ClassVar[bool] = True
+    seconds_per_million: ClassVar[float] = 10.0
 
     purity: float = parameter(
         number(0, 100),

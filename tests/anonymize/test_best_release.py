@@ -1,0 +1,152 @@
+"""The best of several methods: what is tried, what is kept, what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import masquerade as mq
+from contract.people import QID, STEPWISE, people
+from masquerade.anonymize.best_release import BestRelease, best_of
+from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.outcome import Outcome, Step, Tried
+from masquerade.errors import ParameterError, Problem
+
+TABLE = mq.Table(pa.Table.from_pylist(people(60, seed=3)), STEPWISE)
+K3 = mq.KAnonymity(QID, k=3)
+
+
+def tried(value: float | None, ncp: float | None) -> Tried:
+    return Tried({"name": f"{value} {ncp}"}, value, ncp)
+
+
+@dataclass(frozen=True)
+class Some(BestRelease):
+    """Of these alone."""
+
+    among: tuple[type[TableMethod], ...] = ()
+
+    def methods(self) -> Iterable[type[TableMethod]]:
+        return self.among
+
+
+def test_the_release_that_loses_least_is_kept_as_its_method_makes_it() -> None:
+    release = mq.anonymize(TABLE, K3, mq.Auto(), order="input")
+    assert release.choice is not None
+    found = {str(each.method): each.value for each in release.choice.tried}
+    assert {each.method["name"] for each in release.choice.tried} == {
+        "tds",
+        "mondrian",
+        "cheapest-box",
+        "datafly",
+    }
+    assert release.metrics["ncp"] == release.choice.chosen.value == min(filter(None, found.values()))
+    kinds = {"mondrian": mq.Mondrian, "cheapest-box": mq.CheapestBox, "datafly": mq.Datafly}
+    settings = dict(release.choice.chosen.method)
+    alone = mq.anonymize(TABLE, K3, kinds[settings.pop("name")](**settings), order="input")
+    assert release.table.equals(alone.table)
+    assert release.query_error == alone.query_error
+    assert release.summary["choice"]["method"] == release.choice.chosen.method["name"]
+    assert release.summary["choice"]["left_out"] == []
+
+
+def test_it_is_what_nobody_asks_for() -> None:
+    release = mq.anonymize(TABLE, K3)
+    assert release.choice is not None
+    assert release.settings["algorithm"] == {"name": "auto", "measure": "ncp", "budget": 5.0}
+
+
+@pytest.mark.parametrize("measure", ["precision", "query_error", "discernibility"])
+def test_another_measure(measure: str) -> None:
+    choice = mq.anonymize(TABLE, K3, mq.Auto(measure=measure)).choice
+    assert choice is not None
+    best = max if measure == "precision" else min
+    assert choice.chosen.value == best(each.value for each in choice.tried if each.value is not None)
+
+
+def test_a_class_is_judged_by_trees() -> None:
+    choice = mq.anonymize(TABLE, K3, mq.Auto("class")).choice
+    assert choice is not None
+    assert choice.measure == "classification_error"
+    assert all(each.value is not None and each.ncp is not None for each in choice.tried)
+
+
+def test_of_equal_errors_the_one_that_lost_less() -> None:
+    close, low, far = tried(0.21, 0.1), tried(0.2, 0.5), tried(0.4, 0.01)
+    assert best_of([low, close, far], "classification_error", 100) is close
+    assert best_of([low, close, far], "classification_error", 100_000) is low
+    assert best_of([low, close, far], "ncp", 100) is low
+    assert best_of([low, close, far], "precision", 100) is far
+
+
+def test_what_cannot_be_told_is_chosen_by_its_loss() -> None:
+    one, other = tried(None, 0.3), tried(None, 0.2)
+    assert best_of([one, other], "classification_error", 4) is other
+    assert best_of([one, tried(0.9, None)], "classification_error", 4).value == 0.9
+
+
+def test_methods_over_the_budget_are_left_out_and_named() -> None:
+    little = mq.anonymize(TABLE, K3, mq.Auto(budget=1e-9)).choice
+    assert little is not None
+    assert [each.method["name"] for each in little.tried] == ["tds"], "the cheapest always runs"
+    assert {each["name"] for each in little.left_out} == {"tds", "mondrian", "cheapest-box", "datafly"}
+    cells = len(TABLE) * len(QID) / 1_000_000
+    usual = sum(each.seconds_per_million for each in (mq.TopDownSpecialization, mq.Mondrian, mq.Datafly))
+    some = mq.anonymize(TABLE, K3, mq.Auto(budget=usual * cells * 1.001)).choice
+    assert some is not None
+    assert [each.method["name"] for each in some.tried] == ["tds", "mondrian", "datafly"], (
+        "usual settings first"
+    )
+
+
+def test_steps_are_those_of_the_chosen_one() -> None:
+    seen: list[Step] = []
+    release = mq.anonymize(TABLE, K3, Some(among=(mq.TopDownSpecialization,)), on_step=seen.append)
+    assert tuple(seen) == release.steps != ()
+
+
+def test_what_nobody_can_reach() -> None:
+    with pytest.raises(mq.RequirementUnreachable, match="even the group of all records"):
+        mq.anonymize(TABLE, mq.KAnonymity(QID, k=61))
+
+
+@dataclass(frozen=True)
+class Unwilling(TableMethod):
+    """Refuses everything."""
+
+    name = "unwilling"
+    summary = "refuses everything"
+
+    def refusals(self, parts: Sequence[object], schema: mq.Schema) -> Iterator[Problem]:
+        yield Problem("not today")
+
+    def run(self, *_: object) -> Outcome:  # type: ignore[override] # never called
+        raise AssertionError
+
+
+def test_what_everybody_refuses_has_their_reasons() -> None:
+    with pytest.raises(ParameterError, match="not today"):
+        mq.anonymize(TABLE, K3, Some(among=(Unwilling,)))
+    willing = mq.anonymize(TABLE, K3, Some(among=(Unwilling, mq.Mondrian)))
+    assert willing.choice is not None
+    assert willing.choice.chosen.method["name"] == "mondrian"
+
+
+def test_a_measure_that_needs_a_class() -> None:
+    with pytest.raises(ParameterError, match="needs no class attribute"):
+        mq.Auto(measure="majority")
+
+
+def test_the_report_shows_what_was_tried(tmp_path: Path) -> None:
+    release = mq.anonymize(TABLE, K3, mq.Auto("class", budget=1e-4))
+    release.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "Methods that were tried" in page
+    assert page.count('<span class="mark good">kept</span>') == 1
+    assert "Left out, because they would have taken longer than the budget: <bdi>" in page
+    mq.anonymize(TABLE, K3, mq.Mondrian()).report(tmp_path / "other.html")
+    assert "Methods that were tried" not in (tmp_path / "other.html").read_text()
