@@ -177,8 +177,8 @@ def test_the_doctor_says_whether_it_could_be_asked(served: Served, capsys: Captu
             {"privacy": [{"model": "t-closeness", "qid": ["age", "ward"], "sensitive": "disease", "t": 0.3}]},
             [
                 "client.toml: request.privacy: t-closeness cannot be tested where nobody sees all counts; use one of "
-                "k-anonymity, l-diversity, alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, or m = 0, "
-                "which leaves no coalition to be found, or "
+                "k-anonymity, l-diversity, recursive-l-diversity, alpha-k-anonymity, confidence-bounding, "
+                "p-sensitive-k-anonymity, or m = 0, which leaves no coalition to be found, or "
                 'third_party = "trusted" with choose = "certainty"'
             ],
         ),

@@ -107,7 +107,8 @@ WRONG = {
     "a model that needs all counts": (
         changed("l = 2", "t = 0.3", PROVIDERS).replace("l-diversity", "t-closeness"),
         "privacy[2]: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "
-        "l-diversity, alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, or m = 0, which leaves no "
+        "l-diversity, recursive-l-diversity, alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, "
+        "or m = 0, which leaves no "
         'coalition to be found, or third_party = "trusted" with choose = "certainty"',
     ),
     "more colluding providers than there can be": (

@@ -301,7 +301,10 @@ def test_the_rarest_child_by_the_answers_stays_with_the_small_ones() -> None:
 def test_what_would_take_a_refused_model_is_told_for_the_mode_and_works() -> None:
     refused = mq.KAnonymity(QID, k=4) & mq.TCloseness(QID, t=0.9, sensitive="ill")
     tables = {name: table_of([("clerk", 30, "cold"), ("smith", 40, "ague")] * 9) for name in HOUSES[:3]}
-    known = "use one of k-anonymity, l-diversity, alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, or "
+    known = (
+        "use one of k-anonymity, l-diversity, recursive-l-diversity, alpha-k-anonymity, confidence-bounding, "
+    )
+    known += "p-sensitive-k-anonymity, or "
     known += "m = 0, which leaves no coalition to be found, or "
     for terms, text in (
         (

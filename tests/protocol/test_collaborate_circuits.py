@@ -172,13 +172,15 @@ def test_whether_records_are_lacking_of_the_whole(case: tuple[Criterion, Any]) -
 ON_COUNTS: dict[int, list[mq.Requirement]] = {  # by the smallest m that they are refused for
     1: [
         mq.EntropyLDiversity(["age"], l=2, sensitive="ill"),
-        mq.RecursiveLDiversity(["age"], c=2, l=2, sensitive="ill"),
         mq.TCloseness(["age"], t=0.35, sensitive="ill"),
     ],
     9: [
         mq.ConfidenceBounding(["age"], confidence=0.5, sensitive="ill"),
         mq.ConfidenceBounding(["age"], confidence=0.4, sensitive="ill", values=["1"]),
         mq.AlphaKAnonymity(["age"], alpha=0.6, k=4, sensitive="ill"),
+        mq.RecursiveLDiversity(["age"], c=0.6, l=1, sensitive="ill"),
+        mq.RecursiveLDiversity(["age"], c=2, l=2, sensitive="ill"),
+        mq.RecursiveLDiversity(["age"], c=3, l=3, sensitive="ill"),
     ],
 }
 
@@ -232,6 +234,12 @@ def test_only_requirements_with_a_known_worst_coalition_are_taken() -> None:
         Criterion.of(3, 0, [ordered])
     with pytest.raises(mq.BadInput, match="may fail of a provider alone; leave out provider_aware"):
         Criterion.of(3, 0, ON_COUNTS[1][0].parts, provider_aware=True)
+    frequent = Criterion.of(3, 1, [mq.RecursiveLDiversity(["age"], c=2, l=4, sensitive="ill")])
+    frequent.bind([list("abcdefgh")])
+    with pytest.raises(
+        mq.BadInput, match=r"ill has 12 values, and so 220 sets to be tested .* use a smaller l"
+    ):
+        frequent.bind([list("abcdefghijkl")])
     taken = Criterion.of(
         3,
         1,

@@ -175,7 +175,8 @@ def test_a_model_that_cannot_be_tested_in_secret_is_refused(
         coordinator.ask(house.user("ana"), house.request(privacy=[k_of(5), wish]))
     assert told.value.lines == (
         "request: privacy: t-closeness cannot be tested where nobody sees all counts; use one of k-anonymity, "
-        "l-diversity, alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, or m = 0, which leaves no "
+        "l-diversity, recursive-l-diversity, alpha-k-anonymity, confidence-bounding, p-sensitive-k-anonymity, "
+        "or m = 0, which leaves no "
         'coalition to be found, or third_party = "trusted" with choose = "certainty"',
     )
     done = publish(

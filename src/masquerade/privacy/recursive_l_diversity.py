@@ -114,6 +114,16 @@ class RecursiveLDiversity(GroupRequirement):
         """The same, in a shallow circuit."""
         return recursive(build, counts.cells, self._most(counts.most_records), self.l, shallow=True)
 
+    def worst_share(self, most_records: int) -> tuple[int, int]:
+        """r₁ < c · tail is a bound on the share of r₁ in r₁ + tail: c / (1 + c); for ℓ = 1 the tail is all, r₁ too."""
+        bound = self._exact_bound
+        return largest_below(min(bound, Fraction(2)) if self.l == 1 else bound / (1 + bound), most_records)
+
+    @property
+    def passed_over(self) -> int:
+        """The ℓ − 2 values that are frequent, too."""
+        return max(self.l - 2, 0)
+
     def _most(self, n_records: int) -> tuple[int, int]:
         return largest_below(min(self._exact_bound, Fraction(n_records + 1)), n_records)
 

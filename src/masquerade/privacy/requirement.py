@@ -228,9 +228,15 @@ class GroupRequirement(Requirement, Declared):
     def worst_share(self, most_records: int) -> tuple[int, int] | None:
         """The largest fraction of a group that a value may be, where coalitions do best to take out all other values.
 
-        None where another coalition may be the worst.
+        Of the group without `passed_over` other values, whichever they are. None where another coalition may be the
+        worst.
         """
         return None
+
+    @property
+    def passed_over(self) -> int:
+        """How many other values are not counted beside a value whose share is bounded (`worst_share`)."""
+        return 0
 
     @classmethod
     def needs_taxonomy(cls, given: Mapping[str, Any]) -> bool:

@@ -12,7 +12,8 @@ any_of      bits                                                "any"           
 
 Requirements on how often values occur take each provider's counts of every value, in as many binary digits as all
 records may need. Without coalitions the counts are added up, n·w ANDs a value, and the model's own test follows
-(crypto/distribution_circuits, shallow); against coalitions a bound on shares takes n²/2 · w ANDs for each value.
+(crypto/distribution_circuits, shallow); against coalitions a bound on shares takes n²/2 · w ANDs for each value, and
+for recursive ℓ-diversity for each set of ℓ − 1 values.
 
 A part gets one of four verdicts, hence two output bits. If it is "good", "more" says that it is divisible; if not, that
 it is empty. "enough", that k records are left, is opened only for the group of all records, and only if it is refused.
@@ -194,7 +195,9 @@ def _on_counts(
             continue
         most = part.worst_share(shape.most_records)
         assert most is not None  # or the criterion would not have taken it
-        tests += [_share_kept(build, tallies[at], each, criterion, most, some) for each in bounded]
+        together = min(1 + part.passed_over, len(bounded))
+        sets = combinations(bounded, together)
+        tests += [_share_kept(build, tallies[at], each, criterion, most, some) for each in sets]
     return tests
 
 
@@ -206,16 +209,22 @@ def _sums(build: Builder, by_provider: list[list[Word]]) -> list[Word]:
 def _share_kept(
     build: Builder,
     tally: list[list[Word]],
-    value: int,
+    values: Sequence[int],
     criterion: Criterion,
     most: tuple[int, int],
     some: list[Literal],
 ) -> Literal:
-    """Test that no coalition brings a value above its share: by leaving its records, and taking out all others."""
-    total = words.total(build, [cells[value] for cells in tally], shallow=True)
+    """Test that no coalition brings one of some values above its share beside all others than these.
+
+    The worst leaves all records of the value, and takes out all others.
+    """
+    totals = [words.total(build, [cells[value] for cells in tally], shallow=True) for value in values]
+    total = words.arg_max(build, totals, shallow=True)[1] if len(totals) > 1 else totals[0]
     nothing: Word = [FALSE] * len(total)
     others = [
-        words.total(build, [nothing, *(cell for at, cell in enumerate(cells) if at != value)], shallow=True)
+        words.total(
+            build, [nothing, *(cell for at, cell in enumerate(cells) if at not in values)], shallow=True
+        )
         for cells in tally
     ]
     left = (_left(build, others, criterion) + nothing)[: len(total)]

@@ -3,8 +3,8 @@
 Requirements on how often values occur are beside k-anonymity and distinct ℓ-diversity (`on_counts`): without coalitions
 (m = 0) every model with a test on shared counts; against coalitions those that bound shares, since there the worst
 coalition is known: it leaves all records of the value, and takes out the most of the others, so that of each value
-there is one sum without the m largest contributions. Where m or fewer providers feed the group, one of them is left:
-the one with the fewest records of other values.
+(for recursive ℓ-diversity of each set of ℓ − 1 values) there is one sum without the m largest contributions. Where m or
+fewer providers feed the group, one of them is left: the one with the fewest records of other values.
 
 For k-anonymity and distinct ℓ-diversity:
 
@@ -45,6 +45,7 @@ from masquerade.privacy.requirement import GroupRequirement, plural
 
 MOST_LOOK_UPS = 1_000  # coalitions × values, or sets of values × providers, of a part
 MOST_OF_WHOLE = 50_000  # the same of the group of all records: some 120,000 gates
+MOST_SETS = 100  # of values that are the frequent ones, in recursive ℓ-diversity of a part
 
 
 class Whole(NamedTuple):
@@ -123,10 +124,21 @@ class Criterion:
         return tuple(dict.fromkeys([*(name for name, _ in self.diversities), *counted]))
 
     def bind(self, labels: Sequence[Sequence[str]]) -> None:
-        """Refuse listed values that no provider has; `labels` are those of each attribute that all providers have."""
+        """Refuse listed values that no provider has, and too many sets of values to look at each.
+
+        `labels` are the values of each attribute that all providers have.
+        """
         for part in self.on_counts:
             assert part.sensitive is not None
-            part.bind(labels[self.attributes.index(part.sensitive)])
+            values = labels[self.attributes.index(part.sensitive)]
+            part.bind(values)
+            sets = comb(len(values), 1 + part.passed_over) if self.m and part.passed_over else 0
+            if sets > MOST_SETS:
+                raise ParameterError(
+                    f"{part} with m = {self.m}: {part.sensitive} has {plural(len(values), 'value')}, and so {sets} "
+                    f"sets to be tested for each part, where {MOST_SETS} are allowed; use a smaller l, m = 0, or "
+                    'third_party = "trusted" with choose = "certainty"'
+                )
 
     @property
     def columns(self) -> tuple[str, ...]:
