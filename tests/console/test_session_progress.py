@@ -65,6 +65,14 @@ def test_quality_is_told_as_far_as_there_is_something_to_tell() -> None:
         assert progress.lines[-1][1] == words
 
 
+def test_a_column_that_lost_nearly_everything_is_named_before_anything_is_published() -> None:
+    progress = SessionProgress()
+    progress.take(events(("quality", {"ncp": 0.6, "lost": {"job": 0.97}})))
+    assert progress.lines[-1][1].startswith(
+        "loss of detail (NCP) is 0.6; job lost 97% of its detail; another"
+    )
+
+
 def test_waiting_for_a_person_ends_with_the_contract() -> None:
     progress = SessionProgress()
     progress.take(

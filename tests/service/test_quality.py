@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+import pyarrow as pa
 import pytest
 
+import masquerade as mq
 from masquerade.errors import ParameterError
-from masquerade.service.quality import QUALITY_TERMS, limits_of, missed_terms, said_of
+from masquerade.service.quality import (
+    QUALITY_TERMS,
+    limits_of,
+    lost_columns,
+    missed_terms,
+    said_of,
+    said_of_lost,
+)
 from masquerade.service.terms import Deal
 from service.parties import dealt, request
 
@@ -54,4 +64,24 @@ def test_figures_and_limits_in_words() -> None:
     assert said_of(ncp, {"ncp": 0.25}) == "loss of detail (NCP) is 0.25"
     assert said_of(queries, {"most_query_error": 2.0}) == (
         "query error could not be measured, and at most 2 was wished"
+    )
+
+
+def test_columns_that_lost_nearly_everything_are_told_with_what_would_help() -> None:
+    kinds = mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("job", taxonomy="flat")])
+    table = mq.Table(pa.table({"age": [1, 1, 1, 2], "job": list("aaab")}), kinds)
+    release = mq.anonymize(table, mq.KAnonymity(["age", "job"], k=4), mq.Mondrian())
+    terms = dealt(request()).terms
+    told = lost_columns(release, terms)
+    assert told == {"lost": {"age": 1.0, "job": 1.0}}
+    assert [line.partition("; ")[0] for line in said_of_lost(told)] == [
+        "age lost 100% of its detail",
+        "job lost 100% of its detail",
+    ]
+    assert "another method" in said_of_lost(told)[0]
+    kept = mq.anonymize(table, mq.KAnonymity(["age", "job"], k=1), mq.Mondrian())
+    assert lost_columns(kept, terms) == {}
+    assert said_of_lost({}) == []
+    assert lost_columns(release, msgspec.structs.replace(terms, source="0" * 64)) == {}, (
+        "a roll-up compares with no original"
     )

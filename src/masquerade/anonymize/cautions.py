@@ -23,8 +23,13 @@ HELP = "another method, some suppression, a smaller QID or a finer taxonomy woul
 
 def cautions(release: Release) -> tuple[str, ...]:
     """Return the cautions about a release, each one sentence with what would help."""
-    lost = (f"{name} lost {loss:.0%} of its detail; {HELP}" for name, loss in nearly_lost(release).items())
+    lost = (said_of_loss(name, loss) for name, loss in nearly_lost(release).items())
     return (*lost, *other_cautions(release))
+
+
+def said_of_loss(name: str, loss: float) -> str:
+    """Say that a column is hardly worth releasing, and what would help."""
+    return f"{name} lost {loss:.0%} of its detail; {HELP}"
 
 
 def nearly_lost(release: Release) -> dict[str, float]:

@@ -129,10 +129,11 @@ def _missed(session: Session) -> str:
     """By how much a session missed the wished quality."""
     if session.missed is None:
         return session.cause or "the release misses the wished quality"
-    from masquerade.service.quality import missed_terms, said_of
+    from masquerade.service.quality import missed_terms, said_of, said_of_lost
 
     told = dict(session.missed)
-    return "; ".join(f"the {said_of(term, told)}" for term in missed_terms(told))
+    figures = [f"the {said_of(term, told)}" for term in missed_terms(told)]
+    return "; ".join([*figures, *said_of_lost(told)])
 
 
 def _waits(session: Session, decides: bool) -> str:

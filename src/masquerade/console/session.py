@@ -27,7 +27,7 @@ from masquerade.console.session_progress import SessionProgress
 from masquerade.console.signed_in import SignedOut
 from masquerade.console.wording import STATUS, look_of, moment, short
 from masquerade.errors import MasqueradeError
-from masquerade.service.quality import limits_of, missed_terms, said_of
+from masquerade.service.quality import limits_of, missed_terms, said_of, said_of_lost
 from masquerade.service.resources import Event, PartyOffer, RequestPreview, User
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
@@ -218,7 +218,8 @@ class _Shown:
         with tag("section", look="asked"):
             tag("h2", "The wished quality was missed")
             told = limits_of(self.session.request) | dict(quality)
-            bullets([f"The {said_of(term, told)}." for term in missed_terms(told)])
+            missed = [f"The {said_of(term, told)}." for term in missed_terms(told)]
+            bullets([*missed, *(f"{lost}." for lost in said_of_lost(told))])
             tag("p", "Nothing is published before you say so.")
             if not mine:
                 tag("p", f"{self.session.client} decides.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from masquerade.report.charts import TreeNode
-from masquerade.service.quality import QUALITY_TERMS, said_of
+from masquerade.service.quality import QUALITY_TERMS, said_of, said_of_lost
 from masquerade.service.resources import Event
 from masquerade.service.session_states import Status
 
@@ -120,7 +120,8 @@ def _quality(told: Mapping[str, Any]) -> str:
     terms = [
         term for term in QUALITY_TERMS if told.get(term.figure) is not None or told.get(term.key) is not None
     ]
-    return "; ".join(said_of(term, told) for term in terms) or "the quality could not be measured"
+    figures = [said_of(term, told) for term in terms] or ["the quality could not be measured"]
+    return "; ".join([*figures, *said_of_lost(told)])
 
 
 def step_tree(steps: Iterable[tuple[str, tuple[str, ...]]]) -> list[TreeNode]:

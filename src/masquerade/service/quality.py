@@ -16,12 +16,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from masquerade.anonymize.cautions import nearly_lost, said_of_loss
 from masquerade.anonymize.release import Release
 from masquerade.service.request import Request
 from masquerade.service.terms import Deal, Terms
 from masquerade.utility.release_error import release_error
 
 Figures = dict[str, float | None]
+LOST = "lost"  # beside the figures: columns that lost nearly all detail
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,17 @@ def figures_of(release: Release, terms: Terms) -> Figures:
     asked = release.query_error if compared else None
     found["query_error"] = asked.mean if asked is not None else None
     return found
+
+
+def lost_columns(release: Release, terms: Terms) -> dict[str, dict[str, float]]:
+    """Return the columns that lost nearly all detail, in hundredths, to be told beside the figures."""
+    lost = nearly_lost(release) if terms.source is None else {}
+    return {LOST: {name: round(loss, 2) for name, loss in lost.items()}} if lost else {}
+
+
+def said_of_lost(told: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each column that lost nearly all detail, with what would help, without a full stop."""
+    return [said_of_loss(name, float(loss)) for name, loss in (told.get(LOST) or {}).items()]
 
 
 def limits_of(wished: Mapping[str, Any] | Request | Deal) -> Figures:

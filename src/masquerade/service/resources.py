@@ -251,6 +251,9 @@ class MissedQuality(Resource):
         default=None, description="the mean relative error of counting queries; null: not measured"
     )
     most_query_error: float | None = Field(default=None, description="the one that was wished at most")
+    lost: dict[str, float] = Field(
+        default_factory=dict, description="columns that lost nearly all detail, and which share of it"
+    )
 
 
 class Session(SessionFacts):

@@ -29,7 +29,7 @@ from masquerade.service.coordinator.session_moves import tell
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.coordinator.sign import contract_of
 from masquerade.service.kinds import KINDS
-from masquerade.service.quality import Figures, figures_of, limits_of, missed_terms
+from masquerade.service.quality import Figures, figures_of, limits_of, lost_columns, missed_terms
 from masquerade.service.request import read_request
 from masquerade.service.signing import SignedContract
 from masquerade.service.store import NewRelease, SessionRecord, Store, is_outage
@@ -66,7 +66,8 @@ class ReleasePublisher:
         figures = await asyncio.get_running_loop().run_in_executor(
             self._computing, figures_of, made.release, deal.terms
         )
-        await tell(self._store, made.session, "quality", figures | limits_of(deal))
+        lost = lost_columns(made.release, deal.terms)
+        await tell(self._store, made.session, "quality", {**figures, **limits_of(deal), **lost})
         # In one thread, so that files and row appear together even when we are being stopped meanwhile. Once begun it
         # is waited for: the coordinator that comes after us must find both or neither, and nobody at work on them.
         delivering = self._computing.submit(self._deliver, made, figures)
@@ -132,7 +133,8 @@ class ReleasePublisher:
         )
         judged = figures | limits_of(deal)
         if any(missed_terms(judged)):
-            metrics.moved(self._store.releases.hold(session, new, judged))
+            missed = {**judged, **lost_columns(made.release, deal.terms)}
+            metrics.moved(self._store.releases.hold(session, new, missed))
             log.info("quality missed", session=session.id, **judged)
             return
         charges = _charges(session, rows)
