@@ -25,6 +25,19 @@ def test_a_column_that_lost_nearly_everything() -> None:
     assert line.startswith("age lost 100% of its detail; another method, some suppression")
 
 
+def test_of_many_lost_columns_a_few_are_named() -> None:
+    def lines(columns: int) -> tuple[str, ...]:
+        names = [f"c{number}" for number in range(columns)]
+        schema = mq.Schema([mq.Attribute(name, "continuous") for name in names])
+        table = mq.Table(pa.table({name: [1, 2, 3] for name in names}), schema)
+        return cautions(mq.anonymize(table, mq.KAnonymity(names, 3), mq.Mondrian()))
+
+    assert [line.split()[0] for line in lines(6)] == [f"c{number}" for number in range(6)]
+    *named, rest = lines(40)
+    assert [line.split()[0] for line in named] == [f"c{number}" for number in range(5)]
+    assert rest == "35 more columns lost 90% of their detail or more"
+
+
 def test_a_group_of_one_hides_nobody() -> None:
     (line,) = made([1, 2, 3], k=1)
     assert line == "k-anonymity (k = 1) over age: a group of one record hides nobody; use a k of 2 or more"

@@ -43,6 +43,13 @@ def test_waiting_for_a_person_is_told_every_few_seconds(capsys: Capture) -> None
     assert lines == [f"{at} s: negotiating: a person at clinic has to approve it" for at in (5, 10, 15)]
 
 
+def test_work_that_has_not_come_to_its_first_stage_is_told(capsys: Capture) -> None:
+    """A job with thousands of attributes takes a while to read."""
+    clock = Clock()
+    waited(Progress(clock), clock, 6)
+    assert capsys.readouterr().err == "5 s: starting\n"
+
+
 def test_a_long_wait_fills_no_disk(capsys: Capture) -> None:
     clock = Clock()
     shown = Progress(clock)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from masquerade.data.column import Generalised
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from masquerade.anonymize.release import Release
 
 _NEARLY_ALL = 0.9  # the loss of a column that is hardly worth releasing
+_NAMED = 5  # of such columns; more are counted
 _MANY_LEAVES = 20  # a flat taxonomy of more numbers than these was probably meant as a scale
 _NUMBER = re.compile(NUMBER)
 
@@ -23,8 +24,15 @@ HELP = "another method, some suppression, a smaller QID or a finer taxonomy woul
 
 def cautions(release: Release) -> tuple[str, ...]:
     """Return the cautions about a release, each one sentence with what would help."""
-    lost = (said_of_loss(name, loss) for name, loss in nearly_lost(release).items())
-    return (*lost, *other_cautions(release))
+    return (*_losses(nearly_lost(release)), *other_cautions(release))
+
+
+def _losses(lost: Mapping[str, float]) -> Iterator[str]:
+    named = list(lost)[: _NAMED if len(lost) > _NAMED + 1 else None]
+    for name in named:
+        yield said_of_loss(name, lost[name])
+    if len(named) < len(lost):
+        yield f"{len(lost) - len(named)} more columns lost {_NEARLY_ALL:.0%} of their detail or more"
 
 
 def said_of_loss(name: str, loss: float) -> str:

@@ -58,7 +58,7 @@ class Progress:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._started = self._told = self._changed = clock()
-        self._text = ""
+        self._text = "starting"
         self._over = threading.Event()
         self._stage = ""
         self._steps = 0
@@ -102,7 +102,7 @@ class Progress:
         """Say again what goes on, if nothing was said for a while."""
         now = self._clock()
         pause = min(max(REPEAT_AFTER, (now - self._changed) / 5), REPEAT_AT_LEAST)
-        if self._text and now - self._told >= pause:
+        if now - self._told >= pause:
             self._print(now)
 
     def keep_repeating(self) -> None:
@@ -131,6 +131,6 @@ def progress() -> Iterator[Progress]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("starting") as status:
+    with Console(stderr=True).status(shown._text) as status:
         shown._status = status
         yield shown
