@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.command import MASQUERADE, Answer, files, here, process
+from cli.command import MASQUERADE, Answer, files, here, process, without_progress
 from library.live_api import TABLE, LiveApi, eventually, live_api
 from masquerade.cli.client_conf import Teller
 from masquerade.cli.output import Progress
@@ -271,6 +271,20 @@ def test_the_coordinators_word_names_the_file(api: LiveApi, conf: Path, capsys: 
     answer = here(capsys, "decide", session, "relax", "--request", "ch.toml", "--most-error", "7")
     assert sorted(line.split(": ")[0] for line in answer.problems) == ["--most-error", "ch.toml"]
     assert any(line.startswith("ch.toml: request.attempts: must be ") for line in answer.problems)
+
+
+@pytest.mark.system
+def test_a_download_to_a_full_disk_leaves_nothing(api: LiveApi, conf: Path, capsys: Capture) -> None:
+    with Playing(api, "published") as played:
+        assert here(capsys, "request", conf).code == 0
+    before = files(conf.parent)
+    words = f"download {played.session} --output release.csv"
+    command = f'export PYTHONDONTWRITEBYTECODE=1; ulimit -f 0; exec "{MASQUERADE}" {words}'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    told = without_progress(done.stderr)
+    assert told == "error: release.csv: cannot be written: File too large\n"
+    assert files(conf.parent) == before
 
 
 @pytest.mark.parametrize("session", ["deadbeef", "../../etc", "5F" * 16])

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 from pwd import getpwuid
 from typing import Any
@@ -74,6 +76,27 @@ def test_the_card(folder: Folder, capsys: Capture) -> None:
     assert (gone.code, gone.out) == (2, "")  # the error is all that is said
     (problem,) = gone.problems
     assert problem.startswith(f"{table}: there is no such file")
+
+
+@pytest.mark.system
+def test_the_page_for_approvals_is_served_until_an_interrupt(folder: Folder) -> None:
+    words = [MASQUERADE, "party", "review", folder.conf("bank"), "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            told = json.loads(running.stdout.readline())
+            assert told["party"] == "bank"
+            with urllib.request.urlopen(told["address"]) as answer:
+                assert "bank" in answer.read().decode()
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(told["address"][:-4])
+            assert refused.value.code == 404
+            refused.value.close()
+            running.send_signal(signal.SIGINT)
+            out, err = running.communicate(timeout=120)
+        finally:
+            running.kill()
+    assert (running.returncode, out, err) == (0, "", "")
 
 
 def test_a_bad_configuration(folder: Folder, capsys: Capture) -> None:

@@ -258,7 +258,7 @@ def test_a_full_disk_leaves_nothing(blocks: int, file: str, tmp_path: Path) -> N
     job = write_job(
         tmp_path, JOB + '[algorithm]\nname = "tds"\n'
     )  # trees warn that they have no place for files
-    command = f'ulimit -f {blocks}; exec "{MASQUERADE}" anonymize "{job}"'
+    command = f'export PYTHONDONTWRITEBYTECODE=1; ulimit -f {blocks}; exec "{MASQUERADE}" anonymize "{job}"'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     told = without_progress(done.stderr)
@@ -270,7 +270,7 @@ def test_a_full_disk_spares_the_older_release(tmp_path: Path) -> None:
     job = write_job(tmp_path)
     process("anonymize", job)
     before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
-    command = f'ulimit -f 8; exec "{MASQUERADE}" anonymize "{job}"'
+    command = f'export PYTHONDONTWRITEBYTECODE=1; ulimit -f 8; exec "{MASQUERADE}" anonymize "{job}"'
     assert subprocess.run(["bash", "-c", command], capture_output=True, check=False).returncode == 2
     assert before == {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
 

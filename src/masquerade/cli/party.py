@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -227,7 +228,8 @@ def review(
                 say(f"open {address}", "Ctrl-C ends it")
             await asyncio.Event().wait()
 
-    run_async(run())
+    with suppress(KeyboardInterrupt):  # how it is meant to end
+        run_async(run())
 
 
 @app.command("ledger", short_help="What was released from which snapshot.")

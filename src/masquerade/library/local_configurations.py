@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from masquerade.data.write import write_table
+from masquerade.errors import ParameterError
 
 HOST = "127.0.0.1"
 
@@ -133,12 +134,15 @@ def write_sqlite(table: pa.Table, path: Path, name: str) -> None:
     kinds = {field.name: _affinity(field.type) for field in table.schema}
     columns = ", ".join(f'"{column}" {kind}' for column, kind in kinds.items())
     rows = zip(*(_plain(table[column]) for column in kinds), strict=True)
-    with closing(sqlite3.connect(path)) as database:
-        database.execute(f'CREATE TABLE "{name}" ({columns})')
-        places = ", ".join("?" for _ in kinds)
-        # The names are ours; the cells are bound.
-        database.executemany(f'INSERT INTO "{name}" VALUES ({places})', rows)  # noqa: S608
-        database.commit()
+    try:
+        with closing(sqlite3.connect(path)) as database:
+            database.execute(f'CREATE TABLE "{name}" ({columns})')
+            places = ", ".join("?" for _ in kinds)
+            # The names are ours; the cells are bound.
+            database.executemany(f'INSERT INTO "{name}" VALUES ({places})', rows)  # noqa: S608
+            database.commit()
+    except sqlite3.OperationalError as error:  # a full disk, for one
+        raise ParameterError(f"{path}: cannot be written: {error}") from None
 
 
 def _affinity(kind: pa.DataType) -> str:

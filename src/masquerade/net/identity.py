@@ -89,7 +89,13 @@ class Identity:
         """Write `identity.pem` and `key.pem` (mode 0600); never overwrite files."""
         make_folder(folder)
         write_new(folder / KEY_FILE, self.key, PRIVATE)
-        write_new(folder / CERTIFICATE_FILE, self.certificate)
+        try:
+            write_new(folder / CERTIFICATE_FILE, self.certificate)
+        except (
+            BaseException
+        ):  # a full disk: a key without its certificate would be in the way of the next try
+            (folder / KEY_FILE).unlink()
+            raise
 
     @classmethod
     def load(cls, folder: Path) -> Self:

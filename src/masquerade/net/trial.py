@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from masquerade.errors import ParameterError
 from masquerade.files import make_folder, read_file, write_new
 from masquerade.net.identity import CERTIFICATE_FILE, Identity, check_name, issue, make_authority, self_signed
-from masquerade.net.trust import TrustStore
+from masquerade.net.trust import SUFFIX, TrustStore
 
 AUTHORITY_FILE = "ca.pem"
 TRUST_FOLDER = "trust"
@@ -41,15 +43,23 @@ def make_trial(folder: Path, names: Sequence[str], days: int = 30) -> dict[str, 
             f"{taken[0]}: exists already, and is not overwritten; name new parties alone, or take another folder"
         )
     make_folder(folder)
-    if not extends:
-        write_new(folder / AUTHORITY_FILE, certificate)
     made = {name: identity.certificate for name, identity in identities.items()}
-    for name, identity in identities.items():
-        identity.save(folder / name)
-        others = {other: pem for other, pem in (before | made).items() if other != name}
-        TrustStore(others).save(folder / name / TRUST_FOLDER)
-    for name in before:
-        TrustStore(made).save(folder / name / TRUST_FOLDER)
+    with ExitStack() as undo:  # all of it or nothing, so that the same command can be tried again
+        if not extends:
+            undo.callback((folder / AUTHORITY_FILE).unlink, missing_ok=True)
+            write_new(folder / AUTHORITY_FILE, certificate)
+        for name, identity in identities.items():
+            undo.callback(shutil.rmtree, folder / name, ignore_errors=True)
+            identity.save(folder / name)
+            others = {other: pem for other, pem in (before | made).items() if other != name}
+            TrustStore(others).save(folder / name / TRUST_FOLDER)
+        for name in before:
+            store = folder / name / TRUST_FOLDER
+            for new in (store / f"{each}{SUFFIX}" for each in made):
+                if not new.exists():
+                    undo.callback(new.unlink, missing_ok=True)
+            TrustStore(made).save(store)
+        undo.pop_all()
     return identities
 
 
