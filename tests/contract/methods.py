@@ -211,7 +211,6 @@ SESSION_METHODS = {
         to_assembler=frozenset({"columns"}),
         refuses=(
             r'join: dka: join = "parties" takes two parties; got 3',
-            r"name: dka: [\w-]+ can be tested between two parties alone; got 3",
             r"name: dka: all requirements must be over the same QID",
             r"name: dka: [\w-]+ cannot be tested on shared counts of one group alone",
             r"name: dka: [\w-]+ needs groups of at least two records; add k-anonymity over the same QID",

@@ -60,7 +60,8 @@ class Dka:
             "q": N // K,
             "s": len(DISEASES) if self.diverse else 1,
         }
-        more = ", diverse" if self.diverse else ", three parties" if len(self.parties) > 2 else ""
+        more = ", diverse" if self.diverse else ""
+        more += ", three parties" if len(self.parties) > 2 else ""
         more += ", joined by the parties" if self.join == "parties" else ""
         name = f"dka-{self.local} by {self.back_end}{more}"
         return Session(
@@ -70,11 +71,11 @@ class Dka:
     @property
     def contract(self) -> Contract:
         """The same in every recording."""
+        diverse = mq.KAnonymity(NAMES, K) & mq.LDiversity(NAMES, l=2, sensitive="disease")
         if len(self.parties) > 2:
-            contract = several_contract(K, self.local)
+            contract = several_contract(K, self.local, diverse if self.diverse else None)
         elif self.diverse:
-            requirement = mq.KAnonymity(NAMES, K) & mq.LDiversity(NAMES, l=2, sensitive="disease")
-            contract = diverse_contract(requirement, PARTIES[0], self.local)
+            contract = diverse_contract(diverse, PARTIES[0], self.local)
         else:
             contract = contract_of(K, self.local, self.join)
         return msgspec.structs.replace(contract, nonce="0" * 32)
@@ -136,7 +137,8 @@ class Dka:
         diseases = self._diseases(own[PARTIES[0]])
         if diseases is not None:
             told = Made("sensitive-values", labels=len(DISEASES), bounded=len(DISEASES))
-            views[PARTIES[0], PARTIES[1]].append(told)
+            for peer in self.parties[1:]:
+                views[PARTIES[0], peer].append(told)
         sides = self._sides(own)
         for _, chi in plain_rounds([*sides.values()], diseases):
             for name, peer in permutations(self.parties, 2):
@@ -233,4 +235,5 @@ SESSIONS = [
     Dka("transfers", diverse=True).session,
     Dka("transfers", join="parties").session,
     Dka("sorting", parties=THREE).session,
+    Dka("sorting", parties=THREE, diverse=True).session,
 ]

@@ -140,19 +140,13 @@ def _a_party() -> int:
         ),
         (
             "[algorithm]\n",
-            f'[[privacy]]\nmodel = "l-diversity"\nqid = {list(NAMES)}\nl = 2\nsensitive = "disease"\n'
-            '[parties.carla]\nsource = "carla.csv"\nid = "id"\n[algorithm]\n',
-            "dka: l-diversity can be tested between two parties alone; got 3",
-        ),
-        (
-            "[algorithm]\n",
             '[parties.carla]\nsource = "carla.csv"\nid = "id"\n[algorithm]\njoin = "parties"\n',
             'algorithm.join: dka: join = "parties" takes two parties; got 3',
         ),
     ],
     ids=[
         *("whole columns", "short name", "score", "two QIDs", "t-closeness", "taxonomy", "holder", "three"),
-        *("three diverse", "three that join"),
+        "three that join",
     ],
 )
 def test_what_it_cannot_do_is_told_before_anything_runs(job: Path, old: str, new: str, told: str) -> None:

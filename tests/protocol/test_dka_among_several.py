@@ -25,8 +25,9 @@ from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
 from masquerade.protocol.dka.party import dka_party
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.dka.sorted_tests import SortedTests
+from masquerade.protocol.dka.stretch_counts import counts_in_stretches, value_bits
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
-from protocol.test_dka import NAMES, bag, breaking, people
+from protocol.test_dka import NAMES, SCHEMA, bag, breaking, people
 
 PARTIES = ("anna", "berta", "carla")
 HOLDERS = dict(zip(NAMES, PARTIES, strict=True))
@@ -80,11 +81,14 @@ def test_good_are_the_records_whose_labels_occur_k_times(parties: int, n: int, s
     assert not any(each[2] for each in results.values())
 
 
-def contract_of(k: int, local: str) -> Contract:
+def contract_of(k: int, local: str, diverse: mq.Requirement | None = None) -> Contract:
+    """With a requirement on the disease: anna has that column."""
+    requirement = mq.KAnonymity(NAMES, k) if diverse is None else diverse
+    disease = () if diverse is None else (Contribution("disease", "anna", "sensitive"),)
     return Contract(
         parties=PARTIES,
-        columns=tuple(Contribution(name, HOLDERS[name], "attribute") for name in NAMES),
-        requirements=(written_requirement(mq.KAnonymity(NAMES, k)),),
+        columns=(*(Contribution(name, HOLDERS[name], "attribute") for name in NAMES), *disease),
+        requirements=tuple(written_requirement(part) for part in requirement.parts),
         method={"name": "dka", "local": local},
     )
 
@@ -122,3 +126,61 @@ def test_a_broken_session_goes_on_after_its_last_whole_round() -> None:
     release = run_together(scripts(table, k, "datafly", books), wire)[ASSEMBLER]
     assert bag(release.table) == plainly(table, k, "datafly")
     assert not any(each.kind == "blinded" for each in wire.heard)
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(st.integers(1, 20), st.integers(1, 4), st.integers(0, 10**6))
+def test_counts_are_those_of_the_stretch(n: int, n_values: int, seed: int) -> None:
+    """Shares of which two parties have a part each, random, and of which the third has what is left."""
+    draw = np.random.default_rng(seed)
+    groups, values = np.sort(draw.integers(0, 4, n)), draw.integers(0, n_values, n)
+    linked = np.concatenate(([False], groups[1:] == groups[:-1])).astype(np.uint8)[None]
+    codes = (values >> np.arange(value_bits(n_values))[:, None] & 1).astype(np.uint8)
+    width = n.bit_length() + 1
+
+    def part(me: int) -> Script[Any]:
+        shared = yield from prepare(me, PARTIES, b"test")
+        own = [_shares(whole, seed)[me] for whole in (linked, codes)]
+        return (yield from counts_in_stretches(shared, own[0], own[1], n_values, width))
+
+    results = run_together({name: part(me) for me, name in enumerate(PARTIES)})
+    bits = np.bitwise_xor.reduce([*results.values()]).reshape(n_values, width, n)
+    counts = (bits.astype(int) << np.arange(width)[:, None]).sum(axis=1)
+    expected = [
+        [((groups == group) & (values == value)).sum() for group in groups] for value in range(n_values)
+    ]
+    assert counts.tolist() == np.array(expected).tolist()
+
+
+def _shares(whole: Any, seed: int) -> list[Any]:
+    random = np.random.default_rng(seed).integers(0, 2, (2, *whole.shape)).astype(np.uint8)
+    return [random[0], random[1], whole ^ random[0] ^ random[1]]
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        mq.LDiversity(NAMES, l=2, sensitive="disease"),
+        mq.ConfidenceBounding(NAMES, 0.6, sensitive="disease", values=["gout"]),
+    ],
+    ids=lambda each: each.model,
+)
+def test_sensitive_values_are_judged_as_by_plain_counting(requirement: mq.Requirement) -> None:
+    arrow = people(24, 5).arrow
+    jobs = [job.endswith("0") for job in arrow["job"].to_pylist()]
+    diseases = ["gout" if job else ("flu", "cold")[at % 2] for at, job in enumerate(jobs)]
+    table = mq.Table(
+        arrow.append_column("disease", pa.array(diseases)), mq.Schema([*SCHEMA, mq.Attribute("disease")])
+    )
+    both = mq.KAnonymity(NAMES, 3) & requirement
+    contract = contract_of(3, "datafly", both)
+    ids = [str(row).encode() for row in range(len(table))]
+    made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
+    made |= {name: dka_party(Seat(name, contract, table, ids)) for name in PARTIES}
+    release = run_together(made)[ASSEMBLER]
+    sensitive = [(part, table.coded("disease")) for part in both.parts if part.sensitive]
+    sides = plain_dka([table.columns([name]) for name in NAMES], 24, 3, "datafly", sensitive)
+    expected = {column.name: column.to_arrow() for side in sides for column in side.released()}
+    assert bag(release.table) == bag(pa.table(expected))
+    assert sides[0].round > 1
+    assert all(verdict.holds for verdict in release.verdicts)

@@ -104,20 +104,15 @@ def test_two_parties_make_the_release_of_the_command(
     assert commanded.summary["suppressed"] == summary["suppressed"]
 
 
-def test_what_three_parties_cannot_test_is_refused_before_anybody_is_asked(
+def test_what_three_parties_cannot_do_is_refused_before_anybody_is_asked(
     house: House, coordinator: Coordinator
 ) -> None:
-    diverse = {"model": "l-diversity", "qid": [*QID, "colour"], "l": 2, "sensitive": "disease"}
-    request = wish(house, [*QID, "colour", "disease"], privacy=[diverse])
-    reason = "algorithm: dka: l-diversity can be tested between two parties alone; got 3"
+    request = wish(house, [*QID, "colour"], algorithm=JOINED_BY_PARTIES)
+    reason = 'algorithm: dka: join = "parties" takes two parties; got 3'
     assert coordinator.preview(house.user("ana"), request).problems == (reason,)
     with pytest.raises(ParameterError) as told:
         coordinator.ask(house.user("ana"), request)
     assert told.value.lines == (f"request: {reason}",)
-    alone = wish(house, [*QID, "colour"], algorithm=JOINED_BY_PARTIES)
-    assert coordinator.preview(house.user("ana"), alone).problems == (
-        'algorithm: dka: join = "parties" takes two parties; got 3',
-    )
 
 
 def test_a_party_whose_numbers_have_no_steps_refuses(house: House, coordinator: Coordinator) -> None:

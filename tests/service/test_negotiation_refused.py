@@ -99,10 +99,10 @@ def test_what_the_method_refuses_concerns_the_request_or_who_asks_for_it() -> No
     everybody = dict.fromkeys(("bank", "clinic", "shop"), policy())
     qid = ["age", "job", "colour"]
     both = [{"model": L, "qid": qid, "l": 2, "sensitive": "disease"}]
-    asked = request(**wanted | {"attributes": [*qid, "disease"], "privacy": both})
-    ended, _ = carried(asked, everybody, (BANK, CLINIC, SHOP))
+    joined = {"attributes": [*qid, "disease"], "privacy": both, "algorithm": dka | {"join": "parties"}}
+    ended, _ = carried(request(**wanted | joined), everybody, (BANK, CLINIC, SHOP))
     assert isinstance(ended, Refused)
-    assert ended.lines == ("request: dka: l-diversity can be tested between two parties alone; got 3",)
+    assert ended.lines == ('request: dka: join = "parties" takes two parties; got 3',)
     insisting = policy(privacy=[{"model": "t-closeness", "t": 0.3, "sensitive": "disease"}])
     told = refused(request(**wanted | {"attributes": ["age", "job", "disease"]}), clinic=insisting)
     assert "dka: t-closeness cannot be tested on shared counts of one group alone" in told["request"]

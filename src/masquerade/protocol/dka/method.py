@@ -62,17 +62,11 @@ class Dka(SessionMethod):
         if len({frozenset(part.qid) for part in parts}) > 1:
             yield _refusal("all requirements must be over the same QID")
         yield from _untestable(parts, proposal.holder)
-        if proposal.parties is not None and len(proposal.parties) > 2:
-            yield from (
-                _refusal(f"{part.model} can be tested between two parties alone; got {len(proposal.parties)}")
-                for part in parts
-                if not part.only_sizes
+        if self.join == "parties" and proposal.parties is not None and len(proposal.parties) > 2:
+            yield Problem(
+                f'{self.name}: join = "parties" takes two parties; got {len(proposal.parties)}',
+                key=("join",),
             )
-            if self.join == "parties":
-                yield Problem(
-                    f'{self.name}: join = "parties" takes two parties; got {len(proposal.parties)}',
-                    key=("join",),
-                )
         if proposal.parties is not None and proposal.holder is not None:
             holders = {proposal.holder.get(name) for part in parts for name in part.qid}
             for name in proposal.parties:

@@ -89,7 +89,8 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
         tests = PairTests(pair, (yield from prepare_sensitive_tests(me, contract, own)))
     else:
         session = purpose + b"".join((yield from exchange_nonces(me, contract.parties)))
-        tests = SortedTests((yield from prepare(me, contract.parties, session)))
+        shared = yield from prepare(me, contract.parties, session)
+        tests = SortedTests(shared, (yield from prepare_sensitive_tests(me, contract, own)))
     if not resumes:
         notebook.named(session)
     yield from play(tests, side, on_stage=on_stage, on_round=notebook.played)

@@ -1,12 +1,13 @@
 """Requirements on a sensitive attribute in DkA: which party has it, and whether a record's joint group satisfies.
 
-The attribute may be at either party. Its holder splits its groups by value (`joint_histogram/value_counts.py`), and the
-circuit that the requirement declares judges each record's row of counts, together with its total: a group that is too
-small is refused whatever is in it. The verdicts stay shared, as those on sizes do.
+The attribute may be at any party. Between two, its holder splits its groups by value, so that each record's row of
+counts can be looked up (`joint_histogram/value_counts.py`); among more, the parties count by sorting
+(`sorted_tests.py`). The circuit that the requirement declares judges the row together with its total: a group that is
+too small is refused whatever is in it. The verdicts stay shared, as those on sizes do.
 
-Who learns what: the other party, once, how many different sensitive values the common records have (of those that the
-requirement lists, where it lists some). Cost: the histogram's, times the number S of values; a circuit of some 3·w·S
-ANDs a record.
+Who learns what: the other parties, once, how many different sensitive values the common records have (of those that the
+requirement lists, where it lists some). Cost between two: the histogram's, times the number S of values; a circuit of
+some 3·w·S ANDs a record.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from masquerade.protocol.remote_checks import SensitiveValues, labelled_values
 
 @dataclass(frozen=True)
 class SensitiveTest:
-    """One requirement on a sensitive attribute, as one of the two parties tests it."""
+    """One requirement on a sensitive attribute, as one of the parties tests it."""
 
     part: GroupRequirement
     holder: int
@@ -59,7 +60,7 @@ class SensitiveTest:
         places = np.arange(bounds.width, dtype=np.uint64)
         bits = (counts.astype(np.uint64)[:, :, None] >> places) & np.uint64(1)
         words = np.ascontiguousarray(bits.reshape(bounds.records, -1).T.astype(np.uint8))
-        circuit = _circuit(self.part, row, side.k)
+        circuit = judging_circuit(self.part, row, side.k)
         out = yield from shared_outputs(pair, circuit, bounds.records, {f"row {pair.me}": words})
         return np.asarray(out["good"][0])
 
@@ -67,7 +68,7 @@ class SensitiveTest:
 def prepare_sensitive_tests(me: int, contract: Contract, own: Table) -> Script[tuple[SensitiveTest, ...]]:
     """Agree on how many values each sensitive attribute has; `own` are this party's common records."""
     holders = {column.name: column.holder for column in contract.columns}
-    peer = contract.parties[1 - me]
+    peers = tuple(name for name in contract.parties if name != contract.parties[me])
     tests = []
     for part in contract.parts:
         if part.sensitive is None:
@@ -76,8 +77,9 @@ def prepare_sensitive_tests(me: int, contract: Contract, own: Table) -> Script[t
         values: Labels | None = None
         if holder == me:
             values, told = labelled_values(part, own.coded(part.sensitive))
-            yield Send((peer,), told)
+            yield Send(peers, told)
         else:
+            peer = contract.parties[holder]
             told = yield Receive(peer, SensitiveValues)
             if not 1 <= told.labels <= len(own) or not 0 <= told.bounded <= told.labels:
                 raise PeerBrokeProtocol(peer, f"told of {told.labels} values for {len(own)} records")
@@ -96,5 +98,6 @@ def own_sensitive(name: str, contract: Contract, own: Table) -> dict[str, Coded]
 
 
 @lru_cache(maxsize=64)
-def _circuit(part: GroupRequirement, row: SharedRow, least: int) -> Circuit:
+def judging_circuit(part: GroupRequirement, row: SharedRow, least: int) -> Circuit:
+    """Return the circuit that judges one row of counts: whether they satisfy, and are at least so many."""
     return sized(part.circuit(row), row.width, least, or_empty=False)

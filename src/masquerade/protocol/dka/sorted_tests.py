@@ -10,6 +10,10 @@ A table of joint counts would have a cell for each combination of all parties' g
     undo      the network backwards on the good bits, by the same exchange bits
     exclude   a record that some party labels as "never" is not good: its own group there has fewer than k
 
+Where a requirement is on a sensitive attribute, its holder shares the values, too, and they are sorted along. Instead
+of comparing, the parties count the values of every stretch (`stretch_counts.py`), and the circuit that the requirement
+declares judges each place's counts, together with their total.
+
 Nothing is opened here, and no order or number of groups is known to anybody: label bits follow from ⌊n/k⌋.
 
 Who learns what: nothing but what `rounds.py` opens; against any n − 1 curious parties that follow the protocol
@@ -30,15 +34,18 @@ from masquerade.crypto.circuit import Builder, Circuit
 from masquerade.crypto.sorting_network import layers
 from masquerade.net.progress import OnStage, Stage
 from masquerade.net.script import Script
+from masquerade.privacy.requirement import SharedRow
 from masquerade.protocol.collaborate.shared_bits import SharedBits
+from masquerade.protocol.dka.sensitive_tests import SensitiveTest, judging_circuit
 from masquerade.protocol.dka.side import Side
+from masquerade.protocol.dka.stretch_counts import counts_in_stretches, value_bits
 
 
 class SortedTests:
     """One party's side of the tests among several."""
 
-    def __init__(self, shared: SharedBits) -> None:
-        self._shared = shared
+    def __init__(self, shared: SharedBits, sensitive: Sequence[SensitiveTest] = ()) -> None:
+        self._shared, self._sensitive = shared, sensitive
 
     @property
     def peers(self) -> Sequence[str]:
@@ -46,16 +53,19 @@ class SortedTests:
         return self._shared.peers
 
     def good_groups(self, side: Side, on_stage: OnStage) -> Script[Bits]:
-        """Return this party's XOR share of "the record's joint group has k records"."""
+        """Return this party's XOR share of "the record's joint group is good"."""
         labels, n = side.labels(), side.left.size
         places = np.arange(side.bound.bit_length(), dtype=np.uint64)[:, None]
         own = np.concatenate(((labels >> places) & np.uint64(1), [labels < side.bound])).astype(np.uint8)
         everybody = [self._shared.share(number, own) for number in range(len(self._shared.parties))]
         on_stage(Stage("sorting"))
-        keys = np.concatenate([each[:-1] for each in everybody])
-        exchanged = yield from self._sort(keys)
+        values = [self._values(test, side) for test in self._sensitive]
+        # The values come first, as the lowest digits: records of one group stay together.
+        rows = np.concatenate([*values, *(each[:-1] for each in everybody)])
+        exchanged = yield from self._sort(rows)
         on_stage(Stage("comparing"))
-        good = yield from self._in_stretches(keys, side.k)
+        keys = rows[sum(map(len, values)) :]
+        good = yield from self._satisfying(rows, keys, side) if values else self._in_stretches(keys, side.k)
         for (low, high), swaps in zip([*layers(n)][::-1], exchanged[::-1], strict=True):
             inputs = {"swap": swaps, "low": good[:, low], "high": good[:, high]}
             out = yield from self._shared.evaluate_shares(_exchange(1), inputs, "low", "high")
@@ -83,6 +93,31 @@ class SortedTests:
             exchanged.append(out[:1])
             keys[:, low], keys[:, high] = out[1 : width + 1], out[width + 1 :]
         return exchanged
+
+    def _values(self, test: SensitiveTest, side: Side) -> Bits:
+        """Return this party's shares of the remaining records' sensitive values; [bits, records]."""
+        own = np.zeros((value_bits(test.told.labels), side.left.size), np.uint8)
+        if test.values is not None:
+            places = np.arange(len(own), dtype=np.uint64)[:, None]
+            own = ((test.values[side.left] >> places) & np.uint64(1)).astype(np.uint8)
+        return self._shared.share(test.holder, own)
+
+    def _satisfying(self, rows: Bits, keys: Bits, side: Side) -> Script[Bits]:
+        """Return shares of whether each place's stretch satisfies every requirement; [1, records]."""
+        n = keys.shape[1]
+        linked = np.zeros((1, n), np.uint8)
+        neighbours = {"left": keys[:, 1:], "right": keys[:, :-1]}
+        linked[:, 1:] = yield from self._shared.evaluate_shares(_equal(len(keys)), neighbours, "equal")
+        verdicts, at = [], 0
+        for test in self._sensitive:
+            row = SharedRow(test.told.labels, test.told.bounded, n, n.bit_length() + 1)
+            codes = rows[at : at + value_bits(test.told.labels)]
+            at += len(codes)
+            counts = yield from counts_in_stretches(self._shared, linked, codes, test.told.labels, row.width)
+            inputs = {"row 0": counts, "row 1": np.zeros_like(counts)}  # circuits take two addends
+            circuit = judging_circuit(test.part, row, side.k)
+            verdicts.append((yield from self._shared.evaluate_shares(circuit, inputs, "good")))
+        return (yield from self._all_set(np.concatenate(verdicts)))
 
     def _in_stretches(self, keys: Bits, k: int) -> Script[Bits]:
         """Return shares of whether each place lies in a stretch of k equal keys; [1, records]."""
