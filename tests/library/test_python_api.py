@@ -40,6 +40,18 @@ FRAMES = {
 }
 
 
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("algorithm", [None, mq.Mondrian(), mq.TopDownSpecialization("income")])
+def test_a_sensitive_column_is_named_once(listed: bool, algorithm: Any) -> None:
+    """In its requirement: whether the schema has it, and which method runs, makes no difference."""
+    attributes = [mq.Attribute("age", "continuous"), *([mq.Attribute("disease")] if listed else [])]
+    requirement = mq.LDiversity(["age"], 2, "disease")
+    release = mq.anonymize(mq.Table(pa.table(ROWS), mq.Schema(attributes)), requirement, algorithm)
+    assert Counter(release.table["disease"].to_pylist()) == Counter(ROWS["disease"])
+    assert "weight" not in release.table.column_names
+    assert mq.verify(release.table, requirement)
+
+
 @pytest.mark.parametrize("kind", FRAMES)
 def test_any_frame_comes_in_and_goes_out(kind: str) -> None:
     release = mq.anonymize(FRAMES[kind](), K2, mq.TopDownSpecialization("income"), sensitive=["disease"])
