@@ -1,4 +1,7 @@
-"""Makes the pictures of docs/howto/console.md anew: `PYTHONPATH=tests .venv/bin/python tests/console/pictures.py`."""
+"""Makes the pictures of the console and of the demo's report anew.
+
+`PYTHONPATH=tests .venv/bin/python tests/console/pictures.py`
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from playwright.sync_api import Page, Playwright, sync_playwright
 from console.conftest import CHROMIUM, FLAGS, PATIENCE, Site, sign_in
 from console.hospitals import HospitalWorld
 from console.world import World, served
+from masquerade.library.demo import run_demo
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 
@@ -18,8 +22,14 @@ FOLDER = Path(__file__).parents[2] / "docs" / "images"
 def main() -> None:
     """Sign in, fill the form, look at a running session and at a release, and keep a picture of each."""
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        world = World(Path(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        run_demo(Path(folder) / "ball")  # before the browser, which has an event loop of its own
+        _pictures(Path(folder))
+
+
+def _pictures(folder: Path) -> None:
+    with sync_playwright() as playwright:
+        world = World(folder)
         running = world.running(world.asked(show_progress=True))
         world.progress(running, 5)
         world.steps(running, 4)
@@ -48,7 +58,16 @@ def main() -> None:
             _keep(page, "phone")
             browser.close()
         world.close()
-        _hospitals(Path(folder) / "hospitals", playwright)
+        _hospitals(folder / "hospitals", playwright)
+        _report(folder / "ball" / "analyst" / "report.html", playwright)
+
+
+def _report(report: Path, playwright: Playwright) -> None:
+    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    page = browser.new_page(viewport={"width": 1100, "height": 1500})
+    page.goto(report.as_uri())
+    page.screenshot(path=FOLDER / "report.png")
+    browser.close()
 
 
 def _hospitals(folder: Path, playwright: Playwright) -> None:
