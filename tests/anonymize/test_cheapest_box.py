@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import masquerade as mq
 from contract.people import QID, SCHEMA, STEPWISE, people
 from examples import examples
-from masquerade.anonymize.cheapest_box import algorithm, search, vectors
+from masquerade.anonymize.cheapest_box import algorithm, hopeless, search, vectors
 from masquerade.anonymize.cheapest_box.groups import NONE, Groups
 from masquerade.anonymize.cheapest_box.levels import Levels, levels_of
 from masquerade.anonymize.cheapest_box.search import cheapest_boxes
@@ -186,3 +186,25 @@ def test_boxes_that_are_known_to_violate_are_not_judged_again(monkeypatch: pytes
     (quick, few_looks), (slow, many_looks) = found
     assert quick == slow
     assert few_looks < many_looks / 2
+
+
+def test_vectors_without_a_large_box_are_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release is the same as when each of them is looked at alone; hardly one still is."""
+    table = mq.Table(pa.Table.from_pylist(people(12, seed=5)), SCHEMA)
+    looks: list[int] = []
+    look = search._large_boxes
+
+    def counted(*given: Any) -> Any:
+        looks.append(1)
+        return look(*given)
+
+    monkeypatch.setattr(search, "_large_boxes", counted)
+    found = []
+    for cells in (1 << 40, 0):
+        monkeypatch.setattr(hopeless, "_CELLS_A_LOOK", cells)
+        looks.clear()
+        columns = mq.CheapestBox().run(table, mq.KAnonymity(QID, 5)).columns
+        found.append(([column.to_arrow().to_pylist() for column in columns], len(looks)))
+    (together, few_looks), (alone, many_looks) = found
+    assert together == alone
+    assert few_looks < many_looks / 3

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from masquerade.anonymize.cheapest_box.groups import NONE
+from masquerade.anonymize.cheapest_box.hopeless import Hopeless
 from masquerade.anonymize.cheapest_box.levels import ONE
 from masquerade.anonymize.cheapest_box.space import Boxes, Records
 from masquerade.anonymize.mondrian.judge import Judge
@@ -54,9 +55,11 @@ def cheapest_boxes(records: Records, boxes: Boxes, judge: Judge, purity: float) 
     heapq.heapify(heap)
     groups, n_groups = np.full(records.n, NONE), 0
     left, n_left = np.arange(records.n), int(records.sizes.sum())
-    refused = _RefusedBoxes()
+    refused, hopeless = _RefusedBoxes(), Hopeless(records, boxes, judge.least)
     while heap and n_left >= judge.least:
         bound, vector = heapq.heappop(heap)
+        if vector in hopeless:
+            continue
         if (costs := refused.costs(vector)) is not None:  # nobody has left since, so all are refused again
             following = heap[0][0] if heap else costs[-1]
             if costs[0] > following:
@@ -68,6 +71,7 @@ def cheapest_boxes(records: Records, boxes: Boxes, judge: Judge, purity: float) 
             continue
         found = _large_boxes(records, boxes, vector, left, judge.least, purity)
         if found is None:
+            hopeless.note(vector, left)
             continue
         following = heap[0][0] if heap else int(found.costs.max())
         cheapest = int(found.costs.min())

@@ -84,11 +84,27 @@ class Boxes:
         self._kept: dict[tuple[int, Vector], tuple[Keys, Costs]] = {}
         self._room = _KEPT_BYTES // (12 * max(records.n, 1))
 
+    @property
+    def n_vectors(self) -> int:
+        """Number of vectors that are searched."""
+        return len(self._vectors)
+
     def keys(self, vector: int, records: Rows) -> Keys:
         """Return the key of the box of each of these records."""
         (keys, _), (other, _) = self._halves(vector)
         keys = keys.take(records)
         keys += other.take(records)
+        return keys
+
+    def all_keys(self, vectors: Rows, records: Rows) -> Keys:
+        """Return the keys of several vectors' boxes, vector × record."""
+        keys: Keys = np.zeros((vectors.size, records.size), np.int64)
+        for part in range(len(self._attributes)):
+            halves: dict[Vector, int] = {}
+            of_vector = [
+                halves.setdefault(self._vectors[vector][part], len(halves)) for vector in vectors.tolist()
+            ]
+            keys += np.stack([self._half(part, half)[0].take(records) for half in halves])[of_vector]
         return keys
 
     def costs(self, vector: int, records: Rows) -> Counts:
