@@ -6,6 +6,7 @@ The tutorial and the trial are followed as a whole (tests/cli/test_demo.py, test
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 import sqlite3
@@ -21,6 +22,7 @@ import masquerade as mq
 from docs.walkthrough import DOCS, Block, blocks, commands
 from masquerade.cli.main import app
 from masquerade.data.people import write_people
+from masquerade.service.request import read_request
 
 ROOT = DOCS.parent
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]
@@ -161,3 +163,33 @@ def test_every_snippet_can_be_read_and_names_what_there_is(page: Path) -> None:
 def test_every_toml_block_can_be_read(page: Path) -> None:
     for block in fenced(page, "toml"):
         tomllib.loads(block.text)
+
+
+# --- the HTTP API ---
+
+
+def test_every_call_of_the_api_page_is_in_its_document() -> None:
+    """What `curl` is told to do there, and what the prose calls by method and path."""
+    from masquerade.service.api.app import document
+
+    page = DOCS / "reference" / "api.md"
+    paths = document()["paths"]
+    calls = []
+    for block in fenced(page, "sh"):
+        for line in commands(block):
+            for path in re.findall(r'\$MQ(/[^\s"?]*)', line):
+                given = re.search(r"-X ([A-Z]+)", line)
+                calls.append((given[1] if given else "POST" if " -d " in line else "GET", path))
+    prose = re.sub("```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    calls += re.findall(r"`(GET|POST|PATCH|DELETE)\s+(/[^\s`?]*)", prose)
+    assert len(calls) > 20
+    for method, path in calls:
+        pattern = re.sub(r"\\\$ID|\\\{\w+\\\}", r"\\{\\w+\\}", re.escape(path))
+        known = [each for each in paths if re.fullmatch(pattern, each)]
+        assert known, path
+        assert method.lower() in paths[known[0]], (method, path)
+
+
+def test_the_request_of_the_api_page_is_one() -> None:
+    [example] = fenced(DOCS / "reference" / "api.md", "json")
+    assert read_request(json.loads(example.text)).purpose == "research"
