@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +101,11 @@ def random_queries(sizes: Sequence[int], n_queries: int, seed: int) -> list[Quer
         raise ParameterError(
             f"The n_queries parameter must be a whole number of at least 1. Got {n_queries} instead."
         )
+    return list(_drawn(tuple(sizes), n_queries, seed))
+
+
+@lru_cache(maxsize=4)  # several releases of one table are asked the same queries
+def _drawn(sizes: tuple[int, ...], n_queries: int, seed: int) -> tuple[Query, ...]:
     random = np.random.default_rng(seed)
     most = max(2, len(sizes) // 2)
     queries = []
@@ -110,7 +116,7 @@ def random_queries(sizes: Sequence[int], n_queries: int, seed: int) -> list[Quer
             one, other = random.integers(0, sizes[attribute], 2).tolist()
             query.append(Predicate(attribute, min(one, other), max(one, other) + 1))
         queries.append(tuple(query))
-    return queries
+    return tuple(queries)
 
 
 def true_answers(comparison: Comparison, queries: Sequence[Query]) -> NDArray[np.float64]:
