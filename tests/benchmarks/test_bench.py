@@ -269,6 +269,25 @@ def test_a_small_crowd_is_served_or_refused_for_a_reason(tmp_path: Path) -> None
 
 
 @needs_adult
+def test_two_parties_make_the_steps_of_figure_9(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The experiment asserts that they are one table's."""
+    genetic = load("genetic")
+    monkeypatch.setattr(genetic, "KS", (20,))
+    training = genetic._adult.adult().select([*genetic.QID, genetic._adult.CLASS]).slice(0, 200)
+    table = mq.Table(training, genetic._adult.schema(genetic.QID))
+    ((k, (steps, seconds)),) = genetic._parties(training, table)
+    assert (k, steps > 1, seconds > 0) == (20, True, True)
+
+
+@needs_adult
+def test_figure_12_runs_on_fewer_records_than_adult_has() -> None:
+    people = load("scale_parties").people
+    original = load("_adult").adult()
+    assert people(original, 100).equals(original.slice(0, 100))
+    assert people(original, original.num_rows + 10).num_rows == original.num_rows + 10
+
+
+@needs_adult
 def test_dka_has_the_hierarchies_of_the_papers_table_4(tmp_path: Path) -> None:
     dka = load("dka")
     schema = dka.paper_schema(dka.NAMES)
