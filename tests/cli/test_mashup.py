@@ -129,7 +129,7 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path) -> None:
     for name in ("bank", "loans"):
         sent = read_transcript(tmp_path / "transcripts" / f"{name}.jsonl")
         assert sum(each.size for each in sent if each.direction == "sent") == summary["bytes_sent"][name]
-        assert "offer" not in {each.kind for each in sent}  # nobody shows a score unless the job says so
+        assert "score" not in {each.kind for each in sent}  # nobody shows a score unless the job says so
     assert summary["argmax"] == settings_in(tmp_path / "report.html")["argmax"] == "secure"
 
     hidden = rows(tmp_path / "release.csv")
@@ -139,7 +139,7 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path) -> None:
     assert rows(tmp_path / "release.csv") == hidden
     assert json.loads(plain.stdout)["steps"] == summary["steps"]
     assert "prepare" not in json.loads(plain.stdout)["seconds"]
-    assert "offer" in {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
+    assert "score" in {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
     assert settings_in(tmp_path / "report.html")["argmax"] == "plain"
 
 

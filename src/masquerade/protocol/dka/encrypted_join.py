@@ -33,7 +33,7 @@ from masquerade.crypto.okamoto_uchiyama import OkamotoUchiyamaPublic, generate
 from masquerade.data.encode import distinct
 from masquerade.data.table import Origin, Table
 from masquerade.engine.counts import Counts, Rows
-from masquerade.engine.numbering import group_rows
+from masquerade.engine.numbering import first_rows, group_rows
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.privacy.check import insist, verify
@@ -167,8 +167,8 @@ def _plain(table: pa.Table) -> pa.Table:
 def _numbered_rows(table: pa.Table) -> tuple[Counts, Rows]:
     """Number the distinct rows. Return each record's number, and a record of each number."""
     coded = [distinct(column) for column in table.columns]
-    numbers, _ = group_rows([(codes, len(values)) for codes, values in coded], table.num_rows)
-    return numbers, np.unique(numbers, return_index=True)[1]
+    numbers, n_distinct = group_rows([(codes, len(values)) for codes, values in coded], table.num_rows)
+    return numbers, first_rows(numbers, n_distinct)
 
 
 def _in_order(table: pa.Table) -> pa.Table:
