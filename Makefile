@@ -21,7 +21,7 @@ test quick: export TMPDIR := $(shell free=$$(df --output=avail /dev/shm 2>/dev/n
 	[ "$${free:-0}" -gt 4000000 ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
 
 test: $(VENV)/.dev .postgres .chromium ## run all tests
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal
 
 quick: $(VENV)/.dev ## run the tests without processes, databases, browsers and whole sessions, on few examples
 	MASQUERADE_TESTS=quick $(BIN)/pytest -n 2 --dist worksteal -q -m "not system and not sessions"

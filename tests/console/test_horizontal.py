@@ -188,8 +188,8 @@ def test_models_that_need_all_counts_are_for_a_trusted_third_party(site: Site, v
     with visit("ana") as page:
         preview = open_form(page, site)
         options = page.get_by_label("Model").get_by_role("option", include_hidden=True)
-        against_coalitions = ["k-anonymity", "l-diversity", "alpha-k-anonymity", "confidence-bounding"]
-        expect(options).to_have_text([*against_coalitions, "p-sensitive-k-anonymity"])
+        against_coalitions = ["k-anonymity", "l-diversity", "recursive-l-diversity", "alpha-k-anonymity"]
+        expect(options).to_have_text([*against_coalitions, "confidence-bounding", "p-sensitive-k-anonymity"])
         page.get_by_label("Third party").select_option("trusted")
         expect(options).to_have_count(8)
         choose(page, "age", "disease")
