@@ -14,7 +14,7 @@ from pathlib import Path
 
 from masquerade.anonymize.method import Method, TableMethod
 from masquerade.forms.declared import Parameter, parameters_of
-from masquerade.methods import DEFAULT, CommonKeys, session_methods, table_methods
+from masquerade.methods import DEFAULT, CommonKeys, methods_between_parties, table_methods
 from masquerade.privacy.m_privacy.requirement import can_wrap
 from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
@@ -52,7 +52,7 @@ def pages() -> dict[Path, str]:
 
 
 def _methods() -> Iterator[str]:
-    tables, sessions = table_methods(), session_methods()
+    tables, sessions = table_methods(), methods_between_parties()
     yield "# Methods"
     yield NOTE
     yield _text(
@@ -60,11 +60,11 @@ def _methods() -> Iterator[str]:
         "keys of that table. A key of another method is an error that says whose it is."
     )
     rows = ["| `name` | one table | between parties |", "|---|---|---|"]
-    for name in {**tables, **sessions}:
-        places = [
-            f"[yes](#{name}-{place.replace(' ', '-')})" if name in room else ""
-            for place, room in (("on one table", tables), ("between parties", sessions))
-        ]
+    between: dict[str, str] = {}
+    for session in sessions:
+        between.setdefault(session.name, f"[yes](#{_anchor(session)})")
+    for name in {**tables, **between}:
+        places = [f"[yes](#{name}-on-one-table)" if name in tables else "", between.get(name, "")]
         rows.append(f"| `{json.dumps(name)}`{' (the default)' * (name == DEFAULT)} | {' | '.join(places)} |")
     yield "\n".join(rows)
     yield "## Keys of every method"
@@ -75,9 +75,20 @@ def _methods() -> Iterator[str]:
         yield f"### `{name}` on one table"
         yield from _method(method)
     yield "## Methods between parties"
-    for name, session in sessions.items():
-        yield f"### `{name}` between parties"
+    for session in sessions:
+        yield f"### {_heading(session)}"
         yield from _method(session)
+
+
+def _heading(session: type[SessionMethod]) -> str:
+    """Where two methods go by one name, what the parties hold tells them apart."""
+    others = [each for each in methods_between_parties() if each.name == session.name]
+    held = {"vertical": ", different columns", "horizontal": ", the same columns"}[session.arrangement]
+    return f"`{session.name}` between parties{held if len(others) > 1 else ''}"
+
+
+def _anchor(session: type[SessionMethod]) -> str:
+    return _heading(session).replace("`", "").replace(",", "").replace(" ", "-")
 
 
 def _method(method: type[Method]) -> Iterator[str]:

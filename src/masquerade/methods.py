@@ -36,6 +36,7 @@ from masquerade.protocol.contract import Contract, without_floats
 from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.method import Arrangement, SessionMethod
+from masquerade.protocol.multidimensional.method import JointMondrian
 
 GROUP = "masquerade.methods"
 DEFAULT = BestRelease.name  # on one table
@@ -68,6 +69,7 @@ _BUILT_IN: tuple[type[Method], ...] = (
     JointSpecialization,
     Dka,
     Collaboration,
+    JointMondrian,
 )
 
 Wanted = TypeVar("Wanted", bound=Method)
@@ -97,13 +99,18 @@ def table_methods() -> dict[str, type[TableMethod]]:
     return {each.name: each for each in methods() if issubclass(each, TableMethod)}
 
 
-def session_methods(arrangement: Arrangement | None = None) -> dict[str, type[SessionMethod]]:
-    """The methods between parties, by name; those of one arrangement alone, if it is given."""
-    return {
-        each.name: each
+def methods_between_parties(arrangement: Arrangement | None = None) -> tuple[type[SessionMethod], ...]:
+    """The methods between parties; those of one arrangement alone, if it is given. Names are unique within it."""
+    return tuple(
+        each
         for each in methods()
         if issubclass(each, SessionMethod) and arrangement in (None, each.arrangement)
-    }
+    )
+
+
+def session_methods(arrangement: Arrangement) -> dict[str, type[SessionMethod]]:
+    """The methods between parties who hold their data in this way, by name."""
+    return {each.name: each for each in methods_between_parties(arrangement)}
 
 
 def full_name(name: Any) -> tuple[Any, dict[str, str]]:
@@ -161,7 +168,7 @@ def _implied(keys: Iterable[str], available: Mapping[str, type[Method]], default
 def method_of(contract: Contract) -> SessionMethod:
     """The method of a contract; ParameterError when this version has none of that name."""
     name = str(contract.method.get("name"))
-    known = session_methods()
+    known = session_methods("vertical" if contract.provider is None else "horizontal")
     if name not in known:
         raise ParameterError(f'contract: no method "{name}" for parties; available: {", ".join(known)}')
     return known[name].of(contract)
@@ -174,8 +181,13 @@ def written_method(method: SessionMethod) -> dict[str, Any]:
 
 def plain_method(written: Mapping[str, Any]) -> dict[str, Any]:
     """The inverse of `written_method`, for people: decimals as numbers; what is not known stays as it is."""
-    method = session_methods().get(str(written.get("name")))
-    decimals = {each.name for each in parameters_of(method) if each.rule.decimal} if method else set()
+    decimals = {
+        each.name
+        for method in methods_between_parties()
+        if method.name == written.get("name")
+        for each in parameters_of(method)
+        if each.rule.decimal
+    }
     return {key: float(value) if key in decimals else value for key, value in written.items()}
 
 
@@ -191,8 +203,11 @@ def described(written: Mapping[str, Any]) -> str:
 
 
 def parameters_by_method(available: Iterable[type[Method]]) -> dict[str, tuple[Parameter, ...]]:
-    """The parameters of each method, by its name."""
-    return {each.name: parameters_of(each) for each in available}
+    """The parameters of each method, by its name; those of both where parties may hold their data in two ways."""
+    found: dict[str, tuple[Parameter, ...]] = {}
+    for each in available:
+        found[each.name] = (*found.get(each.name, ()), *parameters_of(each))
+    return found
 
 
 def _no_method(name: str, available: Mapping[str, type[Method]]) -> str:
@@ -201,9 +216,10 @@ def _no_method(name: str, available: Mapping[str, type[Method]]) -> str:
         return f'"{name}" is not available in this version; available: {listed}'
     if name not in {each.name for each in methods()}:
         return f'no algorithm "{name}"{hint(str(name), available)}; available: {listed}'
-    if name in table_methods() and name not in session_methods():
+    between = {each.name for each in methods_between_parties()}
+    if name in table_methods() and name not in between:
         return f'"{name}" is for one table; parties have: {listed}'
-    if name in session_methods() and name not in table_methods():
+    if name in between and name not in table_methods():
         return f'"{name}" is for parties; one table has: {listed}'
     return f'"{name}" is not for parties that hold their data like this; they have: {listed}'
 

@@ -143,6 +143,37 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path) -> None:
     assert settings_in(tmp_path / "report.html")["argmax"] == "plain"
 
 
+def test_mondrian_in_two_processes_gives_the_release_of_one_table(tmp_path: Path) -> None:
+    sections = JOB[: JOB.index("[[privacy]]")]
+    sections += """
+[[privacy]]
+model = "k-anonymity"
+qid = ["birth_date", "sex", "town", "job", "salary"]
+k = 10
+[algorithm]
+name = "mondrian"
+"""
+    joined = deal(tmp_path, 600, job=sections)
+    done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["common_records"] == joined.num_rows == summary["released"]
+    assert (summary["argmax"], summary["steps"]) == ("secure", [])
+    assert 2 < summary["rounds"] < 10  # levels: about log2(n / k)
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    pa.csv.write_csv(joined, alone / "joined.csv")
+    sections = sections[sections.index("[attributes.birth_date]") :].replace("taxonomies/", "../taxonomies/")
+    (alone / "job.toml").write_text('[data]\nsource = "joined.csv"\n' + sections)
+    one = masquerade("anonymize", "job.toml", "--json", cwd=alone)
+    assert one.returncode == 0, one.stderr
+    assert rows(tmp_path / "release.csv") == rows(alone / "release.csv")
+    assert summary["metrics"] == pytest.approx(json.loads(one.stdout)["metrics"])
+    kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
+    assert "level-cuts" in kinds
+    assert kinds.isdisjoint({"score", "instruct"})
+
+
 def settings_in(report: Path) -> dict[str, str]:
     """The settings that a report shows."""
     row = r'<th scope="row"><bdi>([^<]+)</bdi></th><td><bdi>([^<]*)</bdi></td>'

@@ -20,6 +20,7 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.joint_specialization import JointSpecialization
+from masquerade.protocol.multidimensional.method import JointMondrian
 
 HERE = "tests/contract/methods.py"
 Values = Mapping[str, tuple[Any, ...]]
@@ -150,6 +151,14 @@ def cut_alone(
     return mq.anonymize(table, requirement, cutter).table
 
 
+def cut_level_by_level(
+    method: JointMondrian, table: mq.Table, contract: Contract, requirement: mq.Requirement
+) -> pa.Table:
+    """Mondrian of all columns."""
+    cutter = mq.Mondrian(contract.class_name, method.choose, method.strict)
+    return mq.anonymize(table, requirement, cutter).table
+
+
 def generalised_alone(
     method: Dka, table: mq.Table, contract: Contract, requirement: mq.Requirement
 ) -> pa.Table:
@@ -176,8 +185,8 @@ TWO_PARTIES = {
 }
 MANY_PARTIES = {"session-nonce", "base-transfers", "shared-masked", "shared-result"}
 
-SESSION_METHODS = {
-    "tds": SessionExample(
+SESSION_METHODS = {  # by arrangement and name
+    "vertical tds": SessionExample(
         specialised_alone,
         between_parties=frozenset(
             {"instruct", "finished", "score"}
@@ -193,7 +202,7 @@ SESSION_METHODS = {
         values={"epsilon": (0.5,)},
         settings=({"adversary": "malicious", "argmax": "plain", "epsilon": 0.5},),
     ),
-    "dka": SessionExample(
+    "vertical dka": SessionExample(
         generalised_alone,
         between_parties=frozenset(
             {
@@ -218,7 +227,20 @@ SESSION_METHODS = {
             r"attributes.age: dka with local = [\w-]+ generalises step by step; give a taxonomy, ",
         ),
     ),
-    "mondrian": SessionExample(
+    "vertical mondrian": SessionExample(
+        cut_level_by_level,
+        between_parties=frozenset(
+            {"level-cuts", "finished"}
+            | {"argmax-order", "argmax-delivery", "argmax-garbled", "argmax-bid", "argmax-verdict"}
+            | {*ALIGNMENT, *MANY_PARTIES}
+        ),
+        to_assembler=frozenset({"columns"}),
+        refuses=(
+            r"name: between parties all requirements must be over the same QID; [\w-]+ is over .+; or use tds",
+            r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties is not tested by mondrian ",
+        ),
+    ),
+    "horizontal mondrian": SessionExample(
         cut_alone,
         between_parties=frozenset(
             {"collaborate-alone", "collaborate-axes", "collaborate-size"}

@@ -30,7 +30,7 @@ from contract.people import (
     requirements,
 )
 from masquerade.errors import Problem
-from masquerade.methods import session_methods, written_method
+from masquerade.methods import methods_between_parties, written_method
 from masquerade.net.memory import Wire, run_together
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
@@ -98,9 +98,15 @@ SESSIONS = {
 MODELS = [definition_of(model).examples[0](QID) for model in REQUIREMENTS.plain]
 
 
+def named(method: type[SessionMethod]) -> str:
+    """Two methods may share a name, where parties hold their data in different ways."""
+    return f"{method.arrangement} {method.name}"
+
+
 def cases() -> Iterator[Any]:
     """Every model and every session with the defaults; other settings with the two that use the most of a method."""
-    for name, method in session_methods().items():
+    for method in methods_between_parties():
+        name = named(method)
         entry = entry_of(name, SESSION_METHODS)
         for chosen in (*settings_of(method, entry.values), *entry.settings):
             for requirement in (*MODELS, *CONJUNCTIONS) if not chosen else (MODELS[0], CONJUNCTIONS[1]):
@@ -132,7 +138,7 @@ def test_contract(
     ]
     if not schemas:
         return
-    schema, entry = schemas[0], entry_of(method.name, SESSION_METHODS)
+    schema, entry = schemas[0], entry_of(named(method), SESSION_METHODS)
     made = method(**chosen).fitted(requirement.parts, session.m, "class")
     contract, records, wire = session.contract(made, requirement), people(36, seed=36), Wire()
     frame = pa.Table.from_pylist(records)
@@ -168,9 +174,9 @@ def holds_of_everybody(part: GroupRequirement, records: list[Record]) -> bool:
     return satisfied(part, everybody, everybody)
 
 
-@pytest.mark.parametrize("name", session_methods())
-def test_every_refusal_has_its_words(name: str) -> None:
-    method, entry = session_methods()[name], entry_of(name, SESSION_METHODS)
+@pytest.mark.parametrize("method", methods_between_parties(), ids=named)
+def test_every_refusal_has_its_words(method: type[SessionMethod]) -> None:
+    entry = entry_of(named(method), SESSION_METHODS)
     said = {
         str(problem)
         for chosen in (*settings_of(method, entry.values), *entry.settings)
@@ -188,6 +194,6 @@ def test_some_method_takes_every_model(model: str) -> None:
     requirement = definition_of(model).examples[0](QID)
     assert any(
         not refusals(method, {}, requirement, session, STEPWISE)
-        for method in session_methods().values()
+        for method in methods_between_parties()
         for session in SESSIONS[method.arrangement].values()
     )

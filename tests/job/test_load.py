@@ -50,7 +50,7 @@ def test_every_default_is_as_designed() -> None:
         CommonKeys(7, "exact"),
         [],
     )
-    between, *_ = read_method(session_methods(), job.algorithm, BETWEEN_PARTIES)
+    between, *_ = read_method(session_methods("vertical"), job.algorithm, BETWEEN_PARTIES)
     assert between is not None
     assert between.settings() == {
         "name": "tds", "argmax": "secure", "adversary": "semi-honest", "epsilon": 0.01

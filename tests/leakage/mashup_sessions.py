@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -12,16 +12,19 @@ import pyarrow as pa
 
 import masquerade as mq
 from leakage.coins import Recording, Tapes, recorded
+from leakage.level_simulator import LevelSimulator, groups_of, levels
 from leakage.mashup_simulator import MashupSimulator
 from leakage.views import Session, Views, Watched
-from masquerade.crypto.circuits_library import compare_bids, undefeated
+from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
 from masquerade.errors import DataError
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER, Assembly
+from masquerade.protocol.multidimensional.levels import SCORE_BITS
 from papers.paper_tables import JOB, SEX
 from protocol.seats import seated
+from protocol.test_joint_mondrian import contract_of as cut_contract_of
 from protocol.test_mashup import contract_of
 
 N = 16  # common records
@@ -50,6 +53,7 @@ class Mashup:
     contract: Contract
     back_end: str | None = None  # of joint histograms, where it is not the cheaper one
     quarrel: bool = False  # about the class: the session ends when it is found
+    simulator: type[MashupSimulator] = MashupSimulator
 
     @property
     def session(self) -> Session:
@@ -104,7 +108,7 @@ class Mashup:
         tables = self.tables(private)
         own = {name: table.take(recording.results["rows"][name]) for name, (table, _) in tables.items()}
         sizes = {name: len(ids) for name, (_, ids) in tables.items()}
-        simulator = MashupSimulator(self.contract, own, sizes, recording)
+        simulator = self.simulator(self.contract, own, sizes, recording)
         return simulator.views(ends_early=self.quarrel, back_end=self.back_end or "transfers")
 
 
@@ -148,4 +152,44 @@ MASHUPS = [
         back_end="encryption",
     ),
 ]
-SESSIONS = [each.session for each in MASHUPS]
+
+
+@dataclass(frozen=True)
+class CutMashup(Mashup):
+    """One kind of mashup by Mondrian."""
+
+    simulator: type[MashupSimulator] = LevelSimulator
+
+    @property
+    def session(self) -> Session:
+        """It as a session to record; how many groups each level has is seen by everybody."""
+        bid = BidWords(SCORE_BITS, (len(QID) - 1).bit_length()).width
+        groups = tuple(range(1, N // LEAST + 1))
+        made = super().session
+        public = {**made.public, "bid": bid, "ands": compare_bids(bid, True).n_and}
+        public |= {"ahead": groups, "at_once": groups}
+        return replace(made, public=public, learnt=self.groups_by_level)
+
+    def groups_by_level(self, private: int) -> list[int]:
+        """How many groups may be cut on each level."""
+        joined = people(np.random.default_rng(private))
+        own = {
+            name: mq.Table(joined.select(self.contract.columns_needed(name)), SCHEMA)
+            for name in self.contract.parties
+        }
+        groups = groups_of(self.contract, own)
+        first = next(iter(groups.values()))
+        found = [1]
+        for _ in levels(self.contract, groups):
+            found.append(first.open.batch.n_groups if first.open is not None else 0)
+        return found
+
+
+WHOLE = mq.KAnonymity(QID, k=LEAST)
+CUT = [
+    CutMashup("mashup by mondrian, 2 parties", cut_contract_of(WHOLE, TWO, class_name="Class", nonce=NONCE)),
+    CutMashup(
+        "mashup by mondrian, 3 parties", cut_contract_of(WHOLE, THREE, class_name="Class", nonce=NONCE)
+    ),
+]
+SESSIONS = [each.session for each in (*MASHUPS, *CUT)]

@@ -16,14 +16,16 @@ from leakage.views import Made, Views
 from masquerade.anonymize.instruction import Instruction
 from masquerade.anonymize.local_view import Candidate, LocalView
 from masquerade.anonymize.public_state import PublicState
+from masquerade.data.column import Generalised
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.columns import ReportedStep
+from masquerade.protocol.common_records import known_sensitive
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.mashup import _digest
 from masquerade.protocol.method import ASSEMBLER
-from masquerade.protocol.party import _known_sensitive, _prepared, _strategy
+from masquerade.protocol.party import _prepared, _strategy
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
 from masquerade.utility.queries import holders_error
@@ -51,8 +53,18 @@ class MashupSimulator:
         self.made: dict[tuple[str, str], list[Made]] = aligned_views(
             self.parties, sizes, recording.results["rows"], recording.tapes
         )
-        self.method = JointSpecialization.of(self.contract)
         self.counted: set[str] = set()  # who made a joint histogram
+        self.steps: list[tuple[int, str, mq.Step]] = []
+
+    @property
+    def method(self) -> JointSpecialization:
+        """The method of the contract."""
+        return JointSpecialization.of(self.contract)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether something is prepared before the rounds."""
+        return self.method.argmax == "secure" or any(True for _ in self._remote())
 
     def views(self, *, ends_early: bool, back_end: str) -> Views:
         """Class, rounds, end, columns, one after the other; it ends early when the parties differ about the class."""
@@ -117,11 +129,10 @@ class MashupSimulator:
         score = score_named(self.method.score, True)
         prepared = {}
         for name, own in self.own.items():
-            sensitive = _known_sensitive(name, self.contract, own, classes)
+            sensitive = known_sensitive(name, self.contract, own, classes)
             prepared[name] = _prepared(name, self.contract, own, classes, sensitive, score)
         self.local: dict[str, LocalView] = {name: each[0] for name, each in prepared.items()}
         self.states: dict[str, PublicState] = {name: each[1] for name, each in prepared.items()}
-        self.steps: list[tuple[int, str, mq.Step]] = []
         strategy = _strategy(self.method, self.contract)
         number = 0
         while True:
@@ -155,13 +166,17 @@ class MashupSimulator:
             strategy.credit(self.parties.index(winner), candidate.score)
             number += 1
 
+    def released(self, name: str, column: str) -> Generalised:
+        """A party's column as it is released."""
+        return self.local[name].released(column)
+
     def _columns(self, back_end: str) -> None:
         """The released cells in the common order, one's own steps, what each attribute lost."""
         qid = {column.name for column in self.contract.qid_columns}
         for name in self.parties:
-            own, local = self.own[name], self.local[name]
+            own = self.own[name]
             mine = [column.name for column in self.contract.columns_of(name)]
-            released = {each: local.released(each) for each in mine if each in qid}
+            released = {each: self.released(name, each) for each in mine if each in qid}
             cells: dict[str, Any] = {}
             for each in mine:
                 values = own.arrow[each].to_pylist()
@@ -176,8 +191,7 @@ class MashupSimulator:
                 if who == name
             ]
             comparison = Comparison(own.columns(released), tuple(released.values()), None, None, {})
-            prepares = self.method.argmax == "secure" or any(True for _ in self._remote())
-            took = ["align", "prepare", "protocol"] if prepares else ["align", "protocol"]
+            took = ["align", "prepare", "protocol"] if self.prepares else ["align", "protocol"]
             columns = Made(
                 "columns",
                 table=stream_of(cells),

@@ -73,7 +73,13 @@ def test_sizes_follow_from_public_numbers(name: str, recordings: Any) -> None:
 
 def check_lengths(recording: Recording, public: Any) -> None:
     """Fields whose length is a formula of public numbers have it, or one of several that it may have."""
-    names = {"s": 1, **public, "up": lambda number, block: -(-number // block) * block}
+    names = {
+        "s": 1,
+        "ahead": [64],
+        "at_once": [1],
+        **public,
+        "up": lambda number, block: -(-number // block) * block,
+    }
     for heard in recording.wire.heard:
         told = msgspec.msgpack.decode(heard.data)
         for name, field in FROZEN.fields(heard.kind).items():

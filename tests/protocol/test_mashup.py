@@ -66,6 +66,7 @@ def run_mashup(
     uncommon: int = 0,
     judge: Judge | None = None,
     on_joined: Callable[[str], Callable[[OwnPart], None]] | None = None,
+    around: Callable[[str, Any], Any] = lambda _, script: script,
 ) -> Release:
     """Deal the columns out, give every party its people in an order of its own, and run all scripts."""
     scripts: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract, judge=judge))}
@@ -80,7 +81,7 @@ def run_mashup(
         order = np.random.default_rng(number).permutation(own.num_rows)
         held = mq.Table(own.take(pa.array(order)), table.schema)
         hooks = {"on_joined": on_joined(name)} if on_joined is not None else {}
-        scripts[name] = seated(name, contract, held, identifiers(held, "id", "strip"), **hooks)
+        scripts[name] = around(name, seated(name, contract, held, identifiers(held, "id", "strip"), **hooks))
     release: Release = run_together(scripts, wire)[ASSEMBLER]
     return release
 

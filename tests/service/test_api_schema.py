@@ -15,7 +15,7 @@ from schemathesis import GenerationMode
 from schemathesis.config import SchemathesisConfig
 
 from masquerade.forms.declared import parameters_of
-from masquerade.methods import session_methods
+from masquerade.methods import methods_between_parties
 from masquerade.service.api.app import document
 from masquerade.service.api.request_body import EXAMPLE, TOGETHER
 from masquerade.service.request import read_request
@@ -134,19 +134,17 @@ def test_the_document_tells_of_requests_of_both_kinds() -> None:
 def test_the_document_has_every_method_with_its_parameters() -> None:
     body = document()["paths"]["/sessions"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     examples = {"vertical": EXAMPLE, "horizontal": TOGETHER}
-    named = {
-        name: (method, fixed)
-        for method in session_methods().values()
+    named = [
+        (name, method, fixed)
+        for method in methods_between_parties()
         for name, fixed in {method.name: {}, **method.short_names}.items()
-    }
+    ]
     *told, nothing = body["properties"]["algorithm"]["anyOf"]
     assert nothing == {"type": "null"}
-    assert {each["properties"]["name"]["const"]: set(each["properties"]) for each in told} == {
-        name: {"name", *(each.name for each in parameters_of(method) if each.name not in fixed)}
-        for name, (method, fixed) in named.items()
-    }
-    for each in told:
-        method, _ = named[each["title"]]
+    for each, (called, method, fixed) in zip(told, named, strict=True):
+        assert each["title"] == each["properties"]["name"]["const"] == called
+        own = {parameter.name for parameter in parameters_of(method) if parameter.name not in fixed}
+        assert set(each["properties"]) == {"name", *own}
         assert each["additionalProperties"] is False
         assert each["description"].startswith(f"{method.arrangement} requests: ")
         for name, parameter in each["properties"].items():

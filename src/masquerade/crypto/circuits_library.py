@@ -57,7 +57,11 @@ class BidWords:
 
     def bits(self, bid: tuple[int, int] | None) -> Bits:
         """Return the word as a circuit input with one instance."""
-        return to_bits([self.word(bid)], self.width)
+        return self.each([bid])
+
+    def each(self, bids: Sequence[tuple[int, int] | None]) -> Bits:
+        """Return the words as a circuit input with an instance for each."""
+        return to_bits([self.word(bid) for bid in bids], self.width)
 
 
 @lru_cache(maxsize=64)

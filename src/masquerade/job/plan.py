@@ -20,10 +20,18 @@ from masquerade.job.model import DataSection, Job
 from masquerade.job.outputs import Outputs, outputs_of
 from masquerade.job.requirements import FOR_PROVIDERS, Providers, requirement_of
 from masquerade.job.roles import check_roles
-from masquerade.methods import BETWEEN_PARTIES, Auto, read_method, session_methods, table_methods
+from masquerade.methods import (
+    BETWEEN_PARTIES,
+    Auto,
+    full_name,
+    methods_between_parties,
+    read_method,
+    session_methods,
+    table_methods,
+)
 from masquerade.privacy.requirement import Requirement, without_redundant
 from masquerade.protocol.contract import PROVIDER
-from masquerade.protocol.method import SessionMethod
+from masquerade.protocol.method import Arrangement, SessionMethod
 
 
 class Plan:
@@ -57,7 +65,8 @@ class Plan:
         table, target = self.job.algorithm, self.job.roles.class_
         method: Method | None
         if self.job.parties and self.job.data is None:
-            method, self.common, wrong = read_method(session_methods(), table, BETWEEN_PARTIES)
+            available = session_methods(self._arrangement())
+            method, self.common, wrong = read_method(available, table, BETWEEN_PARTIES)
         else:
             method, self.common, wrong = read_method(table_methods(), table, target=target)
         for problem in wrong:
@@ -65,6 +74,14 @@ class Plan:
             if problem.key != ("score",) or not self.problems.about(("roles", "class")):
                 self.problems.broken(("algorithm", *problem.key), problem)
         return None if self.problems.about(("algorithm", "name")) else method
+
+    def _arrangement(self) -> Arrangement:
+        """Return how the parties hold their data: as the method needs it, or else by whether all identify people."""
+        name, _ = full_name(self.job.algorithm.get("name", BETWEEN_PARTIES))
+        possible = {each.arrangement for each in methods_between_parties() if each.name == name}
+        if len(possible) == 1:
+            return possible.pop()
+        return "vertical" if all(party.id for party in self.job.parties.values()) else "horizontal"
 
     @property
     def is_method_known(self) -> bool:

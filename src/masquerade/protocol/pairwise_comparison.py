@@ -1,7 +1,8 @@
 """Two parties' sides of comparing their bids by a garbled circuit, on transfers made ahead.
 
 In each pair one party garbles and sends in all transfers, the other evaluates and chooses. A side holds the pair's
-setup (fresh for the session) and a stock of labels, one row per future round; rows are used once.
+setup (fresh for the session) and a stock of labels, one row per future comparison; rows are used once. Several bids
+are compared at once where several are given, each with its own result.
 """
 
 from __future__ import annotations
@@ -67,12 +68,15 @@ class GarblingSide:
         return labels_message, making.correct(peer, *for_triples.random_bits())
 
     def garble(self, bid: Bits, flips: bytes, *, reveal: bool) -> tuple[Garbling, Garbled]:
-        """Garble the next comparison; `flips` marks where the evaluator's bid differs from its transfer choices."""
-        if len(flips) != -(-self._width // 8):
-            raise BadMessage(f"a bid of {len(flips)} bytes; {self._width} bits were expected")
-        flipped = unpack(np.frombuffer(flips, np.uint8), self._width)[:, None]
-        zeros = corrected(self._stock.take(), flipped, self._delta)
-        garbling = self._garbler.garble(compare_bids(self._width, True), 1, {self._theirs: zeros})
+        """Garble the next comparisons; `flips` marks where the evaluator's bids differ from its transfer choices."""
+        n_bids = bid.shape[1]
+        if len(flips) != -(-self._width * n_bids // 8):
+            raise BadMessage(
+                f"bids of {len(flips)} bytes; {self._width} bits were expected of each of {n_bids}"
+            )
+        flipped = unpack(np.frombuffer(flips, np.uint8), self._width * n_bids).reshape(self._width, n_bids)
+        zeros = corrected(self._stock.take(n_bids), flipped, self._delta)
+        garbling = self._garbler.garble(compare_bids(self._width, True), n_bids, {self._theirs: zeros})
         tags = garbling.reveal(*OUTPUTS) if reveal else b""
         return garbling, Garbled(garbling.tables, garbling.encode(self._mine, bid), tags)
 
@@ -116,21 +120,24 @@ class EvaluatingSide:
             making.absorb(peer, for_triples.random_bits(), correction)
 
     def flips(self, bid: Bits) -> bytes:
-        """Return our bid for the next comparison, masked by our choices in the transfers."""
-        self._held = self._stock.take()
-        return pack(bid[:, 0] ^ self._choices.pop(0)).tobytes()
+        """Return our bids for the next comparisons, masked by our choices in the transfers."""
+        n_bids = bid.shape[1]
+        self._held = self._stock.take(n_bids)
+        choices = np.stack([self._choices.pop(0) for _ in range(n_bids)], axis=1)
+        return pack((bid ^ choices).ravel()).tobytes()
 
     def evaluate(self, garbled: Garbled) -> Evaluation:
-        """Evaluate the comparison that the garbler sent."""
+        """Evaluate the comparisons that the garbler sent."""
         if self._held is None:
             raise Bug("a comparison was evaluated before its bid was sent")
         labels: dict[str, Labels | bytes] = {self._mine: self._held, self._theirs: garbled.labels}
+        n_bids = self._held.shape[1]
         self._held = None
-        return self._evaluator.evaluate(compare_bids(self._width, True), 1, garbled.tables, labels)
+        return self._evaluator.evaluate(compare_bids(self._width, True), n_bids, garbled.tables, labels)
 
 
 class _Stock:
-    """Labels of future rounds; each row is handed out once."""
+    """Labels of future comparisons; each row is handed out once."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -141,7 +148,9 @@ class _Stock:
             raise Bug("labels are still in stock")
         self._rows = list(blocks.reshape(-1, self._width, 1, 2))
 
-    def take(self) -> Labels:
-        if not self._rows:
+    def take(self, n_rows: int) -> Labels:
+        """Return labels of the shape width × rows × block."""
+        if len(self._rows) < n_rows:
             raise Bug("no labels are in stock")
-        return self._rows.pop(0)
+        taken, self._rows = self._rows[:n_rows], self._rows[n_rows:]
+        return np.concatenate(taken, axis=1)

@@ -71,9 +71,12 @@ class Verdict(Message, tag="argmax-verdict", frozen=True):
 def prepare(
     me: int, parties: Sequence[str], words: BidWords, *, rounds_ahead: int = ROUNDS_AHEAD
 ) -> Script[SecureArgMax]:
-    """Set up a session's comparisons, before its first round. All parties give the same words and rounds ahead."""
-    if len(parties) < 2 or rounds_ahead < 1:
-        raise ParameterError("a secure comparison takes at least 2 parties and 1 round ahead")
+    """Set up a session's comparisons, before its first round. All parties give the same words and rounds ahead.
+
+    With no round ahead, `stock_up` is called before each batch of comparisons.
+    """
+    if len(parties) < 2 or rounds_ahead < 0:
+        raise ParameterError("a secure comparison takes at least 2 parties, and no fewer than 0 rounds ahead")
     garbling, evaluating = yield from set_up_pairs(
         me,
         parties,
@@ -82,7 +85,8 @@ def prepare(
         lambda session, peer: EvaluatingSide(session, words.width, is_left=me < peer),
     )
     argmax = SecureArgMax(me, tuple(parties), words, garbling, evaluating, rounds_ahead)
-    yield from argmax.stock_up()
+    if rounds_ahead:
+        yield from argmax.stock_up(rounds_ahead)
     return argmax
 
 
@@ -110,14 +114,24 @@ class SecureArgMax:
         if me != self._me or tuple(parties) != self._parties:
             raise Bug("a comparison was prepared for other parties")
         if not self._rounds_left:
-            yield from self.stock_up()
-        self._rounds_left -= 1
-        word = self._words.bits((bid.score, bid.position) if bid is not None else None)
-        flags = yield from (self._of_two(word) if len(parties) == 2 else self._of_many(word))
-        winners = [party for party, flag in enumerate(flags) if flag]
-        if len(winners) > 1 or (bid is None and winners == [me]) or (bid is not None and not winners):
-            raise self._impossible()
-        return Winner(winners[0], None) if winners else None
+            yield from self.stock_up(self._rounds_ahead)
+        (winner,) = yield from self.each([bid])
+        return winner
+
+    def each(self, bids: Sequence[Bid | None]) -> Script[list[Winner | None]]:
+        """Return the winner of each of several comparisons, made at once; None where no party has a candidate."""
+        if self._rounds_left < len(bids):
+            raise Bug("more comparisons are made than were prepared")
+        self._rounds_left -= len(bids)
+        words = self._words.each([(bid.score, bid.position) if bid is not None else None for bid in bids])
+        flags = yield from (self._of_two(words) if len(self._parties) == 2 else self._of_many(words))
+        winners: list[Winner | None] = []
+        for bid, won in zip(bids, flags.T, strict=True):
+            found = np.flatnonzero(won).tolist()
+            if len(found) > 1 or (bid is None and found == [self._me]) or (bid is not None and not found):
+                raise self._impossible()
+            winners.append(Winner(found[0], None) if found else None)
+        return winners
 
     def _impossible(self) -> PeerBrokeProtocol:
         """Return the error for an impossible outcome; with several peers, nobody can tell which one caused it."""
@@ -125,17 +139,17 @@ class SecureArgMax:
             return PeerBrokeProtocol(self._peers[0], "made the comparison come out impossibly")
         return PeerBrokeProtocol("", f"{' or '.join(self._peers)} made the comparison come out impossibly")
 
-    def stock_up(self) -> Script[None]:
-        """Make labels and triples for the next rounds."""
+    def stock_up(self, rounds: int) -> Script[None]:
+        """Make labels and triples for this many comparisons, when none is left."""
         n = len(self._parties)
-        making = TripleMaking(self._rounds_ahead * undefeated(n).n_and) if n > 2 else None
+        making = TripleMaking(rounds * undefeated(n).n_and) if n > 2 else None
         for number, evaluating in self._evaluating.items():
-            yield Send((self._parties[number],), Order(evaluating.order(self._rounds_ahead, making)))
+            yield Send((self._parties[number],), Order(evaluating.order(rounds, making)))
         for number, garbling in self._garbling.items():
             name = self._parties[number]
             order = yield Receive(name, Order)
             with blaming(name, _READ):
-                told = garbling.stock_up(order.columns, self._rounds_ahead, number, making)
+                told = garbling.stock_up(order.columns, rounds, number, making)
             yield Send((name,), Delivery(*told))
         for number, evaluating in self._evaluating.items():
             name = self._parties[number]
@@ -143,10 +157,10 @@ class SecureArgMax:
             with blaming(name, _READ):
                 evaluating.stock_up(delivery.labels, delivery.triples, number, making)
         self._triples = making.triples(n) if making is not None else None
-        self._rounds_left = self._rounds_ahead
+        self._rounds_left = rounds
 
-    def _of_two(self, word: Bits) -> Script[list[int]]:
-        """Compare two parties. Return one bit per party, the winner's set."""
+    def _of_two(self, word: Bits) -> Script[Bits]:
+        """Compare two parties. Return one bit per party and comparison, the winner's set."""
         (peer,) = self._peers
         for evaluating in self._evaluating.values():
             yield Send((peer,), HiddenBid(evaluating.flips(word)))
@@ -163,17 +177,16 @@ class SecureArgMax:
             verdict = yield Receive(peer, Verdict)
             with blaming(peer, _READ):
                 read = kept.decode(verdict.labels, *OUTPUTS)
-        return [int(read[name][0, 0]) for name in OUTPUTS]
+        return np.concatenate([read[name] for name in OUTPUTS])
 
-    def _of_many(self, word: Bits) -> Script[list[int]]:
+    def _of_many(self, word: Bits) -> Script[Bits]:
         """Compare all pairs of more than two parties, then find who won all of its own comparisons."""
         shares = yield from self._compare_pairs(word)
         n = len(self._parties)
         if self._triples is None:
             raise Bug("no triples are in stock")
         part = SharedEvaluation(undefeated(n), self._me, n, shares, self._triples)
-        winner = yield from evaluate_and_open(part, self._peers, "winner")
-        return [int(flag) for flag in winner[:, 0]]
+        return (yield from evaluate_and_open(part, self._peers, "winner"))
 
     def _compare_pairs(self, word: Bits) -> Script[dict[str, Bits]]:
         """Return this party's shares of all comparisons' results: zeros for those between others.
@@ -201,7 +214,7 @@ class SecureArgMax:
             mine = (
                 ended[other]
                 if self._me in (left, right)
-                else dict.fromkeys(OUTPUTS, np.zeros((1, 1), np.uint8))
+                else dict.fromkeys(OUTPUTS, np.zeros((1, word.shape[1]), np.uint8))
             )
             shares[f"{left} {right}"], shares[f"{right} {left}"] = (mine[name] for name in OUTPUTS)
         return shares

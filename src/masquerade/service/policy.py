@@ -15,7 +15,7 @@ from masquerade.forms.declared import parameters_of
 from masquerade.forms.form import Form, key, read_form
 from masquerade.forms.problems import Problems
 from masquerade.forms.rules import quoted
-from masquerade.methods import full_name, session_methods
+from masquerade.methods import full_name, methods_between_parties, parameters_by_method
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.method import SessionMethod
 from masquerade.service.canonical import MOST_WHOLE
@@ -115,7 +115,7 @@ class Policy(Form):
 
     def _about_methods(self) -> Iterator[tuple[Key, Problem | str]]:
         """Yield unknown methods and parameters, and values that a parameter cannot have."""
-        known = session_methods()
+        known = parameters_by_method(methods_between_parties())
         for name, limits in self.methods.items():
             if name not in known:
                 yield (
@@ -123,9 +123,10 @@ class Policy(Form):
                     f'no method "{name}" for parties{hint(name, known)}; there are {", ".join(known)}',
                 )
                 continue
-            worded = {
-                each.name: each.rule.choices for each in parameters_of(known[name]) if each.rule.choices
-            }
+            worded: dict[str, tuple[str, ...]] = {}
+            for each in known[name]:
+                if each.rule.choices:
+                    worded[each.name] = (*worded.get(each.name, ()), *each.rule.choices)
             for word, allowed in limits.items():
                 choices = worded.get(word)
                 if choices is None:

@@ -20,7 +20,13 @@ from pydantic import Field, PlainValidator
 from masquerade.errors import Key, ParameterError, Problem, nearest
 from masquerade.forms.form import Form, fill, key, kinds_of_keys, known_keys
 from masquerade.forms.problems import Problems
-from masquerade.methods import parameters_by_method, read_method, session_methods, written_method
+from masquerade.methods import (
+    methods_between_parties,
+    parameters_by_method,
+    read_method,
+    session_methods,
+    written_method,
+)
 from masquerade.net.identity import Identity
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.collaborate.method import Collaboration
@@ -149,7 +155,7 @@ class Request(Form):
                 del content["signed"]
         homes = {
             each.name: name
-            for name, own in parameters_by_method(session_methods().values()).items()
+            for name, own in parameters_by_method(methods_between_parties()).items()
             for each in own
         }
         for word in [each for each in content if each in homes and each not in known_keys(cls)]:

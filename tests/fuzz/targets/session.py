@@ -16,7 +16,7 @@ from contract.people import SCHEMA, STEPWISE, people
 from contract.test_session_methods import MODELS, SESSIONS, refusals
 from fuzz.oracle import accept
 from masquerade.errors import AnswerIsNo, DataError, PeerError
-from masquerade.methods import session_methods
+from masquerade.methods import methods_between_parties
 from masquerade.net.memory import Deadlock, run_together
 from masquerade.net.script import Message
 from masquerade.protocol.method import ASSEMBLER, Assembly, SessionMethod
@@ -27,9 +27,12 @@ FRAME = pa.Table.from_pylist(people(16, seed=16))
 REQUIREMENT = MODELS[0]
 METHODS = [
     (method, chosen)
-    for name, method in session_methods().items()
+    for method in methods_between_parties()
     for chosen in (
-        {"tds": [{}, {"argmax": "plain"}], "mondrian": [{}, {"third_party": "trusted"}]}.get(name, [{}])
+        {
+            "vertical tds": [{}, {"argmax": "plain"}],
+            "horizontal mondrian": [{}, {"third_party": "trusted"}],
+        }.get(f"{method.arrangement} {method.name}", [{}])
     )
 ]
 _HEAD = 6

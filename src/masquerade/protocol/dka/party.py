@@ -20,6 +20,7 @@ from masquerade.net.script import Receive, Script, Send
 from masquerade.protocol.align import align
 from masquerade.protocol.collaborate.shared_bits import prepare
 from masquerade.protocol.columns import Columns, Received, write_columns
+from masquerade.protocol.common_records import AlignProgress, handed_in
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start, notes_purpose
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
@@ -31,7 +32,6 @@ from masquerade.protocol.dka.sorted_tests import SortedTests
 from masquerade.protocol.joint_histogram.pair import BackEnd, prepare_pair
 from masquerade.protocol.method import ASSEMBLER, Seat, proposal_of, refuse
 from masquerade.protocol.pairwise_setup import exchange_nonces
-from masquerade.protocol.party import AlignProgress, handed_in
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
 from masquerade.utility.queries import holders_error

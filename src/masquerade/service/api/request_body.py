@@ -14,7 +14,7 @@ from pydantic import AfterValidator, WithJsonSchema
 
 from masquerade.forms.declared import parameters_of, words_of
 from masquerade.forms.form import kinds_of_keys
-from masquerade.methods import session_methods
+from masquerade.methods import methods_between_parties
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, MOST_RATIO, Request
@@ -147,7 +147,7 @@ def _algorithm() -> dict[str, Any]:
             },
             "additionalProperties": False,
         }
-        for method in session_methods().values()
+        for method in methods_between_parties()
         for name, fixed in {method.name: {}, **method.short_names}.items()
     ]
     said = "the method, by its name, and its parameters; the usual one of the kind where it is left out"

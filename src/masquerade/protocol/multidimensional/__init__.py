@@ -1,0 +1,7 @@
+"""Mondrian between parties that hold different columns of the same people.
+
+method.py    the method: its parameters, what it refuses, what it discloses
+party.py     one party's part, from the alignment to the hand-in
+levels.py    the loop over levels: bids, winners, cuts
+own_cuts.py  a party's cuts along its own attributes, and what it makes of everybody's
+"""

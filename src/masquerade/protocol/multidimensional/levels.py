@@ -1,0 +1,169 @@
+"""Mondrian's cuts of a table whose columns are spread over n parties: all groups of a level at once.
+
+On each level every party bids, for each group that may still be cut, the score of its best cut along its own
+attributes. One batch of secure comparisons finds each group's winner, and the winners tell the others into which part
+each record goes. `OwnGroups` cuts as the one-table algorithm does, so the release is the one that a trusted party with
+the joined table would make.
+
+    who        learns, on each level
+    everyone   for each group who has the best cut of it, and its attribute, or that nobody has one
+    everyone   the part of each record of a group that is cut: for its own people, cells that are those of the release
+               or more general
+
+Cost of a level with g groups: the comparisons of g bids, and about one bit a record from each winner to n − 1 peers.
+The levels are about log2(n / k).
+
+Scores are widths of the winner's own cells, which nobody else can recompute: a party that claims too high a score gets
+its own attributes cut, in place of others, and nothing else. Everybody checks that each part satisfies what it can
+judge; a peer whose cut does not fit what was agreed is named, and the session ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.mondrian.axes import Batch
+from masquerade.anonymize.mondrian.groups import Partition
+from masquerade.engine.counts import Counts, Flags
+from masquerade.errors import PeerBrokeProtocol
+from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.protocol.argmax import Bid
+from masquerade.protocol.instruction_code import pack, unpack
+from masquerade.protocol.mashup import Finished, JointSchema
+from masquerade.protocol.multidimensional.own_cuts import BestCuts, Cuts, OwnGroups
+from masquerade.protocol.secure_argmax import SecureArgMax
+
+SCORE_BITS = 64  # of a score as the ordered bits of a double
+_WIDE = np.dtype("<u4")
+
+
+class LevelCuts(Message, tag="level-cuts", frozen=True):
+    """A party's cuts on one level: of each group it won, the attribute and how many parts, then each record's part."""
+
+    positions: bytes
+    n_parts: bytes
+    parts: bytes
+
+
+def cut_together(
+    me: int,
+    parties: Sequence[str],
+    schema: JointSchema,
+    groups: OwnGroups,
+    argmax: SecureArgMax,
+    on_level: Callable[[int], None],
+) -> Script[Partition]:
+    """Run this party's part; return the groups with its own cells."""
+    peers = tuple(name for number, name in enumerate(parties) if number != me)
+    positions = np.flatnonzero(np.array(schema.holders) == me)
+    level = 0
+    while groups.open is not None:
+        batch, best = groups.open.batch, groups.best()
+        yield from argmax.stock_up(batch.n_groups)
+        winners = yield from argmax.each(_bids(best, positions))
+        won = np.array([winner.party if winner is not None else -1 for winner in winners])
+        is_cut, mine = won >= 0, won == me
+        cuts = _Merged(batch, is_cut)
+        if is_cut.any():
+            own = best.of(mine, batch)
+            cuts.add(mine, own)
+            yield Send(peers, _message(positions[best.axis[mine]], own))
+            for number, name in enumerate(parties):
+                if number != me:
+                    message = yield Receive(name, LevelCuts)
+                    theirs = won == number
+                    cuts.add(theirs, understood(message, name, number, schema, groups, batch, theirs))
+        groups.cut(cuts.all(), is_cut, best, mine)
+        level += 1
+        on_level(level)
+    partition = groups.done().partition(groups.axes)
+    digest = hashlib.sha256(partition.labels.astype("<i8").tobytes()).digest()
+    yield Send(peers, Finished(digest))
+    for name in peers:
+        finished = yield Receive(name, Finished)
+        if finished.digest != digest:
+            raise PeerBrokeProtocol(name, "arrived at other groups than we did")
+    return partition
+
+
+def understood(
+    message: LevelCuts,
+    sender: str,
+    number: int,
+    schema: JointSchema,
+    groups: OwnGroups,
+    batch: Batch,
+    won: Flags,
+) -> Cuts:
+    """Decode a peer's cuts; raise unless they are of the groups it won, and satisfy what we can judge."""
+    n_won = int(won.sum())
+    positions, n_parts = _numbers(message.positions, n_won), _numbers(message.n_parts, n_won)
+    if positions is None or n_parts is None:
+        raise PeerBrokeProtocol(sender, f"cut other groups than the {n_won} that it won")
+    if not n_won:
+        if message.parts:
+            raise PeerBrokeProtocol(sender, "sent parts of records whose groups it did not win")
+        return Cuts(n_parts, np.zeros(0, np.int64))
+    held = np.flatnonzero(np.array(schema.holders) == number)
+    if not np.isin(positions, held).all():
+        raise PeerBrokeProtocol(sender, "cut along an attribute that it does not hold")
+    cut = batch.only(won)
+    if not ((n_parts >= 2) & (n_parts <= cut.sizes)).all():
+        raise PeerBrokeProtocol(sender, "cut a group into more parts than it has records, or into one")
+    most = int(n_parts.max())
+    try:
+        parts = unpack(message.parts, most, cut.rows.size).astype(np.int64)
+    except ValueError as error:
+        raise PeerBrokeProtocol(sender, f"sent cuts that cannot be read: {error}") from None
+    if (parts >= np.repeat(n_parts, cut.sizes)).any():
+        raise PeerBrokeProtocol(sender, "put a record into a part that there is not")
+    cuts = Cuts(n_parts, parts)
+    if not groups.satisfied(cuts, cut).all():
+        raise PeerBrokeProtocol(sender, "cut a group against the requirement")
+    return cuts
+
+
+class _Merged:
+    """The cuts of all winners of a level, put together."""
+
+    def __init__(self, batch: Batch, is_cut: Flags) -> None:
+        self._batch, self._is_cut = batch, is_cut
+        self._n_parts = np.ones(batch.n_groups, np.int64)
+        self._part_of_row = np.zeros(batch.rows.size, np.int64)
+
+    def add(self, groups: Flags, cuts: Cuts) -> None:
+        self._n_parts[groups] = cuts.n_parts
+        self._part_of_row[np.repeat(groups, self._batch.sizes)] = cuts.part_of_row
+
+    def all(self) -> Cuts:
+        rows = np.repeat(self._is_cut, self._batch.sizes)
+        return Cuts(self._n_parts[self._is_cut], self._part_of_row[rows])
+
+
+def _bids(best: BestCuts, positions: Counts) -> list[Bid | None]:
+    scores = ordered(best.scores)
+    return [
+        Bid(int(score), int(positions[axis])) if axis >= 0 else None
+        for score, axis in zip(scores, best.axis, strict=True)
+    ]
+
+
+def ordered(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return integers in the order of these doubles, which are equal where they are."""
+    bits = (scores + 0.0).view(np.int64)  # without negative zeros
+    return np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
+
+
+def _message(positions: Counts, cuts: Cuts) -> LevelCuts:
+    parts = pack(cuts.part_of_row.astype(np.uint32), int(cuts.n_parts.max())) if cuts.n_parts.size else b""
+    return LevelCuts(positions.astype(_WIDE).tobytes(), cuts.n_parts.astype(_WIDE).tobytes(), parts)
+
+
+def _numbers(data: bytes, count: int) -> Counts | None:
+    if len(data) != count * _WIDE.itemsize:
+        return None
+    return np.frombuffer(data, _WIDE).astype(np.int64)

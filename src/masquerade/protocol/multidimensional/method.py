@@ -1,0 +1,96 @@
+"""Mondrian between parties that hold different columns of the same people: the method `mondrian` of a mashup.
+
+What each role learns is in docs/leakage.md; `disclosure` says it for one contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from masquerade.anonymize.mondrian.algorithm import Mondrian
+from masquerade.anonymize.preparation import different_qids
+from masquerade.anonymize.release import Release
+from masquerade.data.schema import Schema
+from masquerade.errors import Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import choice, switch
+from masquerade.net.script import Script, kind_of
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
+from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
+from masquerade.protocol.remote_sensitive import remote_qid
+
+
+@dataclass(frozen=True)
+class JointMondrian(SessionMethod):
+    """Multidimensional cuts, each along the attribute of whichever party has the best one, with hidden scores."""
+
+    name: ClassVar[str] = Mondrian.name
+    summary: ClassVar[str] = Mondrian.summary
+    arrangement: ClassVar[Arrangement] = "vertical"
+    activity: ClassVar[str] = "aligning and cutting"
+
+    choose: str = parameter(
+        choice("certainty", "widest"),
+        "certainty",
+        help="which allowed cut is made: the one that lowers the certainty penalty most, or the one along the widest "
+        "attribute",
+    )
+    strict: bool = parameter(
+        switch(),
+        False,
+        help="cut into the children of a value only as a whole, not where some have too few records",
+    )
+
+    def refusals(self, proposal: Proposal) -> Iterator[Problem]:
+        """Several QIDs, and requirements on values that the cutting party does not know."""
+        for text in different_qids(proposal.parts):
+            yield Problem(f"between parties {text}; or use tds", key=("name",))
+        if proposal.holder is None:
+            return
+        for at, part in enumerate(proposal.parts):
+            if remote := remote_qid(part, proposal.holder):
+                where = proposal.holder[str(part.sensitive)]
+                text = (
+                    f"{part.model} on {part.sensitive}, which {where} holds, over {', '.join(remote)} of other parties "
+                    "is not tested by mondrian between parties in this version; use tds"
+                )
+                yield Problem(text, key=("privacy", at))
+
+    def party(self, seat: Seat) -> Script[int]:
+        """Align, share the class, cut, hand in."""
+        from masquerade.protocol.multidimensional.party import party
+
+        return party(self, seat)
+
+    def assembler(self, assembly: Assembly) -> Script[Release]:
+        """Join the columns, verify, shuffle."""
+        from masquerade.protocol.assemble import assemble
+
+        return assemble(assembly, {"argmax": "secure"})
+
+    def disclosure(
+        self, contract: Contract, party: str, schema: Schema | None, *, show_steps: bool
+    ) -> Disclosure:
+        """Who is common, who cut which group along which attribute, and the released columns."""
+        others = ", ".join(name for name in contract.parties if name != party)
+        learn = [f"{others}: of each group whether {party} has the best cut of it, not what its score is"]
+        if contract.qid_columns:
+            learn.append(f"{others}: {party}'s cuts, as groups of the common records, and their attributes")
+        return disclosed_by_join(
+            contract,
+            party,
+            schema,
+            learn,
+            {"choose": self.choose, "strict": "yes" if self.strict else "no"},
+            show_steps=show_steps,
+            peers_see="which of the common records share a value (by number, without its name)",
+        )
+
+    def rounds(self, contract: Contract, sent: Sequence[str], steps: int) -> int:
+        """Count the levels on which something was cut."""
+        from masquerade.protocol.multidimensional.levels import LevelCuts
+
+        return sum(tag == kind_of(LevelCuts) for tag in sent)

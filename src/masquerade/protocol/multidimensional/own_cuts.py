@@ -1,0 +1,149 @@
+"""One party's view of Mondrian's groups: its best cut of each along its own attributes, and its own cells.
+
+All parties number groups, their parts and the records inside them in the same way, so that a cut is told by the part
+of each record, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.anonymize.mondrian.axes import Axis, Batch
+from masquerade.anonymize.mondrian.candidates import Candidates, candidates_along
+from masquerade.anonymize.mondrian.groups import Done, Open
+from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.partition import Choice
+from masquerade.engine.counts import Counts, Flags, value_counts
+from masquerade.engine.numbering import rows_by_rank
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Cuts of some groups: into how many parts each, and the part of each of its records, in order."""
+
+    n_parts: Counts
+    part_of_row: Counts
+
+
+@dataclass(frozen=True, eq=False)
+class BestCuts:
+    """This party's best cut of each group; `axis` is -1 where it has none that is allowed."""
+
+    axis: Counts
+    scores: NDArray[np.float64]
+    offered: Sequence[Candidates]
+
+    def of(self, groups: Flags, batch: Batch) -> Cuts:
+        """Return the cuts of the flagged groups, which must all have one."""
+        n_parts = np.ones(batch.n_groups, np.int64)
+        part_of_row = np.zeros(batch.rows.size, np.int64)
+        for candidates, chosen, made, within in self._chosen(groups):
+            of_cut = candidates.parts.group[made]
+            numbers = np.zeros(candidates.parts.group.size, np.int64)
+            numbers[made] = within
+            is_cut = np.zeros(batch.n_groups, bool)
+            is_cut[candidates.groups[chosen]] = True
+            cut = batch.only(is_cut)
+            part_of_row[np.repeat(is_cut, batch.sizes)] = candidates.labels(chosen, cut, numbers)
+            n_parts[is_cut] = value_counts(of_cut, chosen.size)[chosen]
+        return Cuts(n_parts[groups], part_of_row[np.repeat(groups, batch.sizes)])
+
+    def narrow(self, cells: Counts, groups: Flags, first_part: Counts) -> None:
+        """Narrow this party's cells, in place, of the parts of the flagged groups; `first_part` is of each group."""
+        for candidates, _, made, within in self._chosen(groups):
+            of_cut = candidates.parts.group[made]
+            numbers = first_part[candidates.groups[of_cut]] + within
+            narrowed = cells[:, :, numbers]
+            candidates.narrow(narrowed, of_cut)
+            cells[:, :, numbers] = narrowed
+
+    def _chosen(self, groups: Flags) -> list[tuple[Candidates, Flags, Counts, Counts]]:
+        """Return candidates with best cuts of these groups: which cuts, their parts, and the parts' numbers."""
+        found = []
+        for candidates in self.offered:
+            chosen = groups[candidates.groups] & (self.axis[candidates.groups] == candidates.axes)
+            if chosen.any():
+                made = np.flatnonzero(chosen[candidates.parts.group])
+                of_cut = candidates.parts.group[made]
+                found.append(
+                    (candidates, chosen, made, np.arange(made.size) - np.searchsorted(of_cut, of_cut))
+                )
+        return found
+
+
+@dataclass(eq=False)
+class OwnGroups:
+    """The groups as a party sees them, with its own cells: those that may be cut, and those that are done."""
+
+    axes: Sequence[Axis]  # its own, in the order of the joint schema
+    judge: Judge
+    choice: Choice
+    strict: bool
+    n_rows: int
+
+    def __post_init__(self) -> None:
+        whole = [[[0], [max(axis.column.domain.size, 1)]] for axis in self.axes]
+        cells = np.array(whole, np.int64).reshape(len(self.axes), 2, 1)
+        everybody = Batch(np.arange(self.n_rows), np.array([self.n_rows]))
+        self.open: Open | None = Open(everybody, cells, np.zeros(1, np.int64))
+        self._done = Done(self.n_rows)
+
+    def best(self) -> BestCuts:
+        """Return the best allowed cut of each open group along our own attributes."""
+        assert self.open is not None
+        batch = self.open.batch
+        scores = np.full((len(self.axes) + 1, batch.n_groups), -np.inf)  # the last row: no cut
+        offered = []
+        for at, axis in enumerate(self.axes):
+            candidates = candidates_along(at, axis, batch, self.judge, self.strict)
+            if candidates is not None and candidates.allowed.any():
+                offered.append(candidates)
+                scores[at, candidates.groups[candidates.allowed]] = self.choice(candidates)[
+                    candidates.allowed
+                ]
+        axis = scores.argmax(axis=0)  # the first on a tie
+        best = scores[axis, np.arange(batch.n_groups)]
+        return BestCuts(np.where(best == -np.inf, -1, axis), best, offered)
+
+    def cut(self, cuts: Cuts, is_cut: Flags, best: BestCuts, mine: Flags) -> None:
+        """Cut the flagged groups, of which `mine` are cut along our own attributes; the others are done."""
+        assert self.open is not None
+        groups = self.open
+        if not is_cut.all():
+            self._done.add(groups.only(~is_cut))
+        if not is_cut.any():
+            self.open = None
+            return
+        cut = groups.batch.only(is_cut)
+        first = np.cumsum(cuts.n_parts) - cuts.n_parts
+        labels = np.repeat(first, cut.sizes) + cuts.part_of_row
+        n_parts = int(cuts.n_parts.sum())
+        parents = np.repeat(np.flatnonzero(is_cut), cuts.n_parts)
+        cells = groups.cells[:, :, parents]
+        first_part = np.zeros(groups.batch.n_groups, np.int64)
+        first_part[is_cut] = first
+        best.narrow(cells, mine, first_part)
+        batch = Batch(cut.rows[rows_by_rank(labels, n_parts)], value_counts(labels, n_parts))
+        parts = Open(batch, cells, groups.parted[parents])
+        large = batch.sizes >= 2 * self.judge.least
+        if not large.all():
+            self._done.add(parts.only(~large))
+        self.open = parts.only(large) if large.any() else None
+
+    def satisfied(self, cuts: Cuts, cut: Batch) -> Flags:
+        """Return which of these groups' cuts make no part that is empty, or known to violate a requirement."""
+        first = np.cumsum(cuts.n_parts) - cuts.n_parts
+        labels = np.repeat(first, cut.sizes) + cuts.part_of_row
+        n_parts = int(cuts.n_parts.sum())
+        counts = self.judge.count(lambda: labels, cut.rows, value_counts(labels, n_parts))
+        good: Flags = np.logical_and.reduceat(self.judge.holds(counts), first)
+        return good
+
+    def done(self) -> Done:
+        """Return the finished groups, once none is open."""
+        assert self.open is None
+        return self._done

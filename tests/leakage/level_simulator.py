@@ -1,0 +1,99 @@
+"""What a simulator makes of a mashup by Mondrian: the levels as a trusted party with the joined table cuts them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+
+import masquerade as mq
+from leakage.mashup_simulator import MashupSimulator
+from leakage.views import Made
+from masquerade.anonymize.mondrian.axes import axes_of
+from masquerade.anonymize.mondrian.choices import CHOICES
+from masquerade.anonymize.mondrian.qids import judge_of
+from masquerade.data.column import Generalised
+from masquerade.protocol.common_records import known_sensitive
+from masquerade.protocol.contract import Contract
+from masquerade.protocol.instruction_code import pack
+from masquerade.protocol.multidimensional.method import JointMondrian
+from masquerade.protocol.multidimensional.own_cuts import Cuts, OwnGroups
+from masquerade.protocol.multidimensional.party import known_parts
+
+Level = list[
+    tuple[str, list[int], list[int], list[int]]
+]  # by party: positions, numbers of parts, parts of records
+
+
+class LevelSimulator(MashupSimulator):
+    """The levels instead of the rounds."""
+
+    prepares = True
+
+    def _rounds(self) -> None:
+        self.groups = groups_of(self.contract, self.own)
+        for level in levels(self.contract, self.groups):
+            for name, positions, n_parts, parts in level:
+                told = pack(np.array(parts, np.uint32), max(n_parts)) if parts else b""
+                where, how_many = (np.array(each, "<u4").tobytes() for each in (positions, n_parts))
+                self._tell(name, Made("level-cuts", positions=where, n_parts=how_many, parts=told))
+        self.partitions = {name: each.done().partition(each.axes) for name, each in self.groups.items()}
+        for name, partition in self.partitions.items():
+            digest = hashlib.sha256(partition.labels.astype("<i8").tobytes()).digest()
+            self._tell(name, Made("finished", digest=digest))
+
+    def released(self, name: str, column: str) -> Generalised:
+        """A party's column as it is released."""
+        made = self.partitions[name].released(self.groups[name].axes)
+        return next(each for each in made if each.name == column)
+
+
+def groups_of(contract: Contract, own: dict[str, mq.Table]) -> dict[str, OwnGroups]:
+    """Each party's view of the groups, before the first level."""
+    method = JointMondrian.of(contract)
+    classes = own[contract.class_from or contract.parties[0]].coded("Class")
+    found = {}
+    for name, table in own.items():
+        sensitive = known_sensitive(name, contract, table, classes)
+        held = [column.name for column in contract.qid_columns if column.holder == name]
+        judge = judge_of(known_parts(contract, sensitive), sensitive, len(table))
+        axes = axes_of(table.columns(held))
+        found[name] = OwnGroups(axes, judge, CHOICES[method.choose], method.strict, len(table))
+    return found
+
+
+def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:
+    """What each party tells on each level, as somebody with all tables would have it."""
+    names = contract.parties
+    held = {
+        name: [at for at, column in enumerate(contract.qid_columns) if column.holder == name]
+        for name in names
+    }
+    while (opened := groups[names[0]].open) is not None:
+        best = {name: groups[name].best() for name in names}
+        won: list[str | None] = []
+        for group in range(opened.batch.n_groups):
+            bids = [
+                (-best[name].scores[group], held[name][best[name].axis[group]], name)
+                for name in names
+                if best[name].axis[group] >= 0
+            ]
+            won.append(min(bids)[2] if bids else None)
+        is_cut = np.array([each is not None for each in won])
+        n_parts = np.ones(len(won), np.int64)
+        parts = np.zeros(opened.batch.rows.size, np.int64)
+        level: Level = []
+        for name in names:
+            mine = np.array([each == name for each in won])
+            cuts = best[name].of(mine, opened.batch)
+            n_parts[mine] = cuts.n_parts
+            parts[np.repeat(mine, opened.batch.sizes)] = cuts.part_of_row
+            positions = [held[name][axis] for axis in best[name].axis[mine]]
+            level.append((name, positions, cuts.n_parts.tolist(), cuts.part_of_row.tolist()))
+        everybodys = Cuts(n_parts[is_cut], parts[np.repeat(is_cut, opened.batch.sizes)])
+        for name in names:
+            mine = np.array([each == name for each in won])
+            groups[name].cut(everybodys, is_cut, best[name], mine)
+        if is_cut.any():
+            yield level

@@ -1,0 +1,155 @@
+"""Mondrian between parties gives what Mondrian gives on the joined table, for any split of the columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from examples import examples
+from masquerade.errors import ParameterError, PeerBrokeProtocol
+from masquerade.methods import written_method
+from masquerade.net.script import kind_of
+from masquerade.protocol.contract import Contract, Contribution, written_requirement
+from masquerade.protocol.instruction_code import pack
+from masquerade.protocol.method import proposal_of, refuse
+from masquerade.protocol.multidimensional.levels import LevelCuts, ordered
+from masquerade.protocol.multidimensional.method import JointMondrian
+from papers.paper_tables import JOB
+from protocol.tampering import changing
+from protocol.test_mashup import SCHEMA, bag, people, run_mashup
+
+QID = SCHEMA.names[:4]
+
+
+def contract_of(
+    requirement: mq.Requirement, holders: dict[str, str], method: JointMondrian | None = None, **terms: Any
+) -> Contract:
+    return Contract(
+        parties=tuple(sorted({*holders.values()})),
+        columns=tuple(Contribution(name, holder, "attribute") for name, holder in holders.items()),
+        requirements=tuple(written_requirement(part) for part in requirement.parts),
+        method=written_method(method or JointMondrian()),
+        **terms,
+    )
+
+
+def table_of(rows: list[dict[str, Any]]) -> mq.Table:
+    return mq.Table(pa.Table.from_pylist(rows), SCHEMA)
+
+
+@given(
+    people,
+    st.lists(st.integers(0, 3), min_size=5, max_size=5),
+    st.integers(1, 5),
+    st.booleans(),
+    st.sampled_from(["certainty", "widest"]),
+    st.booleans(),
+)
+@settings(max_examples=examples(60))
+def test_any_split_of_the_columns_gives_the_release_of_one_table(
+    rows: list[dict[str, Any]], deal: list[int], k: int, strict: bool, choose: str, diverse: bool
+) -> None:
+    table = table_of(rows)
+    k = min(k, len(rows))
+    requirement: mq.Requirement = mq.KAnonymity(QID, k)
+    if diverse and len({row["Class"] for row in rows}) == 2:
+        requirement &= mq.LDiversity(QID, 2, "Class")
+    deal[0], deal[1] = 0, 1  # two parties at least
+    holders = {name: f"p{number}" for name, number in zip(SCHEMA.names, deal, strict=True)}
+    method = JointMondrian(choose=choose, strict=strict)
+    joined = run_mashup(table, contract_of(requirement, holders, method, class_name="Class"))
+    alone = mq.anonymize(
+        table, requirement, mq.Mondrian("Class", choose, strict), missing="drop", sensitive=["Class"]
+    )
+    names = [name for name in alone.table.column_names if name in joined.table.column_names]
+    assert bag(joined.table.select(names)) == bag(alone.table.select(names))
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=20))
+def test_bids_are_in_the_order_of_their_scores(scores: list[float]) -> None:
+    numbers = ordered(np.array(scores)).tolist()
+    for one, first in zip(scores, numbers, strict=True):
+        for other, second in zip(scores, numbers, strict=True):
+            assert (one < other, one == other) == (first < second, first == second)
+
+
+# --- what it refuses ---
+
+SPLIT = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
+
+
+def test_a_diversity_of_values_elsewhere_is_refused_with_what_to_do() -> None:
+    requirement = mq.KAnonymity(QID, 2) & mq.LDiversity(QID, 2, "Illness")
+    columns = (Contribution("Illness", "clinic", "sensitive"),)
+    contract = contract_of(requirement, SPLIT)
+    contract = msgspec.structs.replace(contract, columns=(*contract.columns, *columns))
+    with pytest.raises(
+        ParameterError, match=r"which clinic holds, over Salary, Sex of other parties.+use tds"
+    ):
+        refuse(JointMondrian().refusals(proposal_of(contract)))
+
+
+def test_several_qids_are_refused_with_what_to_do() -> None:
+    contract = contract_of(mq.KAnonymity(QID[:2], 2) & mq.KAnonymity(QID[2:], 2), SPLIT)
+    with pytest.raises(ParameterError, match=r"must be over the same QID.+or use tds"):
+        refuse(JointMondrian().refusals(proposal_of(contract)))
+
+
+# --- a party that does not keep to it ---
+
+PEOPLE = [
+    {
+        "Sex": "Male" if row % 2 else "Female",
+        "Job": mq.Taxonomy(JOB).leaves[row % 3],
+        "Salary": 10 + row,
+        "Age": 20 + row % 7,
+        "Town": "Ulm",
+        "Class": "Y",
+    }
+    for row in range(24)
+]
+NUMBER = np.dtype("<u4")
+
+
+LIES: dict[str, tuple[dict[str, Any], str]] = {
+    "an attribute of ours": (
+        {"positions": lambda data: np.full(len(data) // 4, 1, NUMBER).tobytes()},
+        "cut along an attribute that it does not hold",
+    ),
+    "groups that it did not win": ({"positions": lambda data: data + bytes(4)}, "cut other groups than the"),
+    "a part of nobody": (
+        {"parts": lambda _: pack(np.zeros(24, np.uint32), 2)},
+        "cut a group against the requirement",
+    ),
+    "a group of one person": (
+        {"parts": lambda _: pack(np.eye(1, 24, dtype=np.uint32)[0], 2)},
+        "cut a group against the requirement",
+    ),
+    "more parts than records": (
+        {"n_parts": lambda data: np.full(len(data) // 4, 2**31, NUMBER).tobytes()},
+        "cut a group into more parts than it has records",
+    ),
+    "a single part": ({"n_parts": lambda data: np.ones(len(data) // 4, NUMBER).tobytes()}, "or into one"),
+    "no parts at all": ({"parts": lambda _: b""}, "sent cuts that cannot be read"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_winner_that_cuts_what_was_not_agreed_is_named(lie: str) -> None:
+    changes, said = LIES[lie]
+    holders = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
+    contract = contract_of(mq.KAnonymity(QID, 3), holders)
+
+    def lying(name: str, script: Any) -> Any:
+        return changing(script, kind_of(LevelCuts), **changes) if name == "bank" else script
+
+    with pytest.raises(PeerBrokeProtocol, match=said) as caught:
+        run_mashup(table_of(PEOPLE), contract, around=lying)
+    assert caught.value.peer == "bank"
