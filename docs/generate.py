@@ -235,7 +235,7 @@ def _seen_in(text: str) -> Iterator[str]:
     found = []
     for page in sorted((DOCS / "howto").glob("*.md")):
         content = page.read_text("utf-8")
-        if any(text in block for block in re.findall("```toml\n(.*?)```", content, re.DOTALL)):
+        if any(text in block for block in re.findall("```toml[^\n]*\n(.*?)```", content, re.DOTALL)):
             title = content.splitlines()[0].removeprefix("# ")
             found.append(f"[{title}](../howto/{page.name})")
     if found:

@@ -1,6 +1,7 @@
 """Every command that a page names is one, with its options; every snippet runs; every TOML block can be read.
 
-The tutorial and the trial are followed as a whole (tests/cli/test_demo.py, tests/docs/test_trial.py).
+Pages that are followed as a whole: the tutorial (tests/cli/test_demo.py), the trial (tests/docs/test_trial.py) and
+the how-to pages of tests/docs/test_howtos.py.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import ast
 import json
 import re
 import shlex
-import sqlite3
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,7 @@ PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]
 SHELL = ("console", "sh", "")
 
 # Pages whose snippets run as they stand, on the tables of `world`.
-RUN = [
-    *("README.md", "docs/reference/python.md", "docs/howto/evaluate.md", "docs/howto/compare.md"),
-    *("docs/howto/requirements.md", "docs/howto/databases.md", "docs/howto/m-privacy.md"),
-]
+RUN = ["README.md", "docs/reference/python.md"]
 
 
 def named(page: Path) -> str:
@@ -101,43 +98,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for age, job in zip(ages, people["job"].to_pylist(), strict=True)
         )
     )
-    with sqlite3.connect(folder / "people.db") as database:
-        database.execute("CREATE TABLE people (town TEXT, job TEXT)")
-        rows = zip(people["town"].to_pylist(), people["job"].to_pylist(), strict=True)
-        database.executemany("INSERT INTO people VALUES (?, ?)", rows)
-    database.close()
     return folder
-
-
-def names_of(page: Path, world: Path) -> dict[str, Any]:
-    """What the text of a page takes for granted before its first snippet."""
-    import pandas as pd
-
-    names: dict[str, Any] = {"mq": mq, "pd": pd, "pa": pa}
-    if page.name in ("evaluate.md", "compare.md"):
-        table = mq.read(world / "people.csv", world / "taxonomies", identifiers=["ssn", "name"])
-        requirement = mq.KAnonymity(["birth_date", "town"], k=10)
-        names |= {"table": table, "requirement": requirement}
-        if page.name == "evaluate.md":
-            algorithm = mq.TopDownSpecialization(target="approved")
-            names["release"] = mq.anonymize(table, requirement, algorithm, order="input")
-    if page.name == "m-privacy.md":
-        n = 120
-        columns = {
-            "age": [20 + 7 * row % 60 for row in range(n)],
-            "zip": [f"9{row % 4}" for row in range(n)],
-            "disease": [("flu", "ulcer", "asthma")[row % 3] for row in range(n)],
-            "hospital": [f"h{row % 5}" for row in range(n)],
-        }
-        zips = mq.Attribute("zip", taxonomy=mq.Taxonomy.flat(["90", "91", "92", "93"]))
-        names["table"] = mq.Table(pa.table(columns), mq.Schema([mq.Attribute("age", "continuous"), zips]))
-    return names
 
 
 @pytest.mark.parametrize("page", RUN)
 def test_the_snippets_of_a_page_run(page: str, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(world)
-    names = names_of(ROOT / page, world)
+    names: dict[str, Any] = {}
     for block in fenced(ROOT / page, "python"):
         exec(compile(block.text, f"{page}: line {block.line}", "exec"), names)
 

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,11 @@ from cli.command import MASQUERADE, here, without_progress
 
 DOCS = Path(__file__).parents[2] / "docs"
 
-_BLOCK = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r'^( *)```(\w*)(?: title="([^"]+)")?\n(.*?)^\1```$',
+    re.MULTILINE | re.DOTALL,
+)
+_TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # where a table of a TOML file begins
 _NEEDS_A_SHELL = re.compile(r"[|<>;&()$]")
 
 
@@ -29,23 +33,41 @@ class Block:
     text: str
     before: str
     line: int  # of the page
+    title: str | None = None  # the file that it is
 
 
 def blocks(page: Path) -> Iterator[Block]:
     """All fenced blocks of a page."""
     text = page.read_text("utf-8")
     for found in _BLOCK.finditer(text):
-        indent, language, content = found.groups()
+        indent, language, title, content = found.groups()
         before = text[: found.start()].rstrip().rpartition("\n\n")[2]
         line = text[: found.start()].count("\n") + 1
-        yield Block(language, re.sub(f"^{indent}", "", content, flags=re.MULTILINE), before, line)
+        yield Block(language, re.sub(f"^{indent}", "", content, flags=re.MULTILINE), before, line, title)
 
 
 def commands(block: Block) -> Iterator[str]:
     """The commands of a block, one line each; what a block shows after a prompt is no command."""
-    lines = block.text.replace("\\\n", "").splitlines()
-    prompted = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-    yield from (line for line in prompted or lines if line.strip() and not line.startswith("#"))
+    yield from (command for command, _ in shown(block))
+
+
+def shown(block: Block) -> Iterator[tuple[str, str]]:
+    """The commands of a block, each with the output that stands below its prompt."""
+    text = block.text.replace("\\\n", "")
+    if not text.startswith("$ "):
+        yield from ((line, "") for line in text.splitlines() if line.strip() and not line.startswith("#"))
+        return
+    for each in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, output = each.partition("\n")
+        yield command, output
+
+
+def amended(file: str, part: str) -> str:
+    """A TOML file with a part that a page shows: its tables take the place of those of the same name."""
+    tables = _TABLE.split(part)
+    replaced = {table.split()[0] for table in tables if table.strip() and not table.startswith("[[")}
+    kept = [table for table in _TABLE.split(file) if not table.strip() or table.split()[0] not in replaced]
+    return "".join(f"{table.rstrip()}\n" for table in [*kept, *tables])
 
 
 Special = Callable[["Reader", Block], None]
@@ -53,14 +75,20 @@ Special = Callable[["Reader", Block], None]
 
 @dataclass
 class Reader:
-    """Follows a page in a folder; `special` does what a page asks for in words, by a text of the paragraph before."""
+    """Follows a page in a folder; `special` does what a page asks for in words, by a text of the paragraph before.
+
+    A TOML block that names no file is a part of the page's own, `file`; each is tried with the commands of `tried`.
+    """
 
     folder: Path
     capsys: pytest.CaptureFixture[str]
     special: Mapping[str, Special] = field(default_factory=dict)
     replaced: Mapping[str, str] = field(default_factory=dict)  # addresses of the page that may be taken here
+    file: str = "job.toml"
+    tried: Sequence[str] = ()
     said: str = ""  # by the last block that was run
     names: dict[str, Any] = field(default_factory=dict)  # of the snippets
+    whole: str | None = None  # the page's own file without any part
 
     def follow(self, page: Path) -> None:
         """Do all that the page says."""
@@ -75,23 +103,49 @@ class Reader:
 
     def do(self, block: Block, where: str, *, fails: bool = False) -> None:
         """Write, run or compare one block."""
+        if block.title is not None:
+            self.write(block.title, block.text)
+            return
         match block.language:
             case "toml":
                 named = re.findall(r"`([\w./-]+\.toml)`", block.before)
-                assert named, f"{where}: which file is it?"
-                (self.folder / named[-1]).write_text(block.text, "utf-8")
+                if named:
+                    self.write(named[-1], block.text)
+                else:
+                    self.amend(block, where)
             case "console":
                 self.said = ""
-                *first, last = [*commands(block)]
-                for command in first:
-                    assert self.run(command) == 0, (where, command, self.said)
-                assert (self.run(last) != 0) == fails, (where, last, self.said)
+                steps = [*shown(block)]
+                for number, (command, output) in enumerate(steps, 1):
+                    before = len(self.said)
+                    failed = self.run(command) != 0
+                    assert failed == (fails and number == len(steps)), (where, command, self.said)
+                    compare(output, self.said[before:], where)
             case "python":
                 self.capsys.readouterr()
                 exec(compile(block.text, where, "exec"), self.names)  # the page's own snippet
                 self.said = self.capsys.readouterr().out
             case "text":
-                assert _words(block.text) in _words(self.said), (where, self.said)
+                compare(block.text, self.said, where)
+            case language:
+                raise AssertionError(
+                    f"{where}: what is to be done with {language or 'a block without a language'}?"
+                )
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the page."""
+        (self.folder / name).write_text(text, "utf-8")
+        if name == self.file:
+            self.whole = text
+
+    def amend(self, block: Block, where: str) -> None:
+        """Put a part into the page's own file, and see that it can be used."""
+        path = self.folder / self.file
+        if self.whole is None:
+            self.whole = path.read_text("utf-8")
+        path.write_text(amended(self.whole, block.text), "utf-8")
+        for command in self.tried:
+            assert self.run(command) == 0, (where, command, self.said)
 
     def _replaced(self, block: Block) -> Block:
         text = block.text
@@ -127,3 +181,9 @@ class Reader:
 def _words(text: str) -> str:
     """The words alone: a page wraps long lines."""
     return " ".join(text.split())
+
+
+def compare(text: str, said: str, where: str) -> None:
+    """Compare an output of the page with what was said; "…" stands for anything."""
+    pattern = ".*".join(re.escape(_words(part)) for part in text.split("…"))
+    assert re.search(pattern, _words(said)), (where, said)
