@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from docs.walkthrough import DOCS, blocks
 from masquerade.job import model
 from masquerade.methods import DEFAULT
 from masquerade.service.coordinator import settings as coordinator
@@ -18,8 +18,6 @@ from masquerade.service.node.dataset_keys import DatasetKeys
 from masquerade.service.policy import Policy, Prices
 from masquerade.service.request import Request
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
 TABLE = {
     "source",
     "query",
@@ -56,7 +54,7 @@ def section(page: str, heading: str) -> str:
 
 def example(page: str) -> dict[str, Any]:
     """A page's first example, with the keys that it only shows in comments."""
-    text = re.findall(r"```toml\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL)[0]
+    text = next(block.text for block in blocks(DOCS / page) if block.language == "toml")
     return tomllib.loads(re.sub(r"^# (?=\[?[a-z_]+\]?( *=| +#|$))", "", text, flags=re.MULTILINE))
 
 

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-import masquerade as mq
-from cli.command import MASQUERADE
+from docs.services import await_providers, service
 from docs.walkthrough import DOCS, Block, Reader, commands
 from masquerade.library.local_configurations import free_addresses
 
 pytestmark = pytest.mark.system
 
 WRITTEN = ("127.0.0.1:7000", "127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:8080")
-
-
-@contextmanager
-def service(folder: Path, command: str) -> Iterator[None]:
-    """One that is ready, and ends well with Ctrl-C."""
-    words = [MASQUERADE, *command.split()[1:], "--json"]
-    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
-        try:
-            assert running.stdout is not None
-            assert running.stdout.readline(), f"{command} ended with {running.wait()}"
-            yield
-            running.send_signal(signal.SIGINT)
-            assert running.wait(120) == 0, command
-        finally:
-            running.kill()
 
 
 def test_a_trial_by_hand(
@@ -52,10 +32,7 @@ def test_a_trial_by_hand(
             for command in commands(block):
                 services.enter_context(service(reader.folder, command))
             token = (reader.folder / "token").read_text().strip()
-            with mq.Client(f"http://{addresses['127.0.0.1:8080']}", token=token) as client:
-                until = time.monotonic() + 120
-                while len(client.providers()) < 2:  # each publishes as soon as it can
-                    assert time.monotonic() < until
+            await_providers(f"http://{addresses['127.0.0.1:8080']}", token, 2)
 
         monkeypatch.chdir(tmp_path)
         special = {"Make an account": account, "Start each in a terminal": start}

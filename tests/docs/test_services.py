@@ -1,0 +1,237 @@
+"""The pages about services, followed one after the other with one coordinator, a bank and a clinic."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cli.command import here
+from docs.services import await_providers, service
+from docs.walkthrough import DOCS, Block, Reader, Special, commands, compare, shown
+from masquerade.data.write import write_table
+from masquerade.library.local_configurations import free_addresses
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(shutil.which("jq") is None, reason="docs/howto/audit.md reads a log with jq"),
+]
+
+Capture = pytest.CaptureFixture[str]
+
+N = 200
+PASSWORD = "a long password"
+JOBS = ("Clerk", "Cook", "Nurse", "Smith")
+
+CLINIC = """
+name = "clinic"
+address = "{clinic}"
+identity = "identity"
+trust = "identity/trust"
+[coordinator]
+address = "{parties}"
+[datasets.patients]
+source = "patients.csv"
+id = "ssn"
+sensitive = ["disease"]
+[datasets.patients.policy]
+users = ["ana"]
+purposes = ["research"]
+least_k = 10
+"""
+
+
+def write_tables(folder: Path) -> None:
+    """The tables behind the pages' configurations."""
+    ages = [20 + 7 * row % 60 for row in range(N)]
+    customers = {
+        "ssn": [f"{row:04}" for row in range(N)],
+        "age": ages,
+        "job": [JOBS[row % 4] for row in range(N)],
+        "salary": [f"{20 + row % 9}" for row in range(N)],
+        "income": ["high" if age > 45 else "low" for age in ages],
+    }
+    write_table(pa.table(customers), folder / "bank" / "customers.csv")
+    (folder / "bank" / "job.csv").write_text("".join(f"{job};*\n" for job in JOBS))
+    patients = {
+        "ssn": [f"{row:04}" for row in range(10, N + 10)],
+        "disease": [("flu", "ulcer", "asthma")[row % 3] for row in range(N)],
+    }
+    write_table(pa.table(patients), folder / "clinic" / "patients.csv")
+
+
+class World:
+    """Three folders and an analyst's, and the addresses that stand for those of the pages."""
+
+    def __init__(self, folder: Path, capsys: Capture, services: ExitStack) -> None:
+        self.folder, self.capsys, self.services = folder, capsys, services
+        people, parties, bank, clinic = free_addresses(4)
+        self.url = f"http://{people}"
+        self.replaced = {
+            "https://coordinator.example:8080": self.url,
+            'ca = "web.pem" ': "# ",
+            ', ca="web.pem"': "",
+            "https = {": "# https = {",
+            "127.0.0.1:8080": people,
+            "10.0.0.5:7000": parties,
+            "127.0.0.1:7000": parties,
+            "10.0.0.5:0": "127.0.0.1:0",
+            "127.0.0.1:7001": bank,
+            "bank.example:7001": bank,
+            "clinic.example:7001": clinic,
+        }
+        names = ("coordinator", "bank", "clinic")
+        parts = [word for name in names for word in ("--party", name)]
+        assert here(capsys, "identity", "init", folder / "trial", *parts).code == 0
+        for name in names:
+            (folder / name).mkdir()
+            (folder / "trial" / name).rename(folder / name / "identity")
+        (folder / "ana").mkdir()
+        (folder / "clinic" / "clinic.toml").write_text(CLINIC.format(clinic=clinic, parties=parties))
+        write_tables(folder)
+
+    def follow(
+        self, page: str, of: str, special: dict[str, Special], monkeypatch: pytest.MonkeyPatch
+    ) -> Reader:
+        """Follow a page in somebody's folder."""
+        monkeypatch.chdir(self.folder / of)
+        reader = Reader(self.folder / of, self.capsys, special, replaced=self.replaced, figures=False)
+        reader.follow(DOCS / "howto" / f"{page}.md")
+        return reader
+
+    def start(self, reader: Reader, block: Block) -> None:
+        """Start a service; the page shows the line by which it says that it is ready."""
+        for command, output in shown(block):
+            line = self.services.enter_context(service(reader.folder, command))
+            compare(output, line, command)
+
+
+def with_password(reader: Reader, command: str) -> None:
+    """Run a command that asks for a password."""
+    asked = command.partition("#")[0].rstrip()
+    where = asked.find(" >") if " >" in asked else len(asked)
+    assert reader.run(f"echo '{PASSWORD}' | {asked[:where]} --password-stdin{asked[where:]}") == 0, (
+        reader.said
+    )
+
+
+def is_read(_reader: Reader, _block: Block) -> None:
+    """What is no step for a reader here."""
+
+
+def accounts(reader: Reader, block: Block) -> None:
+    for command in commands(block):
+        if "user add" in command:
+            with_password(reader, command)
+        else:
+            assert reader.run(command) == 0, (command, reader.said)
+        if "user disable" in command:  # the page's next command is about the same account
+            assert reader.run(command.replace("disable", "enable")) == 0, reader.said
+
+
+def tokens(reader: Reader, block: Block) -> None:
+    (make, _), (show, listed), (revoke, _) = shown(block)
+    inner = make.partition("(umask 077; ")[2].rpartition(")")[0]
+    with_password(reader, inner)
+    reader.said = ""
+    with_password(reader, show)
+    compare(listed.partition(", last")[0], reader.said, show, figures=False)
+    [laptop] = [line.split()[0] for line in reader.said.splitlines() if "  laptop  " in line]
+    with_password(reader, revoke.replace(revoke.split()[3], laptop))
+    with_password(reader, inner)
+    (reader.folder / "token").chmod(0o600)
+
+
+def awaited(reader: Reader, block: Block) -> None:
+    """A snippet that a notebook takes, with `await` at its top."""
+    code = compile(block.text, "client.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    async def run() -> None:
+        await eval(code, reader.names)
+
+    asyncio.run(run())
+
+
+def number_missing(reader: Reader, block: Block) -> None:
+    log = reader.folder / "audit.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:16] + lines[17:]))
+    reader.said = ""
+    assert reader.run("masquerade audit verify audit.jsonl") == 1
+    compare(block.text, reader.said, "number out of order", figures=True)
+
+
+def end_is_lost(reader: Reader, block: Block) -> None:
+    log = reader.folder / "state" / "audit.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:-1]))
+    reader.said = ""
+    assert reader.run("masquerade party serve clinic.toml") != 0
+    compare(block.text, reader.said, "its end was cut off", figures=False)
+
+
+def contract_of_the_log(reader: Reader, block: Block) -> None:
+    lines = (reader.folder / "state" / "audit.jsonl").read_text().splitlines()
+    records: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    session = next(each["fields"]["session"] for each in records if each["event"] == "contract")
+    [command] = commands(block)
+    assert reader.run(command.replace("3f9a…", session)) == 0, reader.said
+
+
+def test_the_pages_about_services_say_what_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    with ExitStack() as services:
+        world = World(tmp_path, capsys, services)
+        coordinator: dict[str, Special] = {
+            "## Accounts": accounts,
+            "## Serve": world.start,
+            "## The course of a session": is_read,
+        }
+        world.follow("coordinator", "coordinator", coordinator, monkeypatch)
+
+        services.enter_context(service(tmp_path / "clinic", "masquerade party serve clinic.toml"))
+        token = (tmp_path / "coordinator" / "token").read_text().strip()
+
+        def party_card(reader: Reader, block: Block) -> None:
+            world.start(reader, Block("console", "$ masquerade party serve bank.toml\n", "", 0))
+            await_providers(world.url, token, 2)
+            reader.do(block, "party.md")
+
+        monkeypatch.setenv("MASQUERADE_URL", world.url)
+        party: dict[str, Special] = {
+            "only what a signed contract names leaves": is_read,
+            "## What others get to know": party_card,
+            "To list what waits": is_read,
+            "`MASQUERADE_DEAL` in its environment": is_read,
+            "If it is lost for good": is_read,
+        }
+        world.follow("party", "bank", party, monkeypatch)
+
+        monkeypatch.setenv("MASQUERADE_TOKEN", token)
+        client: dict[str, Special] = {"## Once: a token": tokens, "as coroutines": awaited}
+        asked = world.follow("client", "ana", client, monkeypatch)
+        assert asked.names["table"].column_names == ["age", "job", "disease"]
+        assert (tmp_path / "ana" / "release.csv").read_text().startswith("age,job,salary,disease,income\n")
+
+    clinic = tmp_path / "clinic"
+    for path in (
+        clinic / "state" / "audit.jsonl",
+        clinic / "state" / "audit.head",
+        clinic / "identity" / "identity.pem",
+    ):
+        shutil.copy(path, clinic)
+    audit: dict[str, Special] = {
+        "Exit code 0: the log is whole": number_missing,
+        "## When its end is lost": end_is_lost,
+        "by the name of the session": contract_of_the_log,
+        "To write a log of your own": is_read,
+    }
+    world.follow("audit", "clinic", audit, monkeypatch)
