@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import masquerade as mq
 from cli.command import here
 from docs.services import await_providers, service
 from docs.walkthrough import DOCS, Block, Reader, Special, commands, compare, shown
@@ -28,6 +29,7 @@ Capture = pytest.CaptureFixture[str]
 
 N = 200
 PASSWORD = "a long password"
+K_ANONYMITY = {"model": "k-anonymity", "qid": ["job"], "k": 10}
 JOBS = ("Clerk", "Cook", "Nurse", "Smith")
 
 CLINIC = """
@@ -200,18 +202,53 @@ def test_the_pages_about_services_say_what_happens(
         services.enter_context(service(tmp_path / "clinic", "masquerade party serve clinic.toml"))
         token = (tmp_path / "coordinator" / "token").read_text().strip()
 
+        bank = services.enter_context(ExitStack())
+        lost: list[tuple[Reader, Block]] = []
+        asked_for: list[str] = []
+
         def party_card(reader: Reader, block: Block) -> None:
-            world.start(reader, Block("console", "$ masquerade party serve bank.toml\n", "", 0))
+            """The node runs, and asks a person before it signs."""
+            configuration = reader.folder / "bank.toml"
+            asking = configuration.read_text().replace(
+                "least_k = 10\n", "least_k = 10\nneeds_approval = true\n"
+            )
+            configuration.write_text(asking)
+            bank.enter_context(service(reader.folder, "masquerade party serve bank.toml"))
             await_providers(world.url, token, 2)
-            reader.do(block, "party.md")
+            reader.do(block, "party.md: what others get to know")
+
+        def waits(reader: Reader, block: Block) -> None:
+            wish = {
+                "purpose": "research",
+                "attributes": ["job", "salary", "disease"],
+                "privacy": [K_ANONYMITY],
+            }
+            with mq.Client(world.url, token=token) as client:
+                asked_for.append(client.request(wish).id)
+                next(event for event in client.watch(asked_for[0]) if event.kind == "approval")
+            reader.do(block, "party.md: what waits")
+
+        def decides(reader: Reader, block: Block) -> None:
+            """The other way round: what is approved first would run, or not, as the second command comes."""
+            deal = reader.said.split()[0]
+            approve, refuse = (command.replace("3f9a", deal[:8]) for command in commands(block))
+            assert reader.run(refuse) == 0, reader.said
+            with mq.Client(world.url, token=token) as client:
+                assert client.wait(asked_for[0]).status == "refused"
+            assert reader.run(approve) == 0, reader.said
+            assert "was refused before; approved now" in reader.said
+            bank.close()
+            configuration = reader.folder / "bank.toml"
+            configuration.write_text(configuration.read_text().replace("needs_approval = true\n", ""))
+            bank.enter_context(service(reader.folder, "masquerade party serve bank.toml"))
 
         monkeypatch.setenv("MASQUERADE_URL", world.url)
         party: dict[str, Special] = {
-            "only what a signed contract names leaves": is_read,
+            "only what a signed contract names leaves": is_read,  # it is started when it has its configuration
             "## What others get to know": party_card,
-            "To list what waits": is_read,
-            "`MASQUERADE_DEAL` in its environment": is_read,
-            "If it is lost for good": is_read,
+            "To list what waits": waits,
+            "`MASQUERADE_DEAL` in its environment": decides,
+            "If it is lost for good": lambda reader, block: lost.append((reader, block)),
         }
         world.follow("party", "bank", party, monkeypatch)
 
@@ -220,6 +257,11 @@ def test_the_pages_about_services_say_what_happens(
         asked = world.follow("client", "ana", client, monkeypatch)
         assert asked.names["table"].column_names == ["age", "job", "disease"]
         assert (tmp_path / "ana" / "release.csv").read_text().startswith("age,job,salary,disease,income\n")
+
+    [(steward, forget)] = lost
+    (steward.folder / "state" / "secrets" / "customers.key").unlink()
+    monkeypatch.chdir(steward.folder)
+    steward.do(forget, "party.md: the secret is lost for good")
 
     clinic = tmp_path / "clinic"
     for path in (
