@@ -224,6 +224,13 @@ def _no_method(name: str, available: Mapping[str, type[Method]]) -> str:
     return f'"{name}" is not for parties that hold their data like this; they have: {listed}'
 
 
+def _where(home: type[Method], method: type[Method]) -> str:
+    """Where a method of the same name as another is at home."""
+    if issubclass(home, SessionMethod) and issubclass(method, SessionMethod):
+        return f"between parties with {'different' if home.arrangement == 'vertical' else 'the same'} columns"
+    return "between parties" if issubclass(home, SessionMethod) else "on one table"
+
+
 def _foreign(key: str, method: type[Method], own: set[str]) -> str:
     """Why a key does not belong to a method, and to which it does."""
     homes = [
@@ -231,8 +238,9 @@ def _foreign(key: str, method: type[Method], own: set[str]) -> str:
     ]
     named = " and ".join(dict.fromkeys(each.name for each in homes))
     beside = [each for each in homes if issubclass(each, TableMethod) == issubclass(method, TableMethod)]
-    if any(each.name == method.name for each in homes):
-        named, beside = method.name, []
+    alike = [each for each in homes if each.name == method.name]
+    if alike:
+        return f"belongs to {method.name} {_where(next(iter({*alike} & {*beside}), alike[0]), method)}"
     if homes and not beside:
         return (
             f"belongs to {named} {'between parties' if issubclass(method, TableMethod) else 'on one table'}"

@@ -207,7 +207,7 @@ def test_models_are_offered_where_the_providers_can_test_them(model: str, third_
 def test_the_methods_parameters_are_those_that_it_declares() -> None:
     draft = filled(JOB, AGE)
     assert "algorithm" not in draft.content()  # the usual one, as it is
-    assert list(draft.methods) == ["tds", "dka"]
+    assert list(draft.methods) == ["tds", "dka", "mondrian"]
     assert (draft.setting("argmax"), draft.setting("score"), draft.setting("third_party")) == (
         "secure",
         "",

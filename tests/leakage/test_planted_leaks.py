@@ -48,7 +48,7 @@ LEAKS = [
     ),
     Planted(
         "raw cells of the QID in Columns, in a dictionary beside the values of the cut",
-        "protocol/party.py",
+        "protocol/common_records.py",
         [
             (
                 "column.name: released[column.name].to_arrow() if",
@@ -107,7 +107,7 @@ LEAKS = [
     ),
     Planted(
         "how many raw values there are, as a time that was taken",
-        "protocol/party.py",
+        "protocol/common_records.py",
         [
             (
                 'seconds["protocol"] = time.perf_counter()',

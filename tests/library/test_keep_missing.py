@@ -247,7 +247,8 @@ def test_a_mashup_is_what_one_table_gives(tmp_path: Path) -> None:
         lines = [",".join(row[at] for at in columns) for row in rows] + [",,"]
         (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
     (tmp_path / "people.csv").write_text(PEOPLE)
-    (tmp_path / "one.toml").write_text(JOB.replace("[output]", '[output]\ntable = "one.csv"'))
+    alike = JOB.replace("[output]", '[output]\ntable = "one.csv"') + '[algorithm]\nname = "tds"\n'
+    (tmp_path / "one.toml").write_text(alike)
     alone = anonymize_job(tmp_path / "one.toml").release.table
     data = '[data]\nsource = "people.csv"\nmissing = "keep"\n'
     (tmp_path / "job.toml").write_text(

@@ -248,7 +248,7 @@ def test_attributes_that_are_not_generalised_alike_are_told_with_who_does_how() 
         ({"m": 0}, "the deal has m = 0; the policy insists on 1"),
         (
             {"kind": "vertical"},
-            'deal: algorithm.name: "mondrian" is not for parties that hold their data like this',
+            "deal: algorithm.third_party: belongs to mondrian between parties with the same columns",
         ),
         ({"method": {"name": "mondrian", **TRUSTED}}, 'third_party "trusted" is not allowed'),
         ({"method": {"name": "mondrian"}}, "the deal is carried out in another way"),  # not spelled out

@@ -87,8 +87,8 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
             r'algorithm.name: no algorithm "tsd" \(did you mean "tds"\?\); available: tds',
         ),
         (
-            {"algorithm": {"name": "mondrian"}},
-            'algorithm.name: "mondrian" is not for parties that hold their data',
+            {"algorithm": {"name": "mondrian", "third_party": "secure"}},
+            "algorithm.third_party: belongs to mondrian between parties with the same columns",
         ),
         (
             {"algorithm": {"name": "datafly"}},
