@@ -34,12 +34,16 @@ _SYSTEM = {"postgres", "browser", "page", "site", "visit", "place"}
 
 # Where tests play whole sessions, in this process: too slow, all together, for the inner loop.
 _SESSIONS = (
-    *("attacks/", "cli/", "console/", "fuzz/", "leakage/", "library/", "net/", "protocol/"),
+    *("attacks/", "cli/", "console/", "contract/test_session_methods", "fuzz/", "leakage/", "library/"),
+    *("net/", "protocol/"),
     *(
         f"service/test_{name}"
-        for name in ("account", "api", "coordinator", "dka", "horizontal", "lockout", "mutual")
+        for name in ("account", "api", "comeback", "coordinator", "dka", "horizontal", "lockout", "mondrian")
     ),
-    *(f"service/test_{name}" for name in ("node", "roll_ups", "second", "service", "store", "migrations")),
+    *(
+        f"service/test_{name}"
+        for name in ("migrations", "mutual", "node", "one_column", "roll_ups", "second", "service", "store")
+    ),
 )
 _HERE = Path(__file__).parent
 
