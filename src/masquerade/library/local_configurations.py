@@ -50,8 +50,8 @@ class Holding:
         at = f"datasets.{self.dataset}"
         source = [f"source = {_toml(self.file)}"]
         if self.file.endswith(".db"):
-            # The names and the file are our own. The order of the rows belongs to a snapshot.
-            query = f"SELECT * FROM {self.dataset} ORDER BY {self.id}"  # noqa: S608
+            # The order of the rows belongs to a snapshot.
+            query = f"SELECT * FROM {self.dataset} ORDER BY {self.id}"  # noqa: S608 # the names are our own
             source = [f"source = {_toml(f'sqlite:///{self.file}')}", f"query = {_toml(query)}"]
         lines = [
             f"name = {_toml(party)}",
@@ -138,8 +138,8 @@ def write_sqlite(table: pa.Table, path: Path, name: str) -> None:
         with closing(sqlite3.connect(path)) as database:
             database.execute(f'CREATE TABLE "{name}" ({columns})')
             places = ", ".join("?" for _ in kinds)
-            # The names are ours; the cells are bound.
-            database.executemany(f'INSERT INTO "{name}" VALUES ({places})', rows)  # noqa: S608
+            insert = f'INSERT INTO "{name}" VALUES ({places})'  # noqa: S608 # the name is ours, the cells are bound
+            database.executemany(insert, rows)
             database.commit()
     except sqlite3.OperationalError as error:  # a full disk, for one
         raise ParameterError(f"{path}: cannot be written: {error}") from None
