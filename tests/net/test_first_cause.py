@@ -58,6 +58,12 @@ TOO_FEW = RequirementUnreachable("k = 9 cannot be reached")
         ),
         pytest.param({"anna": TOO_FEW, "berta": TOO_FEW}, GAVE_UP, TOO_FEW, id="all agree"),
         pytest.param(
+            {"anna": TOO_FEW, "berta": PeerError("anna", "gave up", reported_by="carla")},
+            GAVE_UP,
+            TOO_FEW,
+            id="who was the first to see what all would see",
+        ),
+        pytest.param(
             {"anna": JobError(Problem("unknown", source="job.toml", key=("k",))), "berta": WRONG},
             None,
             JobError("party anna: job.toml: k: unknown", "party berta: b.csv: row 3: no number"),

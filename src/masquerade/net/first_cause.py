@@ -8,9 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from masquerade.errors import AnswerIsNo, BadInput, Bug, MasqueradeError, PeerError, PeerUnreachable, Problem
+from masquerade.errors import (
+    AnswerIsNo,
+    BadInput,
+    Bug,
+    MasqueradeError,
+    NoCommonRecords,
+    PeerError,
+    PeerUnreachable,
+    Problem,
+    RequirementUnreachable,
+)
 
 _OWN = (BadInput, AnswerIsNo, Bug)
+_OF_ALL_RECORDS = (RequirementUnreachable, NoCommonRecords)  # true of everybody, whoever was the first to find out
 _SILENT = "gave up; its own log says why"
 
 
@@ -46,8 +57,10 @@ def first_cause(
 
 
 def _own_problem(guilty: Mapping[str, MasqueradeError]) -> MasqueradeError:
-    """Merge the parties' own problems; each names its party, unless all agree or the problem has a source."""
+    """Merge the parties' own problems; each names its party, unless it is everybody's or has a source."""
     first, *others = guilty.values()
+    if all(isinstance(each, _OF_ALL_RECORDS) and each.problems for each in guilty.values()):
+        return type(first)(*dict.fromkeys(problem for each in guilty.values() for problem in each.problems))
     agreed = all(each.problems == first.problems for each in others)
     if first.problems and agreed and (others or all(each.source for each in first.problems)):
         return type(first)(*first.problems)
