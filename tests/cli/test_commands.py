@@ -10,6 +10,7 @@ import pytest
 from cli.command import files, here
 from job.job_files import JOB, TABLE, changed, write_job
 from masquerade.cli import output
+from masquerade.methods import table_methods
 
 Capture = pytest.CaptureFixture[str]
 INPUTS = {"people.csv", "job.csv", "job.toml"}
@@ -214,6 +215,26 @@ def test_compare_tells_a_person(tmp_path: Path, capsys: Capture) -> None:
 def test_compare_with_a_k_that_is_no_number(tmp_path: Path, capsys: Capture, k: str) -> None:
     answer = here(capsys, "compare", write_job(tmp_path), "--k", k)
     assert (answer.code, answer.problems) == (2, [f'--k: must be whole numbers such as 5,10,50; got "{k}"'])
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "problem"),
+    [
+        ("--methods", "mondrain", ' (did you mean "mondrian"?)'),
+        ("--methods", "dka", ""),
+        ("--k", "0", "a whole number of at least 1; got 0"),
+    ],
+)
+def test_compare_names_the_option_and_what_is_allowed(
+    tmp_path: Path, capsys: Capture, option: str, word: str, problem: str
+) -> None:
+    answer = here(capsys, "compare", write_job(tmp_path), option, word)
+    assert answer.code == 2
+    [line] = answer.problems
+    if option == "--methods":
+        known = ", ".join(name for name in table_methods() if name != "auto")
+        problem = f'methods on one table: {known}; got "{word}"{problem}'
+    assert line == f"{option}: must be {problem}"
 
 
 # --- evaluate ---

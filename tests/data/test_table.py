@@ -168,6 +168,24 @@ def test_a_table_without_rows() -> None:
     assert table.column("w").ranks.size == 0
 
 
+class Compared(str):
+    """A name that counts how often it is compared with another."""
+
+    times = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return super().__eq__(other)
+
+
+def test_the_work_on_a_schema_does_not_grow_with_the_square_of_its_columns() -> None:
+    names = [Compared(f"c{number}") for number in range(1000)]
+    schema = Schema(map(Attribute, names))
+    assert all(name in schema and schema[name].name == name for name in names)
+    assert Compared.times < 10 * len(names)
+
+
 def test_schemas_are_checked() -> None:
     with pytest.raises(ParameterError, match=r"^attribute age: listed twice$"):
         Schema([Attribute("age"), Attribute("age")])

@@ -70,7 +70,8 @@ def publish(
     started = time.perf_counter()
     dropped = known.dropped
     if dropped is None:
-        dropped = tuple(name for name in table.arrow.column_names if name not in made.cells.column_names)
+        released = set(made.cells.column_names)
+        dropped = tuple(name for name in table.arrow.column_names if name not in released)
     secret = [name for name in sensitive if name not in (algorithm.target, *requirement.provider_columns)]
     protected = [name for name in requirement.special_columns if name not in requirement.provider_columns]
     release = known.kind.measured(

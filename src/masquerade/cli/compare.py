@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,7 +40,7 @@ def compare(
     """
     from masquerade.library.jobs import compare_job
 
-    with progress() as told:
+    with progress() as told, _naming_options():
         found = compare_job(job, methods=_words(methods), ks=_numbers(k), on_stage=told.stage)
     if report is not None:
         found.report(report)
@@ -46,6 +48,22 @@ def compare(
         print_json(found.summary | ({"report": str(report)} if report is not None else {}))
     else:
         say(*_lines(found), *([f"report: {report}"] if report is not None else []))
+
+
+@contextmanager
+def _naming_options() -> Iterator[None]:
+    """Let what is wrong with a parameter of `compare` name the option that gives it."""
+    try:
+        yield
+    except ParameterError as error:
+        raise ParameterError(
+            *(
+                each.at(source=f"--{each.parameter}", parameter="", owner="")
+                if each.owner == compare.__name__
+                else each
+                for each in error.problems
+            )
+        ) from None
 
 
 def _words(text: str) -> list[str]:

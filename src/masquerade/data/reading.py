@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from masquerade.data.schema import repeated
 from masquerade.data.table import Origin
 from masquerade.errors import DataError, hint
 
@@ -45,7 +46,7 @@ def check_names(name: str, names: Sequence[str]) -> None:
     for position, column in enumerate(names, start=1):
         if not column:
             raise DataError.about(name, f"column {position} has no name")
-    doubled = sorted({column for column in names if names.count(column) > 1}, key=names.index)
+    doubled = repeated(names)
     if doubled:
         raise DataError.about(name, *(f"column {column} occurs more than once" for column in doubled))
 

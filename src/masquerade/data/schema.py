@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from masquerade.data.continuum import ISO_DATE, Number
@@ -48,30 +50,37 @@ class Schema:
     def __init__(self, attributes: Iterable[Attribute], identifiers: Iterable[str] = ()) -> None:
         object.__setattr__(self, "attributes", tuple(attributes))
         object.__setattr__(self, "identifiers", tuple(identifiers))
-        names = self.names
-        for name in names:
-            if names.count(name) > 1:
-                raise ParameterError(f"attribute {name}: listed twice")
+        for name in repeated(self.names):
+            raise ParameterError(f"attribute {name}: listed twice")
+        for name in self.names:
             if name in self.identifiers:
                 raise ParameterError(
                     f"attribute {name}: an identifier is never released; it cannot be an attribute"
                 )
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The attributes' names, in order."""
         return tuple(attribute.name for attribute in self.attributes)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Attribute]:
+        return {attribute.name: attribute for attribute in self.attributes}
 
     def __iter__(self) -> Iterator[Attribute]:
         return iter(self.attributes)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return name in self._by_name
 
     def __getitem__(self, name: str) -> Attribute:
-        for attribute in self.attributes:
-            if attribute.name == name:
-                return attribute
+        if name in self._by_name:
+            return self._by_name[name]
         raise ParameterError(
             f'no attribute "{name}"{hint(name, self.names)}; the attributes are: {", ".join(self.names)}'
         )
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that occur more than once, each once, in order."""
+    return [name for name, count in Counter(names).items() if count > 1]

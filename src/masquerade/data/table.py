@@ -22,7 +22,7 @@ from masquerade.data.encode import (
     standard_cells,
 )
 from masquerade.data.product import Product, coded_product
-from masquerade.data.schema import Attribute, Schema
+from masquerade.data.schema import Attribute, Schema, repeated
 from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
 from masquerade.errors import BadInput, DataError, ParameterError, Problem, hint
 
@@ -67,8 +67,10 @@ class Table:
             )
         self.origin = origin or Origin()
         self.arrow = _arrow(frame)
-        doubled = [name for name in self.arrow.column_names if self.arrow.column_names.count(name) > 1]
-        if doubled:
+        # Arrow makes a new list of all names each time that it is asked for them.
+        self._names = self.arrow.column_names
+        self._known = frozenset(self._names)
+        if doubled := repeated(self._names):
             raise DataError.about(self.origin.name, f"column {doubled[0]} occurs more than once")
         self.schema = schema if schema is not None else infer_schema(self.arrow)
         if taxonomies is not None:
@@ -104,8 +106,8 @@ class Table:
 
     def cells(self, name: str) -> pa.ChunkedArray:
         """Return a column's raw cells."""
-        if name not in self.arrow.column_names:
-            names = self.arrow.column_names
+        if name not in self._known:
+            names = self._names
             text = f'no column "{name}"{hint(name, names)}; the columns are: {", ".join(names)}'
             raise DataError.about(self.origin.name, text)
         column = self.arrow.column(name)

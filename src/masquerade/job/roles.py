@@ -70,5 +70,8 @@ def _parts(job: Job) -> Iterator[tuple[str, list[str]]]:
             named.append((name, written(("privacy", position, "qid"))))
         if entry.sensitive is not None:
             named.append((entry.sensitive, written(("privacy", position, "sensitive"))))
-    for name in dict.fromkeys(name for name, _ in named):
-        yield name, list(dict.fromkeys(key for other, key in named if other == name))
+    keys: dict[str, dict[str, None]] = {}
+    for name, key in named:
+        keys.setdefault(name, {})[key] = None
+    for name, its_keys in keys.items():
+        yield name, list(its_keys)

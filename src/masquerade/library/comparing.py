@@ -12,7 +12,7 @@ from masquerade.anonymize.best_release import BestRelease
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.side_by_side import SideBySide, side_by_side
 from masquerade.data.table import Missing, Table
-from masquerade.errors import ParameterError, given, hint
+from masquerade.errors import ParameterError, Problem, given, hint, shown
 from masquerade.forms.declared import checked
 from masquerade.forms.rules import whole
 from masquerade.library.python_api import checked_requirement, names_of
@@ -124,8 +124,13 @@ def methods_named(names: Sequence[str]) -> list[type[TableMethod]]:
     for name in names:
         if name not in known:
             raise ParameterError(
-                f'The methods parameter of compare must name methods on one table. Got "{name}" instead'
-                f"{hint(name, known)}; available: {', '.join(known)}."
+                Problem(
+                    hint(name, known),
+                    parameter="methods",
+                    owner="compare",
+                    allowed=f"methods on one table: {', '.join(known)}",
+                    found=shown(name),
+                )
             )
     return [known[name] for name in dict.fromkeys(names)] or list(known.values())
 
@@ -135,7 +140,11 @@ def sizes_of(ks: Sequence[int], requirement: Requirement) -> tuple[int, ...]:
     sizes = tuple(dict.fromkeys(checked(compare, "k", whole(), k) for k in ks))
     if len({str(requirement.with_k(k)) for k in (1, 2)}) == 1 and sizes:
         raise ParameterError(
-            "The k parameter of compare must replace the k of a requirement, and none has one. "
-            f"Got {given(sizes[0])} instead."
+            Problem(
+                parameter="k",
+                owner="compare",
+                allowed="left out where no requirement has a k",
+                found=given(sizes[0]),
+            )
         )
     return sizes

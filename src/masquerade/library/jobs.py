@@ -183,7 +183,8 @@ def _input_of(plan: Plan, data: DataSection, schema: Schema) -> tuple[Table, tup
     source = _read(data.source, data, plan.base, asked, {*plan.requirement.qid_attributes, *plan.published})
     # The check of m-privacy needs the provider, whether or not it is released.
     needed = list(dict.fromkeys([*used, *plan.requirement.provider_columns, *identifier]))
-    left_out = tuple(name for name in source.all_columns if name not in used)
+    released = set(used)
+    left_out = tuple(name for name in source.all_columns if name not in released)
     return Table(source.table.select(needed), schema, origin=source.origin), left_out
 
 

@@ -21,7 +21,10 @@ from masquerade.errors import (
 )
 
 _OWN = (BadInput, AnswerIsNo, Bug)
-_OF_ALL_RECORDS = (RequirementUnreachable, NoCommonRecords)  # true of everybody, whoever was the first to find out
+_OF_ALL_RECORDS = (
+    RequirementUnreachable,
+    NoCommonRecords,
+)  # true of everybody, whoever was the first to find out
 _SILENT = "gave up; its own log says why"
 
 
