@@ -1,7 +1,7 @@
 """Every command that a page names is one, with its options; every snippet runs; every TOML block can be read.
 
 Pages that are followed as a whole: the tutorial (tests/cli/test_demo.py), the trial (tests/docs/test_trial.py) and
-the how-to pages of tests/docs/test_howtos.py and tests/docs/test_services.py.
+the pages of tests/docs/test_howtos.py, tests/docs/test_services.py and tests/docs/test_settings_pages.py.
 """
 
 from __future__ import annotations
