@@ -29,6 +29,7 @@ class Plain:
     providers: Sequence[str] | None = None
     m: int = 0
     fitness: Callable[[Group], float] | None = None
+    classes: Sequence[str] = ()
 
     def release(self) -> list[tuple[Cell, ...]]:
         """Each row's cells, as ranges of ranks."""
@@ -138,7 +139,17 @@ class Plain:
             return before
         kept = sum(len(part) * self.after(group, at, part) for part in parts)
         bits = sum(len(part) * math.log2(len(group) / len(part)) for part in parts)
-        return round((len(group) * before - kept) / bits * ONE)
+        certainty = round((len(group) * before - kept) / bits * ONE)
+        if self.choose == "certainty":
+            return certainty
+        told = self.uncertain(group) - sum(map(self.uncertain, parts))
+        share = certainty / ONE  # as a fraction below 1 it decides between cuts that tell as much
+        return round(told / bits * 2**20) + share / (1 + share)
+
+    def uncertain(self, group: Group) -> float:
+        """How many bits the classes of a group's records take."""
+        counts = Counter(self.classes[record] for record in group).values()
+        return sum(count * math.log2(len(group) / count) for count in counts)
 
     def after(self, group: Group, at: int, part: Group) -> float:
         """The width of the cell that a cut gives a part: a child, or the parent for those that stay."""

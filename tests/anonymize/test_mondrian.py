@@ -17,11 +17,12 @@ from examples import examples
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian import partition, trees
 from masquerade.anonymize.outcome import Outcome
-from strategies import SENSITIVE, column, tables
+from strategies import CLASS, SENSITIVE, column, tables
 
 pytestmark = pytest.mark.usefixtures("few_queries")
 
 PREFERENCES = st.sampled_from(["certainty", "widest"])
+WITH_CLASS = st.sampled_from(["certainty", "widest", "information-gain"])
 PROVIDER = "hospital"
 
 
@@ -43,14 +44,15 @@ def with_providers(table: mq.Table, providers: list[str]) -> mq.Table:
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(tables(min_rows=2, max_rows=40), st.integers(1, 6), st.integers(1, 3), PREFERENCES, st.booleans())
+@given(tables(min_rows=2, max_rows=40), st.integers(1, 6), st.integers(1, 3), WITH_CLASS, st.booleans())
 def test_the_release_of_a_plain_mondrian(table: mq.Table, k: int, l: int, choose: str, strict: bool) -> None:  # noqa: E741 # as above
     names = table.schema.names
     requirement = mq.KAnonymity(names, k) & mq.LDiversity(names, l, SENSITIVE)
     everybody = list(range(len(table)))
     assume(diverse(table, everybody, k, l))
-    found = mq.Mondrian(choose=choose, strict=strict).run(table, requirement)  # type: ignore[arg-type] # one of them
+    found = mq.Mondrian(CLASS, choose, strict).run(table, requirement)  # type: ignore[arg-type] # one of them
     plain = Plain(table.columns(names), lambda group: diverse(table, group, k, l), choose, strict)
+    plain.classes = table.arrow[CLASS].to_pylist()
     assert cells_of(found) == plain.release()
 
 
@@ -269,6 +271,32 @@ def test_adult_is_as_certain_as_promised() -> None:
     assert found[50] is not None
     assert found[5] < 0.1
     assert found[50] < 0.35
+
+
+def test_adult_keeps_its_class_where_cuts_are_chosen_by_it() -> None:
+    qid = ("capital-gain", "age", "marital-status", "education-num", "relationship")
+    table = adult()
+    requirement = mq.KAnonymity(qid, 100)
+    choices = ("certainty", "information-gain")
+    mixed = {
+        choose: mq.anonymize(table, requirement, mq.Mondrian("income", choose)).metrics[
+            "classification_metric"
+        ]
+        for choose in choices
+    }
+    assert mixed["certainty"] is not None
+    assert mixed["information-gain"] is not None
+    assert mixed["information-gain"] < mixed["certainty"]
+
+
+def test_information_about_no_class_is_refused() -> None:
+    table = adult()
+    for method in (
+        mq.Mondrian(choose="information-gain"),
+        mq.Mondrian(choose="information-gain", strict=True),
+    ):
+        with pytest.raises(mq.ParameterError, match='choose: "information-gain" needs a class attribute'):
+            mq.anonymize(table, mq.KAnonymity(("age",), 5), method)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.linked_qids import LinkedPartition
 from masquerade.anonymize.outcome import Outcome
 from masquerade.errors import RequirementUnreachable
-from strategies import SENSITIVE, requirements, tables
+from strategies import CLASS, SENSITIVE, requirements, tables
 
-PREFERENCES = st.sampled_from(["certainty", "widest"])
+PREFERENCES = st.sampled_from(["certainty", "widest", "information-gain"])
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -33,10 +33,10 @@ def test_linked_records_of_one_qid_are_its_groups(
     names = table.schema.names
     requirement = mq.KAnonymity(names, k) & mq.LDiversity(names, l, SENSITIVE)
     try:
-        groups = mq.Mondrian(choose=choose, strict=strict).run(table, requirement)
+        groups = mq.Mondrian(CLASS, choose, strict).run(table, requirement)
     except RequirementUnreachable:
         assume(False)
-    judge = Judge(requirement.parts, {SENSITIVE: table.coded(SENSITIVE)}, len(table))
+    judge = Judge(requirement.parts, {SENSITIVE: table.coded(SENSITIVE)}, len(table), table.coded(CLASS))
     axes = axes_of(table.columns(names))
     linked = LinkedPartition(axes, {frozenset(names): judge}, CHOICES[choose], len(table), strict)
     assert cells_of(Outcome(linked.released())) == cells_of(groups)
@@ -49,7 +49,7 @@ def test_every_requirement_holds_on_its_own_qid(
 ) -> None:
     requirement = data.draw(requirements(table))
     try:
-        outcome = mq.Mondrian(choose=choose, strict=strict).run(table, requirement)
+        outcome = mq.Mondrian(CLASS, choose, strict).run(table, requirement)
     except RequirementUnreachable:
         assume(False)
     column_of = {column.name: column for column in outcome.columns}

@@ -18,7 +18,7 @@ from masquerade.anonymize.mondrian.partition import partition
 from masquerade.anonymize.outcome import Outcome
 from masquerade.errors import Bug, RequirementUnreachable
 from masquerade.privacy.requirement import Requirement
-from strategies import SENSITIVE, tables
+from strategies import CLASS, SENSITIVE, tables
 
 pytestmark = pytest.mark.usefixtures("few_queries")
 
@@ -46,7 +46,7 @@ def test_what_looks_alike_in_the_release_satisfies_as_one_group(
     table = with_providers(table, providers[: len(table)])
     requirement = mq.MPrivacy(m, inner(table.schema.names)[model], PROVIDER)
     algorithm = mq.ProviderAwareMondrian(
-        choose=data.draw(st.sampled_from(["certainty", "fitness"])), strict=strict
+        CLASS, data.draw(st.sampled_from(["certainty", "fitness", "information-gain"])), strict
     )
     try:
         release = mq.anonymize(table, requirement, algorithm, sensitive=[PROVIDER], order="input")

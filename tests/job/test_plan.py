@@ -226,7 +226,7 @@ WRONG = {
     ),
     "mondrian that is to choose by what it does not know": (
         JOB + '[algorithm]\nname = "mondrian"\nchoose = "fitness"\n',
-        'algorithm.choose: must be "certainty" or "widest"; got "fitness"',
+        'algorithm.choose: must be "certainty", "widest" or "information-gain"; got "fitness"',
     ),
     "unknown ending of the table": (
         JOB + '[output]\ntable = "release.xlsx"\n',

@@ -49,7 +49,7 @@ def table_of(rows: list[dict[str, Any]]) -> mq.Table:
     st.lists(st.integers(0, 3), min_size=5, max_size=5),
     st.integers(1, 5),
     st.booleans(),
-    st.sampled_from(["certainty", "widest"]),
+    st.sampled_from(["certainty", "widest", "information-gain"]),
     st.booleans(),
 )
 @settings(max_examples=examples(60))
@@ -100,6 +100,11 @@ def test_several_qids_are_refused_with_what_to_do() -> None:
     contract = contract_of(mq.KAnonymity(QID[:2], 2) & mq.KAnonymity(QID[2:], 2), SPLIT)
     with pytest.raises(ParameterError, match=r"must be over the same QID.+or use tds"):
         refuse(JointMondrian().refusals(proposal_of(contract)))
+
+
+def test_information_about_no_class_is_refused() -> None:
+    with pytest.raises(ParameterError, match='choose: "information-gain" needs a class attribute'):
+        JointMondrian(choose="information-gain").fitted((mq.KAnonymity(QID, 2),), 0, None)
 
 
 # --- a party that does not keep to it ---

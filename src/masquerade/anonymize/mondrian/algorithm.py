@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.mondrian.choices import CHOICES, MondrianVariant
+from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN, MondrianVariant
 from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
 from masquerade.anonymize.mondrian.qids import cut_by_value, linked
 from masquerade.anonymize.outcome import OnStep, Outcome
@@ -34,24 +34,26 @@ class Mondrian(MondrianVariant):
     """Multidimensional Mondrian over taxonomies and numbers.
 
     `choose` says which allowed cut of a group is made: "certainty", the one that lowers the normalised certainty
-    penalty most for each bit by which it tells the parts apart, or "widest", the one along the attribute on which the
-    group is widest, as its authors do. With `strict` a cut into the children of a value is made only as a whole;
-    without, children with too few records stay together at the value. Provider-aware there is also "fitness", the cut
-    whose least fit part has the highest privacy fitness score, and no "widest".
+    penalty most for each bit by which it tells the parts apart; "widest", the one along the attribute on which the
+    group is widest, as its authors do; or "information-gain", the one that tells most about the class for each such
+    bit. With `strict` a cut into the children of a value is made only as a whole; without, children with too few
+    records stay together at the value. Provider-aware there is also "fitness", the cut whose least fit part has the
+    highest privacy fitness score, and no "widest".
     """
 
     seconds_per_million: ClassVar[float] = 0.5
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {},
+        {"choose": INFORMATION_GAIN},
         {"choose": "widest"},
         {"choose": "fitness"},
     )
 
     choose: str = parameter(
-        choice("certainty", "widest", "fitness"),
+        choice("certainty", "widest", INFORMATION_GAIN, "fitness"),
         "certainty",
         help="which allowed cut is made: the one that lowers the certainty penalty most, the one along the widest "
-        "attribute, or between providers the one with the fittest parts",
+        "attribute, the one that tells most about the class, or between providers the one with the fittest parts",
     )
     strict: bool = parameter(
         switch(),
@@ -72,9 +74,12 @@ class Mondrian(MondrianVariant):
         return self
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
-        """Fitness without providers to be fit against."""
+        """Fitness without providers to be fit against, too."""
+        yield from super().refusals(parts, schema)
         if self.choose == "fitness":
-            yield Problem(key=("choose",), allowed='"certainty" or "widest"', found='"fitness"')
+            yield Problem(
+                key=("choose",), allowed='"certainty", "widest" or "information-gain"', found='"fitness"'
+            )
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
@@ -82,9 +87,10 @@ class Mondrian(MondrianVariant):
         if variant is not self:
             return variant.run(table, requirement, on_step)
         task = prepare(table, requirement, self)
+        choice, classes = CHOICES[self.choose], self.counted_class(table)
         released = {
             column.name: column
             for parts in linked(task.parts)
-            for column in cut_by_value(task, parts, CHOICES[self.choose], len(table), self.strict)
+            for column in cut_by_value(task, parts, choice, len(table), self.strict, classes)
         }
         return Outcome(tuple(released[column.name] for column in task.columns))

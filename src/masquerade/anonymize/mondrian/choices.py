@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,16 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.axes import Shares
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.partition import Choice
-from masquerade.utility.scores import FIXED_ONE
+from masquerade.data.column import Coded
+from masquerade.data.schema import Schema
+from masquerade.data.table import Table
+from masquerade.engine.counts import Counts
+from masquerade.errors import Problem
+from masquerade.privacy.requirement import GroupRequirement
+from masquerade.utility.scores import FIXED_ONE, entropy_sum
+
+INFORMATION_GAIN = "information-gain"  # the choice that needs a class
+_CLASS_BITS = 1 << 20  # how finely information about the class is told apart
 
 
 class MondrianVariant(TableMethod):
@@ -22,20 +32,54 @@ class MondrianVariant(TableMethod):
     )
     answers_queries: ClassVar[bool] = True
 
+    choose: str  # declared by each with its own choices
+
+    def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
+        """Information about a class that there is not."""
+        yield from without_class(self.choose, self.target)
+
+    def counted_class(self, table: Table) -> Coded | None:
+        """Return the class, if cuts are chosen by it."""
+        return table.coded(self.target) if self.choose == INFORMATION_GAIN and self.target else None
+
+
+def without_class(choose: str, target: str | None) -> Iterator[Problem]:
+    """Say that a choice needs a class, where there is none."""
+    if choose == INFORMATION_GAIN and target is None:
+        yield Problem(f'"{INFORMATION_GAIN}" needs a class attribute; use "certainty"', key=("choose",))
+
 
 def by_certainty(cuts: Cuts) -> Shares:
     """Return the reduction in uncertainty per bit of information about a record's part.
 
     Later cuts run out of records, and a cut that splits evenly uses up more of them.
     """
+    starts = cuts.parts.starts(cuts.sizes.size)
+    kept = np.add.reduceat(cuts.parts.sizes * cuts.parts.widths, starts)
+    gain = cuts.sizes * cuts.widths - kept
+    # In fixed point, so that the order of additions does not matter.
+    return np.rint(gain / _bits(cuts, starts) * FIXED_ONE)
+
+
+def by_information_gain(cuts: Cuts) -> Shares:
+    """Return the information about the class per bit of information about a record's part.
+
+    Of cuts that tell as much of it, the one with the higher certainty comes first. The class is what `Judge` counts
+    last.
+    """
+    starts = cuts.parts.starts(cuts.sizes.size)
+    classes = cuts.parts.counts[-1]
+    before = entropy_sum(np.add.reduceat(classes, starts, axis=0))
+    gain = before - np.add.reduceat(entropy_sum(classes), starts)
+    certainty = by_certainty(cuts) / FIXED_ONE
+    return np.rint(gain / _bits(cuts, starts) * _CLASS_BITS) + certainty / (1 + certainty)
+
+
+def _bits(cuts: Cuts, starts: Counts) -> Shares:
+    """Return the information about its part, in bits over all records of the group; a single part is not allowed."""
     parts, sizes = cuts.parts, cuts.sizes
-    starts = parts.starts(sizes.size)
     of_group = np.repeat(sizes, np.diff(np.append(starts, parts.group.size)))
-    kept = np.add.reduceat(parts.sizes * parts.widths, starts)
-    bits = np.add.reduceat(parts.sizes * np.log2(of_group / parts.sizes), starts)
-    gain = sizes * cuts.widths - kept
-    # In fixed point, so that the order of additions does not matter; a single part has 0 bits, and is not allowed.
-    return np.rint(gain / np.maximum(bits, 1e-9) * FIXED_ONE)
+    return np.maximum(np.add.reduceat(parts.sizes * np.log2(of_group / parts.sizes), starts), 1e-9)
 
 
 def by_width(cuts: Cuts) -> Shares:
@@ -43,4 +87,8 @@ def by_width(cuts: Cuts) -> Shares:
     return cuts.widths
 
 
-CHOICES: dict[str, Choice] = {"certainty": by_certainty, "widest": by_width}
+CHOICES: dict[str, Choice] = {
+    "certainty": by_certainty,
+    "widest": by_width,
+    INFORMATION_GAIN: by_information_gain,
+}

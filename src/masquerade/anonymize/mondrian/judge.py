@@ -14,11 +14,13 @@ from masquerade.privacy.m_privacy.provider_counts import ProviderCounts
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import GroupRequirement
 
-Histograms = tuple[Counts, ...]  # of one set of parts: their sizes, then one for each sensitive attribute
+Histograms = tuple[
+    Counts, ...
+]  # of one set of parts: their sizes, one for each sensitive attribute, the class
 
 
 class Judge:
-    """The requirements, and the counts they need.
+    """The requirements, and the counts they need; where cuts are chosen by a class, its counts come last.
 
     Counts of parts add up to those of their union, so a union is judged without reading the records again.
     """
@@ -28,8 +30,9 @@ class Judge:
         parts: Sequence[GroupRequirement],
         sensitive: Mapping[str, Coded],
         n_rows: int,
+        classes: Coded | None = None,
     ) -> None:
-        self._coded = tuple(sensitive.values())
+        self._coded = (*sensitive.values(), *([classes] if classes is not None else []))
         self._place: dict[str | None, int] = {name: at for at, name in enumerate(sensitive, start=1)}
         self._place[None] = 0
         self._whole: Histograms = (

@@ -25,7 +25,7 @@ from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.parts import Parts
 from masquerade.data.column import Generalised
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, which_occur
-from masquerade.engine.numbering import occurring, renumber, rows_by_rank
+from masquerade.engine.numbering import look_up, occurring, renumber, rows_by_rank
 
 
 @dataclass(eq=False)
@@ -148,7 +148,9 @@ class LinkedPartition:
         # A part that several slots share stays at the value of the group.
         shared = value_counts(part_of_slot, slots.n_slots)[found] > 1
         widths = np.where(shared, view.widths[group], slots.widths[found])
-        cuts = Cuts(batch.sizes, view.widths, Parts(group, (sizes.reshape(-1, 1),), widths))
+        numbers = partial(look_up, parts, found, np.arange(found.size), slots.n_slots)
+        counts = self._of_axis[at][0].judge.count(numbers, batch.rows, sizes)
+        cuts = Cuts(batch.sizes, view.widths, Parts(group, counts, widths))
         scores = np.where(allowed, self._choice(cuts), -np.inf)
         stuck[batch.rows[np.repeat(allowed, batch.sizes)]] = False
         return _LinkedCuts(batch, parts, slots.n_slots, view.at, scores)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares, axes_of
 from masquerade.anonymize.mondrian.candidates import Cuts
-from masquerade.anonymize.mondrian.choices import MondrianVariant, by_certainty
+from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN, MondrianVariant
 from masquerade.anonymize.mondrian.hidden_cuts import partition_with_unions
 from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.partition import Choice, partition
@@ -33,7 +33,7 @@ from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
-from masquerade.forms.rules import Rule, choice, number, switch
+from masquerade.forms.rules import choice, number, switch
 from masquerade.privacy.m_privacy.fitness import ANONYMIZATION_WEIGHT
 from masquerade.privacy.requirement import GroupRequirement, Requirement
 from masquerade.utility.scores import FIXED_ONE
@@ -47,13 +47,14 @@ class ProviderAwareMondrian(MondrianVariant):
 
     `choose` says which allowed cut is made. "certainty": a cut between providers at once where it makes the group
     fitter against the largest coalition, so that there is more to cut afterwards; otherwise along the attribute that
-    Mondrian chooses; where none is left, between providers. "fitness", as in the paper: the cut whose least fit part
-    has the highest privacy fitness score (Definition 3.1, in which sensitive values weigh `alpha`); of equals the
-    first in the schema, providers last. `strict` is as for Mondrian.
+    Mondrian chooses; where none is left, between providers. "information-gain": likewise, with the attribute that tells
+    most about the class. "fitness", as in the paper: the cut whose least fit part has the highest privacy fitness score
+    (Definition 3.1, in which sensitive values weigh `alpha`); of equals the first in the schema, providers last.
+    `strict` is as for Mondrian.
     """
 
     choose: str = parameter(
-        Rule('"certainty" or "fitness"', choice("certainty", "fitness").check),
+        choice("certainty", INFORMATION_GAIN, "fitness"),
         "certainty",
         help="which allowed cut is made",
     )
@@ -63,7 +64,8 @@ class ProviderAwareMondrian(MondrianVariant):
     )
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
-        """Nothing to cut between providers for, and fitness where QIDs share attributes."""
+        """Nothing to cut between providers for, and fitness where QIDs share attributes, too."""
+        yield from super().refusals(parts, schema)
         if not any(part.provider_column is not None for part in parts):
             yield Problem(
                 "there is no m-privacy to reach; use provider_aware = false", key=("provider_aware",)
@@ -89,25 +91,31 @@ class ProviderAwareMondrian(MondrianVariant):
         """Cut until no cut is allowed."""
         task = prepare(table, requirement, self)
         providers = [ProviderAxis(table.coded(name)) for name in requirement.provider_columns]
-        apart = cut_apart(task.parts)
+        apart, classes = cut_apart(task.parts), self.counted_class(table)
         released = {
             column.name: column
             for parts in linked(task.parts)
             for column in (
-                self._cut(task, parts, providers, len(table))
+                self._cut(task, parts, providers, len(table), classes)
                 if parts in apart
-                else cut_by_value(task, parts, by_certainty, len(table), self.strict)
+                else cut_by_value(task, parts, CHOICES[self.choose], len(table), self.strict, classes)
             )
         }
         return Outcome(tuple(released[column.name] for column in task.columns))
 
     def _cut(
-        self, task: Prepared, parts: Sequence[GroupRequirement], providers: Sequence[Axis], n_rows: int
+        self,
+        task: Prepared,
+        parts: Sequence[GroupRequirement],
+        providers: Sequence[Axis],
+        n_rows: int,
+        classes: Coded | None,
     ) -> tuple[Generalised, ...]:
         """Cut the attributes of one QID, and between providers."""
-        judge = judge_of(parts, task.sensitive, n_rows)
+        judge = judge_of(parts, task.sensitive, n_rows, classes)
         axes = [*axes_of(columns_of_parts(task, parts)), *providers]
-        choice = _by_fitness(judge, self.alpha) if self.choose == "fitness" else _by_certainty(judge)
+        by_value = CHOICES.get(self.choose)
+        choice = _by_fitness(judge, self.alpha) if by_value is None else _by_value(judge, by_value)
         unions_satisfy = all(part.monotone_in_records for part in parts)
         cut = partition if unions_satisfy else partition_with_unions
         return cut(axes, judge, choice, n_rows, self.strict).released(axes)
@@ -150,14 +158,14 @@ def _by_fitness(judge: Judge, alpha: float) -> Choice:
     return least_fit
 
 
-def _by_certainty(judge: Judge) -> Choice:
-    def certainty(candidates: Cuts) -> Shares:
+def _by_value(judge: Judge, choice: Choice) -> Choice:
+    def score(candidates: Cuts) -> Shares:
         """Score cuts between providers above all others or below them, and cuts between values as Mondrian does."""
         if candidates.released:
-            return by_certainty(candidates)
+            return choice(candidates)
         return np.where(_gets_fitter(judge, candidates), _AT_ONCE, _AT_LAST)
 
-    return certainty
+    return score
 
 
 def _gets_fitter(judge: Judge, candidates: Cuts) -> NDArray[np.bool_]:

@@ -23,10 +23,15 @@ def linked(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
     return linked
 
 
-def judge_of(parts: Sequence[GroupRequirement], sensitive: Mapping[str, Coded], n_rows: int) -> Judge:
+def judge_of(
+    parts: Sequence[GroupRequirement],
+    sensitive: Mapping[str, Coded],
+    n_rows: int,
+    classes: Coded | None = None,
+) -> Judge:
     """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
     named = {part.sensitive for part in parts}
-    return Judge(parts, {name: coded for name, coded in sensitive.items() if name in named}, n_rows)
+    return Judge(parts, {name: coded for name, coded in sensitive.items() if name in named}, n_rows, classes)
 
 
 def columns_of_parts(task: Prepared, parts: Sequence[GroupRequirement]) -> list[Column]:
@@ -35,12 +40,17 @@ def columns_of_parts(task: Prepared, parts: Sequence[GroupRequirement]) -> list[
 
 
 def cut_by_value(
-    task: Prepared, parts: Sequence[GroupRequirement], choice: Choice, n_rows: int, strict: bool
+    task: Prepared,
+    parts: Sequence[GroupRequirement],
+    choice: Choice,
+    n_rows: int,
+    strict: bool,
+    classes: Coded | None = None,
 ) -> tuple[Generalised, ...]:
     """Cut the attributes of requirements whose QIDs are linked by common attributes."""
     axes = axes_of(columns_of_parts(task, parts))
     judges = {
-        qid: judge_of([part for part in parts if frozenset(part.qid) == qid], task.sensitive, n_rows)
+        qid: judge_of([part for part in parts if frozenset(part.qid) == qid], task.sensitive, n_rows, classes)
         for qid in dict.fromkeys(frozenset(part.qid) for part in parts)
     }
     if len(judges) > 1:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from masquerade.anonymize.method import insist
 from masquerade.anonymize.mondrian.algorithm import Mondrian
+from masquerade.anonymize.mondrian.choices import CHOICES, without_class
 from masquerade.anonymize.preparation import different_qids
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
@@ -17,6 +19,7 @@ from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, switch
 from masquerade.net.script import Script, kind_of
+from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
@@ -33,16 +36,21 @@ class JointMondrian(SessionMethod):
     activity: ClassVar[str] = "aligning and cutting"
 
     choose: str = parameter(
-        choice("certainty", "widest"),
+        choice(*CHOICES),
         "certainty",
-        help="which allowed cut is made: the one that lowers the certainty penalty most, or the one along the widest "
-        "attribute",
+        help="which allowed cut is made: the one that lowers the certainty penalty most, the one along the widest "
+        "attribute, or the one that tells most about the class",
     )
     strict: bool = parameter(
         switch(),
         False,
         help="cut into the children of a value only as a whole, not where some have too few records",
     )
+
+    def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
+        """Return the method as it is; raise where it needs a class that there is not."""
+        insist(without_class(self.choose, class_name))
+        return self
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Several QIDs, and requirements on values that the cutting party does not know."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from masquerade.anonymize.mondrian.axes import axes_of
-from masquerade.anonymize.mondrian.choices import CHOICES
+from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN
 from masquerade.anonymize.mondrian.qids import judge_of
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.data.column import Coded
@@ -35,7 +35,8 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
         tuple(contract.parties.index(column.holder) for column in columns),
     )
     axes = axes_of([own.column(column.name) for column in columns if column.holder == name])
-    judge = judge_of(known_parts(contract, common.sensitive), common.sensitive, len(own))
+    classes = common.classes if method.choose == INFORMATION_GAIN else None
+    judge = judge_of(known_parts(contract, common.sensitive), common.sensitive, len(own), classes)
     groups = OwnGroups(axes, judge, CHOICES[method.choose], method.strict, len(own))
     seat.before_showing()
     before = time.perf_counter()
