@@ -30,6 +30,7 @@ class Plain:
     m: int = 0
     fitness: Callable[[Group], float] | None = None
     classes: Sequence[str] = ()
+    large: Satisfies | None = None  # what may be cut off a value's other children, if not what satisfies
 
     def release(self) -> list[tuple[Cell, ...]]:
         """Each row's cells, as ranges of ranks."""
@@ -110,22 +111,24 @@ class Plain:
 
     def kept(self, parts: list[Group]) -> list[Group] | None:
         """Where not all satisfy: those that do not stay together, with the smallest that does if they must."""
-        good = [part for part in parts if self.satisfies(part)]
+        cut_off = self.large if self.large is not None and not self.strict else self.satisfies
+        good = [part for part in parts if cut_off(part)]
         bad = [part for part in parts if part not in good]
         if len(parts) < 2:
             return None
         if not bad:
-            return parts
+            return parts if all(map(self.satisfies, parts)) else None
         if self.strict or not good:
             return None
         rest = [record for part in bad for record in part]
-        if not self.satisfies(rest):
+        if not cut_off(rest):
             smallest = min(good, key=len)
             good.remove(smallest)
             rest += smallest
-            if not good or not self.satisfies(rest):
+            if not good or not cut_off(rest):
                 return None
-        return [*good, sorted(rest)]
+        made = [*good, sorted(rest)]
+        return made if all(map(self.satisfies, made)) else None
 
     def score(self, group: Group, at: int, parts: list[Group]) -> float:
         if self.choose == "fitness":

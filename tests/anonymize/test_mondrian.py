@@ -16,6 +16,7 @@ from anonymize.reference_mondrian import Cell, Group, Plain, is_m_private
 from examples import examples
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian import partition, trees
+from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.outcome import Outcome
 from strategies import CLASS, SENSITIVE, column, tables
 
@@ -44,15 +45,31 @@ def with_providers(table: mq.Table, providers: list[str]) -> mq.Table:
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(tables(min_rows=2, max_rows=40), st.integers(1, 6), st.integers(1, 3), WITH_CLASS, st.booleans())
-def test_the_release_of_a_plain_mondrian(table: mq.Table, k: int, l: int, choose: str, strict: bool) -> None:  # noqa: E741 # as above
+@given(
+    tables(min_rows=2, max_rows=40),
+    st.integers(1, 6),
+    st.integers(1, 3),
+    WITH_CLASS,
+    st.booleans(),
+    st.sampled_from([None, "small"]),
+)
+def test_the_release_of_a_plain_mondrian(
+    table: mq.Table,
+    k: int,
+    l: int,  # noqa: E741 # as above
+    choose: str,
+    strict: bool,
+    merge: Merge | None,
+) -> None:
     names = table.schema.names
     requirement = mq.KAnonymity(names, k) & mq.LDiversity(names, l, SENSITIVE)
     everybody = list(range(len(table)))
     assume(diverse(table, everybody, k, l))
-    found = mq.Mondrian(CLASS, choose, strict).run(table, requirement)  # type: ignore[arg-type] # one of them
+    found = mq.Mondrian(CLASS, choose, strict, merge=merge).run(table, requirement)
     plain = Plain(table.columns(names), lambda group: diverse(table, group, k, l), choose, strict)
     plain.classes = table.arrow[CLASS].to_pylist()
+    if merge == "small":
+        plain.large = lambda group: len(group) >= max(k, l)
     assert cells_of(found) == plain.release()
 
 

@@ -12,7 +12,7 @@ from anonymize.test_mondrian import cells_of
 from examples import examples
 from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.choices import CHOICES
-from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.judge import Judge, Merge
 from masquerade.anonymize.mondrian.linked_qids import LinkedPartition
 from masquerade.anonymize.outcome import Outcome
 from masquerade.errors import RequirementUnreachable
@@ -22,21 +22,31 @@ PREFERENCES = st.sampled_from(["certainty", "widest", "information-gain"])
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(tables(min_rows=2, max_rows=40), st.integers(1, 6), st.integers(1, 3), PREFERENCES, st.booleans())
+@given(
+    tables(min_rows=2, max_rows=40),
+    st.integers(1, 6),
+    st.integers(1, 3),
+    PREFERENCES,
+    st.booleans(),
+    st.sampled_from(["violating", "small"]),
+)
 def test_linked_records_of_one_qid_are_its_groups(
     table: mq.Table,
     k: int,
     l: int,  # noqa: E741 # the papers' name
     choose: str,
     strict: bool,
+    merge: Merge,
 ) -> None:
     names = table.schema.names
     requirement = mq.KAnonymity(names, k) & mq.LDiversity(names, l, SENSITIVE)
     try:
-        groups = mq.Mondrian(CLASS, choose, strict).run(table, requirement)
+        groups = mq.Mondrian(CLASS, choose, strict, merge=merge).run(table, requirement)
     except RequirementUnreachable:
         assume(False)
-    judge = Judge(requirement.parts, {SENSITIVE: table.coded(SENSITIVE)}, len(table), table.coded(CLASS))
+    judge = Judge(
+        requirement.parts, {SENSITIVE: table.coded(SENSITIVE)}, len(table), table.coded(CLASS), merge
+    )
     axes = axes_of(table.columns(names))
     linked = LinkedPartition(axes, {frozenset(names): judge}, CHOICES[choose], len(table), strict)
     assert cells_of(Outcome(linked.released())) == cells_of(groups)

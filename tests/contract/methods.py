@@ -155,7 +155,7 @@ def cut_level_by_level(
     method: JointMondrian, table: mq.Table, contract: Contract, requirement: mq.Requirement
 ) -> pa.Table:
     """Mondrian of all columns."""
-    cutter = mq.Mondrian(contract.class_name, method.choose, method.strict)
+    cutter = mq.Mondrian(contract.class_name, method.choose, method.strict, merge=method.merging(contract))
     return mq.anonymize(table, requirement, cutter).table
 
 
@@ -232,12 +232,14 @@ SESSION_METHODS = {  # by arrangement and name
         between_parties=frozenset(
             {"level-cuts", "finished"}
             | {"argmax-order", "argmax-delivery", "argmax-garbled", "argmax-bid", "argmax-verdict"}
-            | {*ALIGNMENT, *MANY_PARTIES}
+            | {"sensitive-values", "cuts-settled", *ALIGNMENT, *TWO_PARTIES, *MANY_PARTIES}
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
             r"name: between parties all requirements must be over the same QID; [\w-]+ is over .+; or use tds",
-            r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties is not tested by mondrian ",
+            r"merge: which children violate [\w-]+ on disease, which berta holds, no other party may learn one",
+            r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs groups of at least",
+            r"privacy\[\d\]: t-closeness on disease, which berta holds, over .+ needs a secure check that this ",
         ),
     ),
     "horizontal mondrian": SessionExample(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,10 +21,21 @@ from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.multidimensional.method import JointMondrian
 from masquerade.protocol.multidimensional.own_cuts import Cuts, OwnGroups
 from masquerade.protocol.multidimensional.party import known_parts
+from masquerade.protocol.sensitive_checks import holders_of, remote_parts
 
-Level = list[
-    tuple[str, list[int], list[int], list[int]]
-]  # by party: positions, numbers of parts, parts of records
+Cut = tuple[str, list[int], list[int], list[int]]  # party: positions, numbers of parts, parts of records
+
+
+@dataclass
+class Level:
+    """What everybody sees of one level."""
+
+    asked: list[dict[str, list[int]]] = field(default_factory=list)  # by winner: the sizes of its groups
+    settled: list[tuple[str, list[bool]]] = field(
+        default_factory=list
+    )  # by winner that asks: which cuts it makes
+    waiting: list[int] = field(default_factory=list)  # groups that are bid for, each time
+    cuts: list[Cut] = field(default_factory=list)
 
 
 class LevelSimulator(MashupSimulator):
@@ -34,7 +46,10 @@ class LevelSimulator(MashupSimulator):
     def _rounds(self) -> None:
         self.groups = groups_of(self.contract, self.own)
         for level in levels(self.contract, self.groups):
-            for name, positions, n_parts, parts in level:
+            for name, kept in level.settled:
+                self._tell(name, Made("cuts-settled", cuts=np.packbits(kept).tobytes()))
+                self.counted |= {name, *(holder for _, holder, asking in self._remote() if name in asking)}
+            for name, positions, n_parts, parts in level.cuts:
                 told = pack(np.array(parts, np.uint32), max(n_parts)) if parts else b""
                 where, how_many = (np.array(each, "<u4").tobytes() for each in (positions, n_parts))
                 self._tell(name, Made("level-cuts", positions=where, n_parts=how_many, parts=told))
@@ -57,7 +72,9 @@ def groups_of(contract: Contract, own: dict[str, mq.Table]) -> dict[str, OwnGrou
     for name, table in own.items():
         sensitive = known_sensitive(name, contract, table, classes)
         held = [column.name for column in contract.qid_columns if column.holder == name]
-        judge = judge_of(known_parts(contract, sensitive), sensitive, len(table))
+        judge = judge_of(
+            known_parts(contract, sensitive), sensitive, len(table), merge=method.merging(contract)
+        )
         axes = axes_of(table.columns(held))
         found[name] = OwnGroups(axes, judge, CHOICES[method.choose], method.strict, len(table))
     return found
@@ -71,29 +88,59 @@ def levels(contract: Contract, groups: dict[str, OwnGroups]) -> Iterator[Level]:
         for name in names
     }
     while (opened := groups[names[0]].open) is not None:
+        batch, level = opened.batch, Level()
         best = {name: groups[name].best() for name in names}
-        won: list[str | None] = []
-        for group in range(opened.batch.n_groups):
-            bids = [
-                (-best[name].scores[group], held[name][best[name].axis[group]], name)
+        won: list[str | None] = [None] * batch.n_groups
+        waiting = np.ones(batch.n_groups, bool)
+        while waiting.any():
+            level.waiting.append(int(waiting.sum()))
+            for group in np.flatnonzero(waiting).tolist():
+                bids = [
+                    (-best[name].scores[group], held[name][best[name].axis[group]], name)
+                    for name in names
+                    if best[name].axis[group] >= 0
+                ]
+                won[group] = min(bids)[2] if bids else None
+            asked = {
+                name: waiting & np.array([each == name for each in won])
                 for name in names
-                if best[name].axis[group] >= 0
-            ]
-            won.append(min(bids)[2] if bids else None)
+                if remote_parts(contract) and _asks(contract, name)
+            }
+            level.asked.append({name: batch.only(flags).sizes.tolist() for name, flags in asked.items()})
+            waiting = np.zeros(batch.n_groups, bool)
+            for name, flags in asked.items():
+                if flags.any():
+                    cuts, cut = best[name].of(flags, batch), batch.only(flags)
+                    kept = np.logical_and.reduce([groups[each].satisfied(cuts, cut) for each in names])
+                    level.settled.append((name, kept.tolist()))
+                    refused = flags.copy()
+                    refused[flags] = ~kept
+                    best[name] = best[name].without(refused)
+                    waiting |= refused
         is_cut = np.array([each is not None for each in won])
         n_parts = np.ones(len(won), np.int64)
-        parts = np.zeros(opened.batch.rows.size, np.int64)
-        level: Level = []
+        parts = np.zeros(batch.rows.size, np.int64)
         for name in names:
             mine = np.array([each == name for each in won])
-            cuts = best[name].of(mine, opened.batch)
+            cuts = best[name].of(mine, batch)
             n_parts[mine] = cuts.n_parts
-            parts[np.repeat(mine, opened.batch.sizes)] = cuts.part_of_row
+            parts[np.repeat(mine, batch.sizes)] = cuts.part_of_row
             positions = [held[name][axis] for axis in best[name].axis[mine]]
-            level.append((name, positions, cuts.n_parts.tolist(), cuts.part_of_row.tolist()))
-        everybodys = Cuts(n_parts[is_cut], parts[np.repeat(is_cut, opened.batch.sizes)])
+            level.cuts.append((name, positions, cuts.n_parts.tolist(), cuts.part_of_row.tolist()))
+        everybodys = Cuts(n_parts[is_cut], parts[np.repeat(is_cut, batch.sizes)])
         for name in names:
             mine = np.array([each == name for each in won])
             groups[name].cut(everybodys, is_cut, best[name], mine)
-        if is_cut.any():
-            yield level
+        if not is_cut.any():
+            level.cuts = []
+        yield level
+
+
+def _asks(contract: Contract, name: str) -> bool:
+    """Whether a party has to ask another about its cuts."""
+    holder = holders_of(contract)
+    return any(
+        holder[each] == name != holder[str(part.sensitive)]
+        for part in remote_parts(contract)
+        for each in part.qid
+    )

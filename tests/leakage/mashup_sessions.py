@@ -16,12 +16,14 @@ from leakage.level_simulator import LevelSimulator, groups_of, levels
 from leakage.mashup_simulator import MashupSimulator
 from leakage.views import Session, Views, Watched
 from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
-from masquerade.errors import DataError
+from masquerade.errors import DataError, RequirementUnreachable
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.contract import Contract
+from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.multidimensional.levels import SCORE_BITS
+from masquerade.protocol.sensitive_checks import remote_parts
 from papers.paper_tables import JOB, SEX
 from protocol.seats import seated
 from protocol.test_joint_mondrian import contract_of as cut_contract_of
@@ -168,28 +170,45 @@ class CutMashup(Mashup):
         made = super().session
         public = {**made.public, "bid": bid, "ands": compare_bids(bid, True).n_and}
         public |= {"ahead": groups, "at_once": groups}
-        return replace(made, public=public, learnt=self.groups_by_level)
+        if remote_parts(self.contract):
+            public["shapes"] = tuple(
+                shape(records, rows)
+                for records in range(2 * LEAST, N + 1)
+                for rows in range(2, records // LEAST + 1)
+            )
+        return replace(made, public=public, learnt=self.seen_of_levels)
 
-    def groups_by_level(self, private: int) -> list[int]:
-        """How many groups may be cut on each level."""
+    def seen_of_levels(self, private: int) -> list[object]:
+        """How many groups are bid for on each level, and how large those are about which their winners ask."""
         joined = people(np.random.default_rng(private))
         own = {
             name: mq.Table(joined.select(self.contract.columns_needed(name)), SCHEMA)
             for name in self.contract.parties
         }
-        groups = groups_of(self.contract, own)
-        first = next(iter(groups.values()))
-        found = [1]
-        for _ in levels(self.contract, groups):
-            found.append(first.open.batch.n_groups if first.open is not None else 0)
-        return found
+        try:
+            groups = groups_of(self.contract, own)
+        except RequirementUnreachable:  # these people lack a disease
+            return []
+        return [(level.waiting, level.asked) for level in levels(self.contract, groups)]
+
+
+def shape(records: int, rows: int) -> list[int]:
+    """A joint histogram's records, and the labels of the party that picks and of the other."""
+    labels = len(DISEASES), rows
+    picker = Bounds(records, labels).picker
+    return [records, labels[picker], labels[1 - picker]]
 
 
 WHOLE = mq.KAnonymity(QID, k=LEAST)
+MORE_DIVERSE = WHOLE & mq.LDiversity(QID, l=3, sensitive="Disease")  # so that some cuts are refused
 CUT = [
     CutMashup("mashup by mondrian, 2 parties", cut_contract_of(WHOLE, TWO, class_name="Class", nonce=NONCE)),
     CutMashup(
         "mashup by mondrian, 3 parties", cut_contract_of(WHOLE, THREE, class_name="Class", nonce=NONCE)
+    ),
+    CutMashup(
+        "mashup by mondrian, sensitive elsewhere",
+        cut_contract_of(MORE_DIVERSE, TWO, sensitive=SICK, class_name="Class", nonce=NONCE),
     ),
 ]
 SESSIONS = [each.session for each in (*MASHUPS, *CUT)]

@@ -77,6 +77,7 @@ def check_lengths(recording: Recording, public: Any) -> None:
         "s": 1,
         "ahead": [64],
         "at_once": [1],
+        "shapes": [(n, public["p"], public["q"]) for n in public.get("left", ())],
         **public,
         "up": lambda number, block: -(-number // block) * block,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -29,11 +28,17 @@ QID = SCHEMA.names[:4]
 
 
 def contract_of(
-    requirement: mq.Requirement, holders: dict[str, str], method: JointMondrian | None = None, **terms: Any
+    requirement: mq.Requirement,
+    holders: dict[str, str],
+    method: JointMondrian | None = None,
+    sensitive: dict[str, str] | None = None,
+    **terms: Any,
 ) -> Contract:
+    columns = [Contribution(name, holder, "attribute") for name, holder in holders.items()]
+    columns += [Contribution(name, holder, "sensitive") for name, holder in (sensitive or {}).items()]
     return Contract(
-        parties=tuple(sorted({*holders.values()})),
-        columns=tuple(Contribution(name, holder, "attribute") for name, holder in holders.items()),
+        parties=tuple(sorted({each.holder for each in columns})),
+        columns=tuple(columns),
         requirements=tuple(written_requirement(part) for part in requirement.parts),
         method=written_method(method or JointMondrian()),
         **terms,
@@ -83,17 +88,6 @@ def test_bids_are_in_the_order_of_their_scores(scores: list[float]) -> None:
 # --- what it refuses ---
 
 SPLIT = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
-
-
-def test_a_diversity_of_values_elsewhere_is_refused_with_what_to_do() -> None:
-    requirement = mq.KAnonymity(QID, 2) & mq.LDiversity(QID, 2, "Illness")
-    columns = (Contribution("Illness", "clinic", "sensitive"),)
-    contract = contract_of(requirement, SPLIT)
-    contract = msgspec.structs.replace(contract, columns=(*contract.columns, *columns))
-    with pytest.raises(
-        ParameterError, match=r"which clinic holds, over Salary, Sex of other parties.+use tds"
-    ):
-        refuse(JointMondrian().refusals(proposal_of(contract)))
 
 
 def test_several_qids_are_refused_with_what_to_do() -> None:

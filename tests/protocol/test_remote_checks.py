@@ -21,8 +21,9 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.net.script import kind_of
 from masquerade.privacy.confidence_bounding import largest_share
 from masquerade.privacy.requirement import TOLERANCE, GroupRequirement
-from masquerade.protocol.remote_checks import RemoteChecks, SensitiveValues
+from masquerade.protocol.remote_checks import RemoteChecks
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
+from masquerade.protocol.sensitive_checks import SensitiveValues
 from papers.paper_tables import loan_table
 from protocol.seats import seated
 from protocol.tampering import changing

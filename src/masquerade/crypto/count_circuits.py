@@ -4,7 +4,7 @@ circuit            inputs                        output       ANDs
 reached            "share 0", "share 1"          "reached"    w − 1
 less_than_public   "share 0", "share 1", "mask"  "masked"     about 2w; Secure_COM of the DkA paper
 fewer_in_common    "bits 0", "bits 1", "mask"    "masked"     about 2M; circuit-only SSI_t of the DkA paper
-all_equal          "bits 0", "bits 1"            "holds"      n − 1
+equal_blocks       "bits 0", "bits 1"            "holds"      n − 1 a block of n
 both               "bit 0", "bit 1"              "both"       1
 row_…              "row 0", "row 1"              "good"       of the row's cells: see each
 sized              those of the row's circuit    "good"       those of the row's circuit, and about w a cell
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 from masquerade.crypto import words
 from masquerade.crypto.circuit import FALSE, TRUE, Builder, Circuit, Literal, Word
@@ -58,12 +59,21 @@ def fewer_in_common(size: int, threshold: int) -> Circuit:
     return build.build()
 
 
-@lru_cache(maxsize=8)
 def all_equal(size: int) -> Circuit:
     """Test whether two bit strings are equal: every XOR of their bits is 0."""
+    return equal_blocks((size,))
+
+
+@lru_cache(maxsize=8)
+def equal_blocks(sizes: tuple[int, ...]) -> Circuit:
+    """Test whether two bit strings are equal in each of several neighbouring blocks."""
     build = Builder()
-    left, right = (build.input(f"bits {party}", size) for party in range(2))
-    build.output("holds", [build.all_of([build.xor(a, b) ^ 1 for a, b in zip(left, right, strict=True)])])
+    left, right = (build.input(f"bits {party}", sum(sizes)) for party in range(2))
+    same = [build.xor(a, b) ^ 1 for a, b in zip(left, right, strict=True)]
+    ends = list(accumulate(sizes))
+    build.output(
+        "holds", [build.all_of(same[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+    )
     return build.build()
 
 

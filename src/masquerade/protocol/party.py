@@ -22,9 +22,10 @@ from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.mashup import JointSchema, Round, mashup
 from masquerade.protocol.method import Seat
 from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
-from masquerade.protocol.remote_checks import prepare_checks
+from masquerade.protocol.remote_checks import RemoteChecks
 from masquerade.protocol.remote_sensitive import remote_qid
 from masquerade.protocol.secure_argmax import prepare
+from masquerade.protocol.sensitive_checks import prepare_checks
 from masquerade.utility.scores import Score, score_named
 
 
@@ -45,7 +46,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
     seat.before_showing()
     argmax: ArgMax = plain
     before = time.perf_counter()
-    checks = yield from prepare_checks(me, contract, sensitive, len(own))
+    checks = yield from prepare_checks(RemoteChecks, me, contract, sensitive, len(own))
     if hides_scores:
         words = bid_words(score.name, len(own), len(schema.attributes))
         argmax = yield from prepare(me, contract.parties, words)

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN, MondrianVariant
+from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN, MERGE_HELP, MondrianVariant
+from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
 from masquerade.anonymize.mondrian.qids import cut_by_value, linked
 from masquerade.anonymize.outcome import OnStep, Outcome
@@ -36,9 +37,10 @@ class Mondrian(MondrianVariant):
     `choose` says which allowed cut of a group is made: "certainty", the one that lowers the normalised certainty
     penalty most for each bit by which it tells the parts apart; "widest", the one along the attribute on which the
     group is widest, as its authors do; or "information-gain", the one that tells most about the class for each such
-    bit. With `strict` a cut into the children of a value is made only as a whole; without, children with too few
-    records stay together at the value. Provider-aware there is also "fitness", the cut whose least fit part has the
-    highest privacy fitness score, and no "widest".
+    bit. With `strict` a cut into the children of a value is made only as a whole; without, children stay at the value
+    if they violate the requirement (`merge` = "violating", the default), or if they have too few records ("small").
+    Provider-aware there is also "fitness", the cut whose least fit part has the highest privacy fitness score, and no
+    "widest".
     """
 
     seconds_per_million: ClassVar[float] = 0.5
@@ -65,12 +67,15 @@ class Mondrian(MondrianVariant):
         None,
         help="for m-privacy: cut between providers too; by default wherever the requirements allow it",
     )
+    merge: Merge | None = parameter(
+        optional(choice("violating", "small")), None, help=f"{MERGE_HELP}; by default violating"
+    )
 
     def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
         """Return the provider-aware variant where the requirement names providers and allows cuts between them."""
         named = any(part.provider_column is not None for part in parts)
         if named and (self.provider_aware or (self.provider_aware is None and may_cut_providers(parts))):
-            return ProviderAwareMondrian(self.target, self.choose, self.strict)
+            return ProviderAwareMondrian(self.target, self.choose, self.strict, merge=self.merge)
         return self
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
@@ -91,6 +96,8 @@ class Mondrian(MondrianVariant):
         released = {
             column.name: column
             for parts in linked(task.parts)
-            for column in cut_by_value(task, parts, choice, len(table), self.strict, classes)
+            for column in cut_by_value(
+                task, parts, choice, len(table), self.strict, classes, self.merge or "violating"
+            )
         }
         return Outcome(tuple(released[column.name] for column in task.columns))

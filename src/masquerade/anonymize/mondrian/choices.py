@@ -22,6 +22,11 @@ from masquerade.utility.scores import FIXED_ONE, entropy_sum
 INFORMATION_GAIN = "information-gain"  # the choice that needs a class
 _CLASS_BITS = 1 << 20  # how finely information about the class is told apart
 
+MERGE_HELP = (
+    "without strict, which children of a value stay together at it where a group is cut: those that violate a "
+    "requirement, or those with too few records"
+)
+
 
 class MondrianVariant(TableMethod):
     """Both go by one name; the requirement decides which is meant."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from masquerade.privacy.m_privacy.provider_counts import ProviderCounts
 from masquerade.privacy.m_privacy.requirement import MPrivateGroups
 from masquerade.privacy.requirement import GroupRequirement
 
+Merge = Literal["violating", "small"]
 Histograms = tuple[
     Counts, ...
 ]  # of one set of parts: their sizes, one for each sensitive attribute, the class
@@ -22,7 +24,8 @@ Histograms = tuple[
 class Judge:
     """The requirements, and the counts they need; where cuts are chosen by a class, its counts come last.
 
-    Counts of parts add up to those of their union, so a union is judged without reading the records again.
+    Counts of parts add up to those of their union, so a union is judged without reading the records again. `merge` says
+    which parts cannot be cut off alone: those that violate a requirement, or those with too few records.
     """
 
     def __init__(
@@ -31,7 +34,9 @@ class Judge:
         sensitive: Mapping[str, Coded],
         n_rows: int,
         classes: Coded | None = None,
+        merge: Merge = "violating",
     ) -> None:
+        self.by_size = merge == "small"
         self._coded = (*sensitive.values(), *([classes] if classes is not None else []))
         self._place: dict[str | None, int] = {name: at for at, name in enumerate(sensitive, start=1)}
         self._place[None] = 0
@@ -66,9 +71,18 @@ class Judge:
             *(each.histograms(labels, sizes.size, rows) for each in self._coded),
         )
 
+    def large(self, histograms: Histograms) -> NDArray[np.bool_]:
+        """Return which parts have as many records as every requirement implies."""
+        large: NDArray[np.bool_] = histograms[0][:, 0] >= self.least
+        return large
+
+    def can_be_cut_off(self, histograms: Histograms) -> NDArray[np.bool_]:
+        """Return which parts need not stay with others."""
+        return self.large(histograms) if self.by_size else self.holds(histograms)
+
     def holds(self, histograms: Histograms) -> NDArray[np.bool_]:
         """Return which parts satisfy every requirement."""
-        good = histograms[0][:, 0] >= self.least
+        good = self.large(histograms)
         if good.any():
             for part in self._parts:
                 still = np.flatnonzero(good)

@@ -11,7 +11,7 @@ the others do not disturb it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,12 +20,14 @@ import numpy as np
 from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares, Slots
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.groups import released_column
-from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.judge import Histograms, Judge
 from masquerade.anonymize.mondrian.partition import Choice
 from masquerade.anonymize.mondrian.parts import Parts
 from masquerade.data.column import Generalised
 from masquerade.engine.counts import Counts, Flags, Ints, Rows, value_counts, which_occur
 from masquerade.engine.numbering import look_up, occurring, renumber, rows_by_rank
+
+Test = Callable[[Judge, Histograms], Flags]
 
 
 @dataclass(eq=False)
@@ -157,21 +159,37 @@ class LinkedPartition:
 
     def _judged(self, at: int, rows: Rows, slots: Slots) -> tuple[Counts, Flags]:
         """Return the part that each slot would become, and which groups may be cut (see `parts.py`)."""
+        if self._strict:
+            return np.arange(slots.n_slots), self._all_hold(at, rows, slots, slots.of_row)
+        part, allowed = self._keep_together(at, rows, slots)
+        if self._of_axis[at][0].judge.by_size:
+            allowed = allowed & self._all_hold(at, rows, slots, part[slots.of_row])
+        return part, allowed
+
+    def _all_hold(self, at: int, rows: Rows, slots: Slots, parts: Counts) -> Flags:
+        """Return of which groups all parts satisfy; `parts` are numbered as the slots."""
+        good = self._satisfied(at, rows, parts, slots.n_slots, Judge.holds)
+        all_hold: Flags = value_counts(slots.groups[~good], slots.n_groups) == 0
+        return all_hold
+
+    def _keep_together(self, at: int, rows: Rows, slots: Slots) -> tuple[Counts, Flags]:
+        """Return the part of each slot when those that cannot be cut off stay together, and where that is enough."""
         n_slots, n_groups, group = slots.n_slots, slots.n_groups, slots.groups
         part = np.arange(n_slots)
-        good = self._satisfied(at, rows, slots.of_row, n_slots)
+        good = self._satisfied(at, rows, slots.of_row, n_slots, Judge.can_be_cut_off)
         sizes = value_counts(slots.of_row, n_slots)
         good_slots = np.flatnonzero(good & (sizes > 0))
         n_good = value_counts(group[good_slots], n_groups)
         allowed = value_counts(group[~good], n_groups) == 0
         mixed = ~allowed & (n_good > 0)
-        if self._strict or not mixed.any():
+        if not mixed.any():
             return part, allowed
         stays = ~good & mixed[group]
 
         def rests_hold() -> Flags:
             inside = stays[slots.of_row]
-            return self._satisfied(at, rows[inside], group[slots.of_row[inside]], n_groups)
+            labels = group[slots.of_row[inside]]
+            return self._satisfied(at, rows[inside], labels, n_groups, Judge.can_be_cut_off)
 
         fine = rests_hold()
         needy = mixed & ~fine & (n_good > 1)
@@ -187,14 +205,14 @@ class LinkedPartition:
         part[staying] = first[group[staying]]
         return part, allowed
 
-    def _satisfied(self, at: int, rows: Rows, labels: Counts, n_labels: int) -> Flags:
-        """Return for each label whether its rows' groups, of all QIDs with the dimension, satisfy."""
+    def _satisfied(self, at: int, rows: Rows, labels: Counts, n_labels: int, test: Test) -> Flags:
+        """Return for each label whether its rows' groups, of all QIDs with the dimension, pass the judge's test."""
         good = np.ones(n_labels, bool)
         for qid in self._of_axis[at]:
             keys = labels * qid.n_groups + qid.groups[rows]
             numbers, found = renumber(keys, n_labels * qid.n_groups)
             histograms = qid.judge.count(partial(_same, numbers), rows, value_counts(numbers, found.size))
-            good[found[~qid.judge.holds(histograms)] // qid.n_groups] = False
+            good[found[~test(qid.judge, histograms)] // qid.n_groups] = False
         return good
 
     def _best(self, by_axis: Sequence[_LinkedCuts | None]) -> list[Flags]:

@@ -4,6 +4,10 @@ A cut is allowed when every part satisfies the requirements. Along a taxonomy on
 the whole cut; so, unless the cut must be strict, the children that do not satisfy stay together at the parent's
 value, with the smallest satisfying child if they need it, and the others are cut off. Either way equal records stay
 in one group, and no two groups have equal cells: the values of a group are never below a node that was cut off.
+
+With `merge = "small"` the children that stay together are those with too few records. Then the parts of a cut, and so
+its score, follow from sizes alone, and the other requirements only say whether it is allowed, as a whole: what parties
+can ask for in one bit where the sensitive values are at another.
 """
 
 from __future__ import annotations
@@ -41,18 +45,27 @@ def judged(parts: Parts, widths: Shares, judge: Judge, strict: bool) -> tuple[Pa
 
     `widths` are those of the groups, and so of the parts that stay together.
     """
-    good = judge.holds(parts.counts)
+    if strict:
+        return parts, np.arange(parts.group.size), _all_hold(parts, widths.size, judge)
+    good = judge.can_be_cut_off(parts.counts)
     bad_parts = value_counts(parts.group[~good], widths.size)
-    allowed = bad_parts == 0
-    if strict or allowed.all():
-        return parts, np.arange(parts.group.size), allowed
-    return _keep_small(parts, good, bad_parts, widths, judge)
+    made, part_of_old, allowed = parts, np.arange(parts.group.size), bad_parts == 0
+    if not allowed.all():
+        made, part_of_old, allowed = _keep_small(parts, good, bad_parts, widths, judge)
+    if judge.by_size:
+        allowed = allowed & _all_hold(made, widths.size, judge)
+    return made, part_of_old, allowed
+
+
+def _all_hold(parts: Parts, n_groups: int, judge: Judge) -> Flags:
+    all_hold: Flags = value_counts(parts.group[~judge.holds(parts.counts)], n_groups) == 0
+    return all_hold
 
 
 def _keep_small(
     parts: Parts, good: Flags, bad_parts: Counts, widths: Shares, judge: Judge
 ) -> tuple[Parts, Counts, Flags]:
-    """Keep parts that do not satisfy together. Return the parts, the new part of each old one, and what is allowed."""
+    """Keep together what cannot be cut off. Return the parts, the new part of each old one, and what is allowed."""
     n_groups = bad_parts.size
     good_parts = value_counts(parts.group[good], n_groups)
     allowed = bad_parts == 0
@@ -63,7 +76,7 @@ def _keep_small(
     staying = np.flatnonzero(stays)
     starts = np.searchsorted(parts.group[staying], mixed)
     rests: Histograms = tuple(np.add.reduceat(counts[staying], starts, axis=0) for counts in parts.counts)
-    fine = judge.holds(rests)
+    fine = judge.can_be_cut_off(rests)
     # Where they do not satisfy together either, the smallest satisfying part stays with them.
     needy = np.flatnonzero(~fine & (good_parts[mixed] > 1))
     if needy.size:
@@ -71,7 +84,7 @@ def _keep_small(
         joined: Histograms = tuple(
             rest[needy] + counts[smallest] for rest, counts in zip(rests, parts.counts, strict=True)
         )
-        enough = judge.holds(joined)
+        enough = judge.can_be_cut_off(joined)
         fine[needy] = enough
         stays[smallest[enough]] = True
         for rest, union in zip(rests, joined, strict=True):

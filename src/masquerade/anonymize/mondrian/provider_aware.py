@@ -22,7 +22,7 @@ from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares, axe
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN, MondrianVariant
 from masquerade.anonymize.mondrian.hidden_cuts import partition_with_unions
-from masquerade.anonymize.mondrian.judge import Histograms, Judge
+from masquerade.anonymize.mondrian.judge import Histograms, Judge, Merge
 from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.mondrian.qids import columns_of_parts, cut_by_value, judge_of, linked
 from masquerade.anonymize.outcome import OnStep, Outcome
@@ -33,7 +33,7 @@ from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, number, switch
+from masquerade.forms.rules import choice, number, optional, switch
 from masquerade.privacy.m_privacy.fitness import ANONYMIZATION_WEIGHT
 from masquerade.privacy.requirement import GroupRequirement, Requirement
 from masquerade.utility.scores import FIXED_ONE
@@ -50,7 +50,7 @@ class ProviderAwareMondrian(MondrianVariant):
     Mondrian chooses; where none is left, between providers. "information-gain": likewise, with the attribute that tells
     most about the class. "fitness", as in the paper: the cut whose least fit part has the highest privacy fitness score
     (Definition 3.1, in which sensitive values weigh `alpha`); of equals the first in the schema, providers last.
-    `strict` is as for Mondrian.
+    `strict` and `merge` are as for Mondrian.
     """
 
     choose: str = parameter(
@@ -62,6 +62,7 @@ class ProviderAwareMondrian(MondrianVariant):
     alpha: float = parameter(
         number(0, 1), ANONYMIZATION_WEIGHT, help="what sensitive values weigh in the fitness of a part"
     )
+    merge: Merge | None = parameter(optional(choice("violating", "small")), None, help="as for Mondrian")
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
         """Nothing to cut between providers for, and fitness where QIDs share attributes, too."""
@@ -79,13 +80,19 @@ class ProviderAwareMondrian(MondrianVariant):
     def settings(self) -> dict[str, object]:
         """Return Mondrian's name and parameters, with the variant."""
         weight = {"alpha": float(self.alpha)} if self.choose == "fitness" else {}
+        merge = {"merge": self.merge} if self.merge is not None else {}
         return {
             "name": self.name,
             "provider_aware": True,
             "choose": self.choose,
             "strict": self.strict,
+            **merge,
             **weight,
         }
+
+    @property
+    def _merge(self) -> Merge:
+        return self.merge or "violating"
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
@@ -98,7 +105,9 @@ class ProviderAwareMondrian(MondrianVariant):
             for column in (
                 self._cut(task, parts, providers, len(table), classes)
                 if parts in apart
-                else cut_by_value(task, parts, CHOICES[self.choose], len(table), self.strict, classes)
+                else cut_by_value(
+                    task, parts, CHOICES[self.choose], len(table), self.strict, classes, self._merge
+                )
             )
         }
         return Outcome(tuple(released[column.name] for column in task.columns))
@@ -112,7 +121,7 @@ class ProviderAwareMondrian(MondrianVariant):
         classes: Coded | None,
     ) -> tuple[Generalised, ...]:
         """Cut the attributes of one QID, and between providers."""
-        judge = judge_of(parts, task.sensitive, n_rows, classes)
+        judge = judge_of(parts, task.sensitive, n_rows, classes, self._merge)
         axes = [*axes_of(columns_of_parts(task, parts)), *providers]
         by_value = CHOICES.get(self.choose)
         choice = _by_fitness(judge, self.alpha) if by_value is None else _by_value(judge, by_value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from masquerade.anonymize.mondrian.axes import axes_of
-from masquerade.anonymize.mondrian.judge import Judge
+from masquerade.anonymize.mondrian.judge import Judge, Merge
 from masquerade.anonymize.mondrian.linked_qids import LinkedPartition
 from masquerade.anonymize.mondrian.partition import Choice, partition
 from masquerade.anonymize.preparation import Prepared
@@ -28,10 +28,12 @@ def judge_of(
     sensitive: Mapping[str, Coded],
     n_rows: int,
     classes: Coded | None = None,
+    merge: Merge = "violating",
 ) -> Judge:
     """Return the judge of requirements on one QID, which counts just the sensitive attributes that they name."""
     named = {part.sensitive for part in parts}
-    return Judge(parts, {name: coded for name, coded in sensitive.items() if name in named}, n_rows, classes)
+    counted = {name: coded for name, coded in sensitive.items() if name in named}
+    return Judge(parts, counted, n_rows, classes, merge)
 
 
 def columns_of_parts(task: Prepared, parts: Sequence[GroupRequirement]) -> list[Column]:
@@ -46,11 +48,14 @@ def cut_by_value(
     n_rows: int,
     strict: bool,
     classes: Coded | None = None,
+    merge: Merge = "violating",
 ) -> tuple[Generalised, ...]:
     """Cut the attributes of requirements whose QIDs are linked by common attributes."""
     axes = axes_of(columns_of_parts(task, parts))
     judges = {
-        qid: judge_of([part for part in parts if frozenset(part.qid) == qid], task.sensitive, n_rows, classes)
+        qid: judge_of(
+            [part for part in parts if frozenset(part.qid) == qid], task.sensitive, n_rows, classes, merge
+        )
         for qid in dict.fromkeys(frozenset(part.qid) for part in parts)
     }
     if len(judges) > 1:

@@ -31,7 +31,7 @@ from masquerade.protocol.dka.side import Side
 from masquerade.protocol.joint_histogram.histogram import Bounds, Labels
 from masquerade.protocol.joint_histogram.pair import Pair, shared_outputs
 from masquerade.protocol.joint_histogram.value_counts import value_counts_of_groups
-from masquerade.protocol.remote_checks import SensitiveValues, labelled_values
+from masquerade.protocol.sensitive_checks import SensitiveValues, labelled_values
 
 
 @dataclass(frozen=True)

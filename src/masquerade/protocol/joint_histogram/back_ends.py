@@ -7,10 +7,11 @@ tens of thousands, and there are enough records to make up for what is sent back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import Circuit
+from masquerade.engine.counts import Flags
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram.costs import (
@@ -24,7 +25,7 @@ from masquerade.protocol.joint_histogram.costs import (
 from masquerade.protocol.joint_histogram.histogram import Bounds, Labels, group_bits, joint_histogram
 from masquerade.protocol.joint_histogram.homomorphic import homomorphic_group_bits, homomorphic_rows
 from masquerade.protocol.joint_histogram.pair import BackEnd, Pair
-from masquerade.protocol.joint_histogram.verdict import every_group_satisfies, every_row_satisfies
+from masquerade.protocol.joint_histogram.verdict import blocks_of_rows_satisfy, row_bits
 
 # Makes a circuit for one row, from the binary digits of a cell and the number of cells shared as one number.
 RowCircuit = Callable[[int, int], Circuit]
@@ -84,9 +85,28 @@ def rows_satisfy(
     It must accept an empty row, since padded groups have no records. `own` are further inputs of the circuit that this
     party gives, the same for all rows.
     """
+    everything = [bounds.labels[grouped_by]]
+    (good,) = yield from blocks_satisfy(
+        pair, labels, circuit, bounds, everything, grouped_by=grouped_by, own=own, back_end=back_end
+    )
+    return bool(good)
+
+
+def blocks_satisfy(
+    pair: Pair,
+    labels: Labels,
+    circuit: RowCircuit,
+    bounds: Bounds,
+    blocks: Sequence[int],
+    *,
+    grouped_by: int,
+    own: Mapping[str, Bits] | None = None,
+    back_end: BackEnd | None = None,
+) -> Script[Flags]:
+    """Return the same for each block of neighbouring groups; `blocks` has the number of groups in each."""
     if (back_end or cheaper(expected_seconds_of_rows(bounds, grouped_by))) == "transfers":
         table = yield from joint_histogram(pair, labels, bounds)
-        judge = circuit(bounds.width, 1)
-        return (yield from every_group_satisfies(pair, table, judge, bounds, grouped_by=grouped_by, own=own))
-    rows, width, together = yield from homomorphic_rows(pair, labels, bounds, grouped_by)
-    return (yield from every_row_satisfies(pair, rows, circuit(width, together), own))
+        rows, width, together = row_bits(table, bounds, grouped_by), bounds.width, 1
+    else:
+        rows, width, together = yield from homomorphic_rows(pair, labels, bounds, grouped_by)
+    return (yield from blocks_of_rows_satisfy(pair, rows, circuit(width, together), blocks, own))

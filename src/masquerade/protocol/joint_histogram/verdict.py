@@ -2,7 +2,8 @@
 
 For requirements on a sensitive attribute that another party holds: one party's labels are the groups, the other's
 the sensitive values. A circuit judges one row of the table, all rows at once; the verdicts stay shared, and a second
-circuit opens their conjunction alone. Who learns what: both parties the one bit.
+circuit opens their conjunction alone, or that of each block of neighbouring rows. Who learns what: both parties the one
+bit, or one a block.
 
 Cost: the row's circuit (crypto/count_circuits) once a group, 32 bytes an AND and about 48 an input bit of w digits a
 cell; then one AND a group. Messages that wait for each other: 5.
@@ -10,14 +11,15 @@ cell; then one AND a group. Messages that wait for each other: 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from masquerade.crypto.bits import Bits
 from masquerade.crypto.circuit import Circuit
-from masquerade.crypto.count_circuits import all_equal
+from masquerade.crypto.count_circuits import equal_blocks
 from masquerade.crypto.pseudorandom_row_sums import Words
+from masquerade.engine.counts import Flags
 from masquerade.net.script import Script
 from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.joint_histogram.pair import Pair, read_outputs, shared_outputs
@@ -39,24 +41,28 @@ def every_group_satisfies(
     `bounds.width`; it must accept an empty row, since padded groups have no records. `own` are further inputs of the
     circuit that this party gives, the same for all rows.
     """
+    rows = row_bits(table, bounds, grouped_by)
+    (good,) = yield from blocks_of_rows_satisfy(pair, rows, circuit, [rows.shape[1]], own)
+    return bool(good)
+
+
+def row_bits(table: Words, bounds: Bounds, grouped_by: int) -> Bits:
+    """Return this party's share of the table as a circuit's input, [bits of a row, rows]."""
     rows = (table if grouped_by == 0 else table.T)[:-1, :-1].astype(np.uint64)
-    n_groups = len(rows)
     places = np.arange(bounds.width, dtype=np.uint64)
     bits = (rows[:, :, None] >> places) & np.uint64(1)
-    words = np.ascontiguousarray(bits.reshape(n_groups, -1).T.astype(np.uint8))
-    return (yield from every_row_satisfies(pair, words, circuit, own))
+    return np.ascontiguousarray(bits.reshape(len(rows), -1).T.astype(np.uint8))
 
 
-def every_row_satisfies(
-    pair: Pair, rows: Bits, circuit: Circuit, own: Mapping[str, Bits] | None = None
-) -> Script[bool]:
-    """Return the same for rows already shared: `rows` has this party's bits, [bits of a row, rows]."""
-    n_groups = rows.shape[1]
+def blocks_of_rows_satisfy(
+    pair: Pair, rows: Bits, circuit: Circuit, blocks: Sequence[int], own: Mapping[str, Bits] | None = None
+) -> Script[Flags]:
+    """Return of which blocks of neighbouring rows all satisfy; `blocks` has the number of rows of each."""
+    n_rows = rows.shape[1]
     inputs = {f"row {pair.me}": rows}
-    inputs |= {name: np.repeat(bits[:, None], n_groups, axis=1) for name, bits in (own or {}).items()}
-    shared = yield from shared_outputs(pair, circuit, n_groups, inputs)
-    verdicts = shared["good"][0]
+    inputs |= {name: np.repeat(bits[:, None], n_rows, axis=1) for name, bits in (own or {}).items()}
+    shared = yield from shared_outputs(pair, circuit, n_rows, inputs)
     # All are good when the two shares differ everywhere: one of them inverted, they are equal.
-    flipped = verdicts ^ np.uint8(pair.me)
-    out = yield from read_outputs(pair, all_equal(n_groups), 1, {f"bits {pair.me}": flipped[:, None]})
-    return bool(out["holds"][0, 0])
+    flipped = shared["good"][0] ^ np.uint8(pair.me)
+    out = yield from read_outputs(pair, equal_blocks(tuple(blocks)), 1, {f"bits {pair.me}": flipped[:, None]})
+    return out["holds"][:, 0].astype(bool)

@@ -3,14 +3,17 @@
 On each level every party bids, for each group that may still be cut, the score of its best cut along its own
 attributes. One batch of secure comparisons finds each group's winner, and the winners tell the others into which part
 each record goes. `OwnGroups` cuts as the one-table algorithm does, so the release is the one that a trusted party with
-the joined table would make.
+the joined table would make. Where a requirement is on another party's sensitive values, the winners first ask about
+their cuts (`cut_checks.py`), and groups whose cut is refused are bid for again.
 
     who        learns, on each level
-    everyone   for each group who has the best cut of it, and its attribute, or that nobody has one
+    everyone   for each group who has the best cut of it, and its attribute, or that nobody has one; before, whose cuts
+               of it were refused
     everyone   the part of each record of a group that is cut: for its own people, cells that are those of the release
                or more general
 
-Cost of a level with g groups: the comparisons of g bids, and about one bit a record from each winner to n − 1 peers.
+Cost of a level with g groups: the comparisons of g bids, and about one bit a record from each winner to n − 1 peers;
+and what `cut_checks.py` says.
 The levels are about log2(n / k).
 
 Scores are widths of the winner's own cells, which nobody else can recompute: a party that claims too high a score gets
@@ -34,6 +37,7 @@ from masquerade.net.script import Message, Receive, Script, Send
 from masquerade.protocol.argmax import Bid
 from masquerade.protocol.instruction_code import pack, unpack
 from masquerade.protocol.mashup import Finished, JointSchema
+from masquerade.protocol.multidimensional.cut_checks import CutChecks
 from masquerade.protocol.multidimensional.own_cuts import BestCuts, Cuts, OwnGroups
 from masquerade.protocol.secure_argmax import SecureArgMax
 
@@ -55,6 +59,7 @@ def cut_together(
     schema: JointSchema,
     groups: OwnGroups,
     argmax: SecureArgMax,
+    checks: CutChecks | None,
     on_level: Callable[[int], None],
 ) -> Script[Partition]:
     """Run this party's part; return the groups with its own cells."""
@@ -62,10 +67,8 @@ def cut_together(
     positions = np.flatnonzero(np.array(schema.holders) == me)
     level = 0
     while groups.open is not None:
-        batch, best = groups.open.batch, groups.best()
-        yield from argmax.stock_up(batch.n_groups)
-        winners = yield from argmax.each(_bids(best, positions))
-        won = np.array([winner.party if winner is not None else -1 for winner in winners])
+        batch = groups.open.batch
+        won, best = yield from _winners(parties, schema, me, batch, groups.best(), argmax, checks)
         is_cut, mine = won >= 0, won == me
         cuts = _Merged(batch, is_cut)
         if is_cut.any():
@@ -88,6 +91,36 @@ def cut_together(
         if finished.digest != digest:
             raise PeerBrokeProtocol(name, "arrived at other groups than we did")
     return partition
+
+
+def _winners(
+    parties: Sequence[str],
+    schema: JointSchema,
+    me: int,
+    batch: Batch,
+    best: BestCuts,
+    argmax: SecureArgMax,
+    checks: CutChecks | None,
+) -> Script[tuple[Counts, BestCuts]]:
+    """Return who cuts each group (-1: nobody), and our best cuts among those that nobody has refused."""
+    positions = np.flatnonzero(np.array(schema.holders) == me)
+    won = np.full(batch.n_groups, -1)
+    withdrawals = np.zeros((len(parties), batch.n_groups), np.int64)
+    waiting = np.ones(batch.n_groups, bool)
+    while waiting.any():
+        yield from argmax.stock_up(int(waiting.sum()))
+        winners = yield from argmax.each(_bids(best, positions, waiting))
+        won[waiting] = [winner.party if winner is not None else -1 for winner in winners]
+        if checks is None:
+            break
+        waiting = yield from checks.withdrawn(np.where(waiting, won, -1), batch, best)
+        withdrawals[won[waiting], np.flatnonzero(waiting)] += 1
+        for number, name in enumerate(parties):
+            held = schema.holders.count(number)
+            if (withdrawals[number] > held).any():
+                raise PeerBrokeProtocol(name, f"withdrew more cuts of a group than it has attributes, {held}")
+        best = best.without(waiting & (won == me))
+    return won, best
 
 
 def understood(
@@ -144,11 +177,11 @@ class _Merged:
         return Cuts(self._n_parts[self._is_cut], self._part_of_row[rows])
 
 
-def _bids(best: BestCuts, positions: Counts) -> list[Bid | None]:
-    scores = ordered(best.scores)
+def _bids(best: BestCuts, positions: Counts, groups: Flags) -> list[Bid | None]:
+    scores = ordered(best.scores[groups])
     return [
         Bid(int(score), int(positions[axis])) if axis >= 0 else None
-        for score, axis in zip(scores, best.axis, strict=True)
+        for score, axis in zip(scores, best.axis[groups], strict=True)
     ]
 
 

@@ -11,19 +11,21 @@ from typing import ClassVar, Self
 
 from masquerade.anonymize.method import insist
 from masquerade.anonymize.mondrian.algorithm import Mondrian
-from masquerade.anonymize.mondrian.choices import CHOICES, without_class
+from masquerade.anonymize.mondrian.choices import CHOICES, MERGE_HELP, without_class
+from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.preparation import different_qids
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, switch
+from masquerade.forms.rules import choice, optional, switch
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
-from masquerade.protocol.remote_sensitive import remote_qid
+from masquerade.protocol.remote_sensitive import refuse_remote_sensitive, remote_qid
+from masquerade.protocol.sensitive_checks import remote_parts
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,11 @@ class JointMondrian(SessionMethod):
         False,
         help="cut into the children of a value only as a whole, not where some have too few records",
     )
+    merge: Merge | None = parameter(
+        optional(choice("violating", "small")),
+        None,
+        help=f"{MERGE_HELP}; by default violating, or small where a requirement is on another party's sensitive values",
+    )
 
     def fitted(self, parts: Sequence[GroupRequirement], m: int, class_name: str | None) -> Self:
         """Return the method as it is; raise where it needs a class that there is not."""
@@ -53,19 +60,26 @@ class JointMondrian(SessionMethod):
         return self
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
-        """Several QIDs, and requirements on values that the cutting party does not know."""
+        """Several QIDs, and requirements on values elsewhere that no secure check tests, or not in one bit a cut."""
         for text in different_qids(proposal.parts):
             yield Problem(f"between parties {text}; or use tds", key=("name",))
         if proposal.holder is None:
             return
-        for at, part in enumerate(proposal.parts):
-            if remote := remote_qid(part, proposal.holder):
-                where = proposal.holder[str(part.sensitive)]
-                text = (
-                    f"{part.model} on {part.sensitive}, which {where} holds, over {', '.join(remote)} of other parties "
-                    "is not tested by mondrian between parties in this version; use tds"
-                )
-                yield Problem(text, key=("privacy", at))
+        for at, text in refuse_remote_sensitive(proposal.parts, proposal.holder):
+            yield Problem(text, key=("privacy", at))
+        remote = [part for part in proposal.parts if remote_qid(part, proposal.holder)]
+        if remote and self.merge == "violating" and not self.strict:
+            part = remote[0]
+            text = (
+                f"which children violate {part.model} on {part.sensitive}, which "
+                f"{proposal.holder[str(part.sensitive)]} holds, no other party may learn one by one; "
+                'use merge = "small", or strict = true'
+            )
+            yield Problem(text, key=("merge",))
+
+    def merging(self, contract: Contract) -> Merge:
+        """Return which children stay together; the default depends on where sensitive values are."""
+        return self.merge or ("small" if remote_parts(contract) else "violating")
 
     def party(self, seat: Seat) -> Script[int]:
         """Align, share the class, cut, hand in."""
@@ -85,6 +99,8 @@ class JointMondrian(SessionMethod):
         """Who is common, who cut which group along which attribute, and the released columns."""
         others = ", ".join(name for name in contract.parties if name != party)
         learn = [f"{others}: of each group whether {party} has the best cut of it, not what its score is"]
+        if remote_parts(contract) and any(column.holder == party for column in contract.qid_columns):
+            learn.append(f"{others}: of each group whether a best cut of {party}'s was refused")
         if contract.qid_columns:
             learn.append(f"{others}: {party}'s cuts, as groups of the common records, and their attributes")
         return disclosed_by_join(
@@ -92,7 +108,11 @@ class JointMondrian(SessionMethod):
             party,
             schema,
             learn,
-            {"choose": self.choose, "strict": "yes" if self.strict else "no"},
+            {
+                "choose": self.choose,
+                "strict": "yes" if self.strict else "no",
+                "merge": self.merging(contract),
+            },
             show_steps=show_steps,
             peers_see="which of the common records share a value (by number, without its name)",
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +32,29 @@ class Cuts:
 
 @dataclass(frozen=True, eq=False)
 class BestCuts:
-    """This party's best cut of each group; `axis` is -1 where it has none that is allowed."""
+    """This party's cuts, and the best of each group; its `axis` is -1 where none is allowed."""
 
-    axis: Counts
-    scores: NDArray[np.float64]
+    by_axis: NDArray[
+        np.float64
+    ]  # axis × group: the score of the cut, -inf where none is allowed; the last is no axis
     offered: Sequence[Candidates]
+
+    @cached_property
+    def axis(self) -> Counts:
+        """The axis of each group's best cut, the first on a tie."""
+        return np.where(self.scores == -np.inf, -1, self.by_axis.argmax(axis=0))
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        """The score of each group's best cut."""
+        best: NDArray[np.float64] = self.by_axis.max(axis=0)
+        return best
+
+    def without(self, groups: Flags) -> BestCuts:
+        """Return the best cuts once those of the flagged groups, which must all have one, are out of the question."""
+        by_axis = self.by_axis.copy()
+        by_axis[self.axis[groups], np.flatnonzero(groups)] = -np.inf
+        return BestCuts(by_axis, self.offered)
 
     def of(self, groups: Flags, batch: Batch) -> Cuts:
         """Return the cuts of the flagged groups, which must all have one."""
@@ -93,7 +112,7 @@ class OwnGroups:
         self._done = Done(self.n_rows)
 
     def best(self) -> BestCuts:
-        """Return the best allowed cut of each open group along our own attributes."""
+        """Return the allowed cuts of each open group along our own attributes, as far as we can judge."""
         assert self.open is not None
         batch = self.open.batch
         scores = np.full((len(self.axes) + 1, batch.n_groups), -np.inf)  # the last row: no cut
@@ -105,9 +124,7 @@ class OwnGroups:
                 scores[at, candidates.groups[candidates.allowed]] = self.choice(candidates)[
                     candidates.allowed
                 ]
-        axis = scores.argmax(axis=0)  # the first on a tie
-        best = scores[axis, np.arange(batch.n_groups)]
-        return BestCuts(np.where(best == -np.inf, -1, axis), best, offered)
+        return BestCuts(scores, offered)
 
     def cut(self, cuts: Cuts, is_cut: Flags, best: BestCuts, mine: Flags) -> None:
         """Cut the flagged groups, of which `mine` are cut along our own attributes; the others are done."""

@@ -17,10 +17,12 @@ from masquerade.protocol.common_records import find_common_records, hand_in
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.mashup import JointSchema
 from masquerade.protocol.method import Seat
+from masquerade.protocol.multidimensional.cut_checks import CutChecks
 from masquerade.protocol.multidimensional.levels import SCORE_BITS, cut_together
 from masquerade.protocol.multidimensional.method import JointMondrian
 from masquerade.protocol.multidimensional.own_cuts import OwnGroups
 from masquerade.protocol.secure_argmax import prepare
+from masquerade.protocol.sensitive_checks import prepare_checks
 
 
 def party(method: JointMondrian, seat: Seat) -> Script[int]:
@@ -36,19 +38,28 @@ def party(method: JointMondrian, seat: Seat) -> Script[int]:
     )
     axes = axes_of([own.column(column.name) for column in columns if column.holder == name])
     classes = common.classes if method.choose == INFORMATION_GAIN else None
-    judge = judge_of(known_parts(contract, common.sensitive), common.sensitive, len(own), classes)
+    known = known_parts(contract, common.sensitive)
+    judge = judge_of(known, common.sensitive, len(own), classes, method.merging(contract))
     groups = OwnGroups(axes, judge, CHOICES[method.choose], method.strict, len(own))
     seat.before_showing()
     before = time.perf_counter()
+    checks = yield from prepare_checks(CutChecks, me, contract, common.sensitive, len(own))
     words = BidWords(SCORE_BITS, max(1, (len(columns) - 1).bit_length()))
     argmax = yield from prepare(me, contract.parties, words, rounds_ahead=0)
     common.seconds["prepare"] = time.perf_counter() - before
     on_stage(Stage("cutting"))
     partition = yield from cut_together(
-        me, contract.parties, schema, groups, argmax, lambda level: on_stage(Stage("cutting", round=level))
+        me,
+        contract.parties,
+        schema,
+        groups,
+        argmax,
+        checks,
+        lambda level: on_stage(Stage("cutting", round=level)),
     )
     released = {column.name: column for column in partition.released(axes)}
-    return (yield from hand_in(seat, common, released))
+    used = checks.histograms_by if checks is not None else ()
+    return (yield from hand_in(seat, common, released, histograms_by=used))
 
 
 def known_parts(contract: Contract, sensitive: dict[str, Coded]) -> list[GroupRequirement]:
