@@ -52,6 +52,42 @@ def test_a_sensitive_column_is_named_once(listed: bool, algorithm: Any) -> None:
     assert mq.verify(release.table, requirement)
 
 
+L2 = mq.LDiversity(["age"], l=2)  # of a column that the call, or another requirement, names
+
+
+def test_a_requirement_takes_the_only_sensitive_column_of_the_call() -> None:
+    named = mq.LDiversity(["age"], 2, "disease")
+    for asked in (L2, mq.KAnonymity(["age"], 2) & L2):
+        release = mq.anonymize(pa.table(ROWS), asked, mq.Mondrian(), sensitive="disease")
+        assert [part["sensitive"] for part in release.summary["requirements"] if "sensitive" in part] == [
+            "disease"
+        ]
+        assert mq.verify(release.table, asked, sensitive=["disease"])
+        assert mq.verify(release.table, asked & mq.TCloseness(["age"], 1.0, "disease"))
+        assert mq.verify(release.table, named)
+        assert mq.roll_up(release, asked).table.num_rows == 8
+    assert mq.compare(pa.table(ROWS), L2, methods=["mondrian"], sensitive=["disease"]).rows
+
+
+def test_the_column_of_providers_is_not_the_sensitive_one() -> None:
+    table = pa.table({**ROWS, "hospital": ["a", "b", "c", "d"] * 2})
+    asked = mq.MPrivacy(1, mq.KAnonymity(["age"], 2) & L2, "hospital")
+    release = mq.anonymize(table, asked, sensitive=["disease", "hospital"])
+    assert mq.verify(release.table, asked, sensitive=["disease"])
+    with pytest.raises(mq.ParameterError, match=r"of LDiversity must be .* Got none"):
+        mq.verify_m_privacy(release.table, asked)
+
+
+@pytest.mark.parametrize(("given", "found"), [((), "none"), (["disease", "income"], '"disease", "income"')])
+def test_a_sensitive_column_that_is_not_told_or_ambiguous(given: Any, found: str) -> None:
+    with pytest.raises(mq.ParameterError) as caught:
+        mq.anonymize(pa.table(ROWS), L2, sensitive=given)
+    assert caught.value.lines == (
+        "The sensitive parameter of LDiversity must be the name of an attribute, here or as the only sensitive one "
+        f"of the call or of another requirement. Got {found} instead.",
+    )
+
+
 @pytest.mark.parametrize("kind", FRAMES)
 def test_any_frame_comes_in_and_goes_out(kind: str) -> None:
     release = mq.anonymize(FRAMES[kind](), K2, mq.TopDownSpecialization("income"), sensitive=["disease"])

@@ -73,7 +73,8 @@ def compare(
     frame for pandas, polars and Arrow, and writes a page with a chart (`report`). Nothing is released.
     """
     table = frame if isinstance(frame, Table) else Table(frame)
-    asked = checked_requirement(requirement)
+    protected = names_of("sensitive", sensitive)
+    asked = checked_requirement(requirement, protected)
     sizes = (k,) if isinstance(k, int) else tuple(k)
     return contest(
         table,
@@ -81,7 +82,7 @@ def compare(
         methods_named(names_of("methods", methods)),
         ks=sizes_of(sizes, asked),
         target=target,
-        sensitive=names_of("sensitive", sensitive),
+        sensitive=protected,
         missing=missing,
         seed=seed,
     )

@@ -28,6 +28,7 @@ from masquerade.errors import ParameterError, RequirementViolated, given, hint
 from masquerade.methods import Auto
 from masquerade.privacy import check
 from masquerade.privacy.check import Verdict
+from masquerade.privacy.given_once import with_sensitive_given_once
 from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
 from masquerade.privacy.requirement import Requirement
 
@@ -176,7 +177,7 @@ def anonymize(
     random queries of the query error.
     """
     table = frame if isinstance(frame, Table) else Table(frame)
-    checked_requirement(requirement)
+    requirement = checked_requirement(requirement, names_of("sensitive", sensitive))
     if algorithm is None:
         algorithm = Auto()
     elif not callable(getattr(algorithm, "run", None)) or isinstance(algorithm, type):
@@ -222,7 +223,7 @@ def roll_up(
     table = _table_of(release) if isinstance(release, releases.Release) else release
     made = rolled_up(
         table if isinstance(table, Table) else Table(table),
-        checked_requirement(requirement),
+        checked_requirement(requirement, release.sensitive if isinstance(release, releases.Release) else ()),
         columns=None if columns is None else names_of("columns", columns),
         target=target,
         provenance=Provenance(kind=Release),
@@ -244,21 +245,22 @@ def _table_of(release: releases.Release) -> Table:
     return Table(release.table, Schema(attribute(name) for name in release.table.column_names))
 
 
-def verify(frame: Any, requirement: Requirement) -> Verification:
-    """Does this table, as it is, satisfy the requirement?"""
+def verify(frame: Any, requirement: Requirement, *, sensitive: Iterable[str] = ()) -> Verification:
+    """Does this table, as it is, satisfy the requirement? `sensitive` is for requirements that name none."""
     table = frame if isinstance(frame, Table) else Table(frame)
-    verdicts = with_coalitions(table, check.verify(table, checked_requirement(requirement)))
+    asked = checked_requirement(requirement, names_of("sensitive", sensitive))
+    verdicts = with_coalitions(table, check.verify(table, asked))
     return Verification(verdicts, table.origin.name)
 
 
-def checked_requirement(requirement: object) -> Requirement:
-    """What a person gave as a requirement is one."""
+def checked_requirement(requirement: object, sensitive: Sequence[str] = ()) -> Requirement:
+    """Check that what a person gave is a requirement, and name the sensitive attribute that is given once."""
     if not isinstance(requirement, Requirement):
         raise ParameterError(
             'The requirement parameter must be a requirement such as KAnonymity(["age", "job"], k=50), '
             f"or several joined with &. Got {given(requirement)} instead."
         )
-    return requirement
+    return with_sensitive_given_once(requirement, sensitive)
 
 
 def names_of(parameter: str, names: Iterable[str]) -> tuple[str, ...]:

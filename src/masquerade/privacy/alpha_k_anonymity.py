@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from masquerade.forms.rules import number, whole
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
-from masquerade.privacy.parameters import limit, qid, requirement, sensitive, values
+from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive, values
 from masquerade.privacy.size_and_values import SizeAndValues
 
 
@@ -32,7 +32,7 @@ class AlphaKAnonymity(SizeAndValues):
         help="the share of a sensitive value in a group, at most",
     )
     k: int = limit(whole(), stricter="larger", symbol="k", example=5, help="records in each group, at least")
-    sensitive: str = sensitive()
+    sensitive: str = sensitive(default=GIVEN_ONCE)
     values: Sequence[Any] | None = values(default=None)
 
     def on_values(self) -> ConfidenceBounding:

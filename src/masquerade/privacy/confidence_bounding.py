@@ -30,7 +30,7 @@ from masquerade.privacy.m_privacy.constraint import (
     least_left_of_groups,
 )
 from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.parameters import limit, qid, requirement, sensitive, values
+from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive, values
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -91,7 +91,7 @@ class ConfidenceBounding(GroupRequirement):
         help="the confidence in a sensitive value, at most",
         aliases=("c", "h"),
     )
-    sensitive: str = sensitive()
+    sensitive: str = sensitive(default=GIVEN_ONCE)
     values: Sequence[Any] | None = values(default=None)
 
     @property

@@ -19,7 +19,7 @@ from masquerade.crypto.fixed_log import log2, public_log2
 from masquerade.engine.counts import Counts
 from masquerade.forms.rules import number
 from masquerade.privacy.m_privacy.corners import CornerConstraint
-from masquerade.privacy.parameters import limit, qid, requirement, sensitive
+from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -63,7 +63,7 @@ class EntropyLDiversity(GroupRequirement):
         example=2,
         help="a group is as mixed as ℓ equally frequent values",
     )
-    sensitive: str = sensitive()
+    sensitive: str = sensitive(default=GIVEN_ONCE)
 
     @property
     def limit(self) -> float:

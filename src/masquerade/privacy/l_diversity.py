@@ -19,7 +19,7 @@ from masquerade.privacy.m_privacy.coalition_masks import Masks, Unions, everybod
 from masquerade.privacy.m_privacy.constraint import BreachTest, Constraint
 from masquerade.privacy.m_privacy.outcome import Outcome
 from masquerade.privacy.m_privacy.surviving_values import worst_coalition
-from masquerade.privacy.parameters import limit, qid, requirement, sensitive
+from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     GroupRequirement,
     SharedRow,
@@ -95,7 +95,7 @@ class LDiversity(GroupRequirement):
         example=2,
         help="different sensitive values in each group, at least",
     )
-    sensitive: str = sensitive()
+    sensitive: str = sensitive(default=GIVEN_ONCE)
 
     @property
     def limit(self) -> int:

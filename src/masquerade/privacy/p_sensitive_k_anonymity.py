@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from masquerade.forms.rules import whole
 from masquerade.privacy.l_diversity import LDiversity
-from masquerade.privacy.parameters import limit, qid, requirement, sensitive
+from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import Thresholds
 from masquerade.privacy.size_and_values import SizeAndValues
 
@@ -34,7 +34,7 @@ class PSensitiveKAnonymity(SizeAndValues):
         help="different sensitive values in each group, at least",
     )
     k: int = limit(whole(), stricter="larger", symbol="k", example=5, help="records in each group, at least")
-    sensitive: str = sensitive()
+    sensitive: str = sensitive(default=GIVEN_ONCE)
 
     @property
     def thresholds(self) -> Thresholds:

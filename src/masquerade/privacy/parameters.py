@@ -58,10 +58,23 @@ def qid() -> Any:
     return parameter(rule, help="the attributes by which somebody may be recognised")
 
 
-def sensitive() -> Any:
-    """Declare the sensitive attribute; several names stand for one attribute, their Cartesian product."""
+class GivenOnce(str):
+    """The sensitive attribute of a requirement that leaves it to the call that it is given to."""
+
+    __slots__ = ()
+
+
+GIVEN_ONCE = GivenOnce()
+
+
+def sensitive(*, default: Any = dataclasses.MISSING) -> Any:
+    """Declare the sensitive attribute; several names stand for one attribute, their Cartesian product.
+
+    With `GIVEN_ONCE` as its default it may be left out in Python; files and requests always have it.
+    """
     rule = Rule("the name of an attribute", _checked_sensitive, {"type": "string", "minLength": 1})
-    return parameter(rule, help="the attribute whose values are protected")
+    made = parameter(rule, help="the attribute whose values are protected")
+    return dataclasses.field(default=default, metadata=made.metadata)
 
 
 def values(*, default: None) -> Any:
@@ -89,6 +102,8 @@ def _checked_names(value: Any) -> tuple[str, ...]:
 
 
 def _checked_sensitive(value: Any) -> str:
+    if isinstance(value, GivenOnce):
+        return value
     if isinstance(value, Product | list | tuple):
         names = _checked_names(value.names if isinstance(value, Product) else value)
         return names[0] if len(names) == 1 else Product(names)

@@ -26,7 +26,7 @@ from masquerade.privacy.closest_fraction import largest_below
 from masquerade.privacy.confidence_bounding import worst_share
 from masquerade.privacy.m_privacy.constraint import Constraint, largest_contributors, least_left
 from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.parameters import limit, qid, requirement, sensitive
+from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -94,7 +94,7 @@ class RecursiveLDiversity(GroupRequirement):
         example=2,
         help="the rarer ones are those from the ℓ-th on",
     )
-    sensitive: str = sensitive()
+    sensitive: str = sensitive(default=GIVEN_ONCE)
 
     @property
     def limit(self) -> float:

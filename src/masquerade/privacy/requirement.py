@@ -24,7 +24,7 @@ from masquerade.data.product import columns_of
 from masquerade.engine.counts import Counts
 from masquerade.errors import ParameterError, hint, one_line
 from masquerade.forms.declared import Declared, parameter_error
-from masquerade.privacy.parameters import limits_of
+from masquerade.privacy.parameters import GivenOnce, limits_of
 
 if TYPE_CHECKING:
     from masquerade.crypto.circuit import Builder, Circuit, Word
@@ -86,6 +86,10 @@ class Requirement(ABC):
     def with_k(self, k: int) -> Requirement:
         """Return the same with this k in place of each k that a part has."""
         return Conjunction(part.with_k(k) for part in self.parts)
+
+    def with_sensitive(self, name: str) -> Requirement:
+        """Return the same with this sensitive attribute in each part that leaves it open."""
+        return Conjunction(part.with_sensitive(name) for part in self.parts)
 
     @property
     def qid_attributes(self) -> tuple[str, ...]:
@@ -164,6 +168,15 @@ class GroupRequirement(Requirement, Declared):
     def with_k(self, k: int) -> GroupRequirement:
         """Return the same with this k, if it has one."""
         return replace(self, k=k) if "k" in limits_of(type(self)) else self  # type: ignore[type-var] # a dataclass
+
+    @property
+    def leaves_sensitive_open(self) -> bool:
+        """Whether its sensitive attribute is left to the call that it is given to."""
+        return isinstance(self.sensitive, GivenOnce)
+
+    def with_sensitive(self, name: str) -> GroupRequirement:
+        """Return the same with this sensitive attribute, if it leaves it open."""
+        return replace(self, sensitive=name) if self.leaves_sensitive_open else self  # type: ignore[type-var] # a dataclass
 
     @property
     def limit(self) -> float | None:

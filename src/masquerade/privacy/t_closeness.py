@@ -30,7 +30,7 @@ from masquerade.privacy.closest_fraction import largest_within
 from masquerade.privacy.m_privacy.constraint import largest_contributors, least_left
 from masquerade.privacy.m_privacy.corners import CornerConstraint
 from masquerade.privacy.m_privacy.outcome import Outcome
-from masquerade.privacy.parameters import limit, qid, requirement, sensitive
+from masquerade.privacy.parameters import GIVEN_ONCE, limit, qid, requirement, sensitive
 from masquerade.privacy.requirement import (
     TOLERANCE,
     GroupRequirement,
@@ -124,7 +124,7 @@ class TCloseness(GroupRequirement):
         example=0.3,
         help="the distance from the whole table, at most",
     )
-    sensitive: str = sensitive()
+    sensitive: str = sensitive(default=GIVEN_ONCE)
     distance: Literal["equal", "ordered", "hierarchical"] = parameter(
         choice("equal", "ordered", "hierarchical"),
         default="equal",

@@ -15,6 +15,7 @@ from masquerade.engine.numbering import first_rows
 from masquerade.forms.declared import checked, parameter_error
 from masquerade.forms.rules import number
 from masquerade.privacy.check import Reading, Verdict
+from masquerade.privacy.given_once import with_sensitive_given_once
 from masquerade.privacy.m_privacy.fitness import VERIFICATION_WEIGHT
 from masquerade.privacy.m_privacy.requirement import MPrivacy, MPrivateGroups
 from masquerade.privacy.m_privacy.strategies import TOP_DOWN_FROM, Strategy, adaptive
@@ -49,7 +50,11 @@ def verify_m_privacy(
     weigh in a provider's fitness, and from which mean fitness of a group's providers on it goes top-down.
     """
     table = frame if isinstance(frame, Table) else Table(frame)
-    wanted = requirement if verification is None else replace(requirement, verification=verification)
+    wanted = replace(
+        requirement,
+        requirement=with_sensitive_given_once(requirement.requirement),
+        verification=verification or requirement.verification,
+    )
     checked(verify_m_privacy, "alpha", number(0, 1), alpha)
     checked(verify_m_privacy, "threshold", number(0), threshold)
     chosen = (alpha, threshold) != (VERIFICATION_WEIGHT, TOP_DOWN_FROM)

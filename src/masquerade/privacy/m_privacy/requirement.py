@@ -129,6 +129,15 @@ class MPrivateGroups(GroupRequirement):
         return replace(self, members=tuple(member.with_k(k) for member in self.members))
 
     @property
+    def leaves_sensitive_open(self) -> bool:
+        """Whether one of those that it wraps does."""
+        return any(member.leaves_sensitive_open for member in self.members)
+
+    def with_sensitive(self, name: str) -> MPrivateGroups:
+        """Return the same with this sensitive attribute wherever it is left open."""
+        return replace(self, members=tuple(member.with_sensitive(name) for member in self.members))
+
+    @property
     def wrapped(self) -> tuple[GroupRequirement, ...]:
         """What holds against outsiders."""
         return self.members
