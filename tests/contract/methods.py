@@ -236,7 +236,7 @@ SESSION_METHODS = {  # by arrangement and name
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
-            r"name: between parties all requirements must be over the same QID; [\w-]+ is over .+; or use tds",
+            r"name: between parties QIDs that share attributes must be the same; [\w-]+ is over .+; or use tds",
             r"merge: which children violate [\w-]+ on disease, which berta holds, no other party may learn one",
             r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs groups of at least",
             r"privacy\[\d\]: t-closeness on disease, which berta holds, over .+ needs a secure check that this ",

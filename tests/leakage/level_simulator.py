@@ -11,16 +11,13 @@ import numpy as np
 import masquerade as mq
 from leakage.mashup_simulator import MashupSimulator
 from leakage.views import Made
-from masquerade.anonymize.mondrian.axes import axes_of
-from masquerade.anonymize.mondrian.choices import CHOICES
-from masquerade.anonymize.mondrian.qids import judge_of
 from masquerade.data.column import Generalised
-from masquerade.protocol.common_records import known_sensitive
+from masquerade.protocol.common_records import CommonRecords, known_sensitive
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.instruction_code import pack
-from masquerade.protocol.multidimensional.method import JointMondrian
+from masquerade.protocol.multidimensional.method import JointMondrian, apart
 from masquerade.protocol.multidimensional.own_cuts import Cuts, OwnGroups
-from masquerade.protocol.multidimensional.party import known_parts
+from masquerade.protocol.multidimensional.party import own_groups
 from masquerade.protocol.sensitive_checks import holders_of, remote_parts
 
 Cut = tuple[str, list[int], list[int], list[int]]  # party: positions, numbers of parts, parts of records
@@ -65,18 +62,15 @@ class LevelSimulator(MashupSimulator):
 
 
 def groups_of(contract: Contract, own: dict[str, mq.Table]) -> dict[str, OwnGroups]:
-    """Each party's view of the groups, before the first level."""
+    """Each party's view of the groups of its QID, before the first level."""
     method = JointMondrian.of(contract)
+    (parts,) = apart(contract.parts)
     classes = own[contract.class_from or contract.parties[0]].coded("Class")
     found = {}
     for name, table in own.items():
         sensitive = known_sensitive(name, contract, table, classes)
-        held = [column.name for column in contract.qid_columns if column.holder == name]
-        judge = judge_of(
-            known_parts(contract, sensitive), sensitive, len(table), merge=method.merging(contract)
-        )
-        axes = axes_of(table.columns(held))
-        found[name] = OwnGroups(axes, judge, CHOICES[method.choose], method.strict, len(table))
+        common = CommonRecords(table, classes, sensitive, {}, 0.0)
+        found[name] = own_groups(method, name, contract, parts, common)
     return found
 
 

@@ -149,6 +149,19 @@ def test_pieces_change_nothing(rows: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert bag(joined.table.select([*QID, SICK])) == bag(alone.table.select([*QID, SICK]))
 
 
+def test_each_qid_has_its_own_checks() -> None:
+    """Of two QIDs without a common attribute, diversity is asked of one alone, and of groups of its own size."""
+    table = people(40, 11)
+    one, other = QID[::2], QID[1::2]
+    requirement = mq.LDiversity(one, l=3, sensitive=SICK) & mq.KAnonymity(other, 6)
+    holders = {"Sex": "bank", "Salary": "bank", "Job": "loans", "Age": "bank"}
+    contract = contract_of(requirement, holders, sensitive={SICK: "clinic"})
+    refuse(JointMondrian().refusals(proposal_of(contract)))
+    alone = mq.anonymize(table, requirement, mq.Mondrian(merge="small"), sensitive=[SICK])
+    joined = run_mashup(table, contract)
+    assert bag(joined.table.select([*QID, SICK])) == bag(alone.table.select([*QID, SICK]))
+
+
 # --- a winner that does not keep to it ---
 
 

@@ -90,10 +90,22 @@ def test_bids_are_in_the_order_of_their_scores(scores: list[float]) -> None:
 SPLIT = {"Sex": "bank", "Job": "clinic", "Salary": "bank", "Age": "clinic"}
 
 
-def test_several_qids_are_refused_with_what_to_do() -> None:
-    contract = contract_of(mq.KAnonymity(QID[:2], 2) & mq.KAnonymity(QID[2:], 2), SPLIT)
-    with pytest.raises(ParameterError, match=r"must be over the same QID.+or use tds"):
+def test_qids_that_share_an_attribute_are_refused_with_what_to_do() -> None:
+    contract = contract_of(mq.KAnonymity(QID[:2], 2) & mq.KAnonymity(QID[1:], 2), SPLIT)
+    with pytest.raises(ParameterError, match=r"QIDs that share attributes must be the same; .+ or use tds"):
         refuse(JointMondrian().refusals(proposal_of(contract)))
+
+
+@pytest.mark.parametrize("deal", ["0101", "0110", "0011", "0122"])
+def test_qids_without_a_common_attribute_are_cut_one_after_the_other(deal: str) -> None:
+    """As one table does; what another requirement covers does not count."""
+    table = table_of(PEOPLE)
+    requirement = mq.KAnonymity(QID[::2], 3) & mq.KAnonymity(QID[1::2], 5) & mq.KAnonymity(QID[1:2], 2)
+    holders = {name: f"p{number}" for name, number in zip(QID, deal, strict=True)}
+    contract = contract_of(requirement, holders)
+    refuse(JointMondrian().refusals(proposal_of(contract)))
+    alone = mq.anonymize(table, requirement, mq.Mondrian())
+    assert bag(run_mashup(table, contract).table.select(QID)) == bag(alone.table.select(QID))
 
 
 def test_information_about_no_class_is_refused() -> None:

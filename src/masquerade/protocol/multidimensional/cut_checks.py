@@ -29,7 +29,7 @@ alone, so that on deep levels P is that of a piece. A group is bid for again as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -40,6 +40,7 @@ from masquerade.crypto.circuit import Bits
 from masquerade.engine.counts import Counts, Flags
 from masquerade.errors import PeerBrokeProtocol
 from masquerade.net.script import Message, Receive, Script, Send
+from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.joint_histogram.back_ends import blocks_satisfy
 from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.multidimensional.own_cuts import BestCuts, Cuts
@@ -56,12 +57,20 @@ class CutsSettled(Message, tag="cuts-settled", frozen=True):
 
 @dataclass
 class CutChecks(SensitiveChecks):
-    """One party's side of all checks of a mashup by Mondrian."""
+    """One party's side of all checks of a mashup by Mondrian, or those of one QID."""
+
+    parts: Sequence[GroupRequirement] = ()  # the requirements on that QID
+
+    def of(self, parts: Sequence[GroupRequirement]) -> CutChecks:
+        """Return the checks of these requirements, which are all those on one QID."""
+        which = [at for at, check in enumerate(self.checks) if check.part in parts]
+        checks, own = tuple(self.checks[at] for at in which), tuple(self.own[at] for at in which)
+        return replace(self, checks=checks, own=own, parts=parts)
 
     @cached_property
     def least(self) -> int:
         """Records that every group has."""
-        return max(part.implied_size for part in self.contract.parts)
+        return max(part.implied_size for part in self.parts)
 
     @cached_property
     def askers(self) -> frozenset[int]:
@@ -70,6 +79,7 @@ class CutChecks(SensitiveChecks):
         return frozenset(
             parties.index(holder[name])
             for part in remote_parts(self.contract)
+            if part in self.parts
             for name in part.qid
             if holder[name] != holder[str(part.sensitive)]
         )

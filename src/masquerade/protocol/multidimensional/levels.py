@@ -60,12 +60,11 @@ def cut_together(
     groups: OwnGroups,
     argmax: SecureArgMax,
     checks: CutChecks | None,
-    on_level: Callable[[int], None],
+    on_level: Callable[[], None],
 ) -> Script[Partition]:
     """Run this party's part; return the groups with its own cells."""
     peers = tuple(name for number, name in enumerate(parties) if number != me)
     positions = np.flatnonzero(np.array(schema.holders) == me)
-    level = 0
     while groups.open is not None:
         batch = groups.open.batch
         won, best = yield from _winners(parties, schema, me, batch, groups.best(), argmax, checks)
@@ -81,8 +80,7 @@ def cut_together(
                     theirs = won == number
                     cuts.add(theirs, understood(message, name, number, schema, groups, batch, theirs))
         groups.cut(cuts.all(), is_cut, best, mine)
-        level += 1
-        on_level(level)
+        on_level()
     partition = groups.done().partition(groups.axes)
     digest = hashlib.sha256(partition.labels.astype("<i8").tobytes()).digest()
     yield Send(peers, Finished(digest))

@@ -13,19 +13,24 @@ from masquerade.anonymize.method import insist
 from masquerade.anonymize.mondrian.algorithm import Mondrian
 from masquerade.anonymize.mondrian.choices import CHOICES, MERGE_HELP, without_class
 from masquerade.anonymize.mondrian.judge import Merge
-from masquerade.anonymize.preparation import different_qids
+from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
 from masquerade.net.script import Script, kind_of
-from masquerade.privacy.requirement import GroupRequirement
+from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
 from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive, remote_qid
 from masquerade.protocol.sensitive_checks import remote_parts
+
+
+def apart(parts: Sequence[GroupRequirement]) -> list[list[GroupRequirement]]:
+    """Return the requirements that matter, those on QIDs with common attributes together; the others are cut apart."""
+    return linked(without_redundant(parts))
 
 
 @dataclass(frozen=True)
@@ -60,9 +65,16 @@ class JointMondrian(SessionMethod):
         return self
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
-        """Several QIDs, and requirements on values elsewhere that no secure check tests, or not in one bit a cut."""
-        for text in different_qids(proposal.parts):
-            yield Problem(f"between parties {text}; or use tds", key=("name",))
+        """Different QIDs with a common attribute, and requirements on values elsewhere that cannot be tested."""
+        for first, *others in apart(proposal.parts):
+            for other in others:
+                if {*other.qid} != {*first.qid}:
+                    text = (
+                        "between parties QIDs that share attributes must be the same; "
+                        f"{first.model} is over {', '.join(first.qid)}, and {other.model} over {', '.join(other.qid)}; "
+                        "or use tds"
+                    )
+                    yield Problem(text, key=("name",))
         if proposal.holder is None:
             return
         for at, text in refuse_remote_sensitive(proposal.parts, proposal.holder):
