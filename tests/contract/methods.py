@@ -95,8 +95,9 @@ TABLE_METHODS = {
     ),
     "mondrian": TableExample(
         refuses=(
-            r'choose: must be "certainty" or "widest"; got "fitness"',
-            r'The choose parameter of ProviderAwareMondrian must be "certainty" or "fitness"',
+            r'choose: must be "certainty", "widest" or "information-gain"; got "fitness"',
+            r'choose: "information-gain" needs a class attribute; use "certainty"',
+            r"The choose parameter of ProviderAwareMondrian must be ",
         ),
     ),
     "cheapest-box": TableExample(values={"purity": (0.0, 3.0)}),
