@@ -98,6 +98,7 @@ def _fill(page: Page) -> None:
     page.get_by_role("checkbox", name="age").first.check()
     page.get_by_label("Purpose").fill("research")
     page.get_by_label("Class", exact=True).select_option("income")
+    page.get_by_label("Budget").fill("25.50")  # the bank asks a price
     page.get_by_text("This can be sent.").wait_for()
     page.get_by_text("As TOML").click()
     page.evaluate("() => { document.activeElement.blur(); scrollTo(0, 0); }")

@@ -25,6 +25,7 @@ _TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # where a table of a TOML file be
 _FIGURE = re.compile(
     r"\b(?=[0-9A-Fa-f,]*\d)[0-9A-Fa-f,]+\b"
 )  # a number, a date's part, the beginning of a digest
+_COUNTED = re.compile(r"(\[0-9A-Fa-f,\]\+\\ [a-z]+?)s?\b")  # any number of sessions, one among them
 _NEEDS_A_SHELL = re.compile(r"[|<>;&()$]")
 
 
@@ -196,5 +197,6 @@ def compare(text: str, said: str, where: str, *, figures: bool = True) -> None:
     pattern = re.escape(_words(text))
     if not figures:
         pattern = _FIGURE.sub("[0-9A-Fa-f,]+", pattern)
+        pattern = _COUNTED.sub(r"\1s?", pattern)
     pattern = re.sub(r"(?:\\ )?…(?:\\ )?", ".*", pattern)
     assert re.search(pattern, _words(said)), (where, text, said)
