@@ -1,8 +1,10 @@
-"""`masquerade mashup` of providers that hold the same columns: real processes, with a third party and without."""
+"""`masquerade mashup` of providers that hold the same columns, with a third party and without.
+
+They are processes of their own where that is what is tested: a whole run, and a death.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -14,11 +16,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from cli.test_mashup import alive, launch, masquerade, rows
+from cli.command import here, process
+from cli.test_mashup import alive, launch, mashup_here, rows
 from masquerade.data.people import generate_people, people_taxonomies
 from masquerade.net.transcript import read_transcript
 
 pytestmark = pytest.mark.system  # party processes are started
+
+Capture = pytest.CaptureFixture[str]
 
 HOUSES = ("north", "south", "west")
 JOB = """
@@ -72,16 +77,16 @@ def deal(folder: Path, n: int, job: str = JOB) -> pa.Table:
     return people
 
 
-def test_with_and_without_a_third_party(tmp_path: Path) -> None:
+def test_with_and_without_a_third_party(tmp_path: Path, capsys: Capture) -> None:
     people = deal(tmp_path, 300)
     holed = {**people.slice(0, 1).to_pylist()[0], "salary": None}
     with (tmp_path / "south.csv").open("ab") as file:
         pa.csv.write_csv(
             pa.Table.from_pylist([holed], people.schema), file, pa.csv.WriteOptions(include_header=False)
         )
-    done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+    done = process("mashup", "job.toml", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    summary = done.json
     assert summary["third_party"] == "secure"
     assert [summary[key] for key in ("rows", "dropped_rows", "released", "suppressed")] == [301, 1, 300, 0]
     assert summary["dropped_rows_by_party"] == {"north": 0, "south": 1, "west": 0}
@@ -101,26 +106,26 @@ def test_with_and_without_a_third_party(tmp_path: Path) -> None:
 
     same = JOB + 'third_party = "trusted"\nchoose = "public"\n\n[output]\nkeep_provider = true\n'
     (tmp_path / "job.toml").write_text(same)
-    done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = mashup_here(capsys, tmp_path, "--json")
+    assert done.code == 0, done.err
     trusted = rows(tmp_path / "release.csv")
     assert {row[-1] for row in trusted} == set(HOUSES)
     assert Counter(row[:-1] for row in trusted.elements()) == secure
-    told = json.loads(done.stdout)
+    told = done.json
     assert told["metrics"] == pytest.approx(summary["metrics"])
     assert (told["rows"], told["dropped_rows"], told["query_error"]["queries"]) == (301, 1, 2500)
     kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "north.jsonl")}
     assert kinds == {"collaborate-records", "received"}
-    verified = masquerade("verify", "release.csv", "--job", "job.toml", cwd=tmp_path)
-    assert verified.returncode == 0, verified.stderr
+    verified = here(capsys, "verify", tmp_path / "release.csv", "--job", tmp_path / "job.toml")
+    assert verified.code == 0, verified.err
 
     made = []
     for choose in ("", 'choose = "certainty"\n'):  # who sees all counts uses them
         (tmp_path / "job.toml").write_text(JOB + 'third_party = "trusted"\n' + choose)
-        done = masquerade("mashup", "job.toml", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert "301 records of all providers" in done.stdout
-        assert "rows dropped for missing cells: south 1\n" in done.stdout
+        done = mashup_here(capsys, tmp_path)
+        assert done.code == 0, done.err
+        assert "301 records of all providers" in done.out
+        assert "rows dropped for missing cells: south 1\n" in done.out
         made.append(rows(tmp_path / "release.csv"))
     assert made[0] == made[1] != secure
 
@@ -164,13 +169,12 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: str) -> None:
+def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: str, capsys: Capture) -> None:
     job, code, problem = MISTAKES[name]
     deal(tmp_path, 60, job)
-    done = masquerade("mashup", "job.toml", cwd=tmp_path)
-    assert done.returncode == code, done.stderr
-    assert problem in done.stderr
-    assert "Traceback" not in done.stderr
+    done = mashup_here(capsys, tmp_path)
+    assert done.code == code, done.err
+    assert any(problem in each for each in done.problems)
     assert not (tmp_path / "release.csv").exists()
 
 

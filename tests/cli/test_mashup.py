@@ -1,8 +1,10 @@
-"""`masquerade mashup`: real processes, real sockets, real TLS; the release of one trusted table, or nothing."""
+"""`masquerade mashup`: real sockets, real TLS; the release of one trusted table, or nothing.
+
+Parties are processes of their own where that is what is tested: a whole run, failures, deaths and interrupts.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +21,14 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from cli.command import Answer, here, process
 from masquerade.data.people import generate_people, people_taxonomies
 from masquerade.net.transcript import read_transcript
+from parties_here import parties_here
 
 pytestmark = pytest.mark.system
+
+Capture = pytest.CaptureFixture[str]
 
 JOB = """
 [parties.bank]
@@ -62,9 +69,12 @@ score = "info-gain"
 """
 
 
+everybody = cache(generate_people)
+
+
 def deal(folder: Path, n: int, *, job: str = JOB) -> pa.Table:
     """Two parties' tables and a job; returns the table that a trusted party would join."""
-    people = generate_people(n)
+    people = everybody(n)
     random = np.random.default_rng(3)
     for_bank = people.select(["ssn", "birth_date", "sex", "town", "approved"])
     for_loans = people.select(["ssn", "job", "salary", "children", "approved", "name"])
@@ -80,9 +90,22 @@ def deal(folder: Path, n: int, *, job: str = JOB) -> pa.Table:
     return people.take(pa.array(common))
 
 
-def masquerade(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [Path(sys.executable).with_name("masquerade"), *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+def mashup_here(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> Answer:
+    """A mashup whose command and parties are all in this process."""
+    with parties_here():
+        return here(capsys, "mashup", folder / "job.toml", *options)
+
+
+def anonymized(capsys: pytest.CaptureFixture[str], joined: pa.Table, job: str, folder: Path) -> Answer:
+    """What a trusted party makes of the joined table by the same job, in `folder`/alone."""
+    alone = folder / "alone"
+    alone.mkdir()
+    pa.csv.write_csv(joined, alone / "joined.csv")
+    sections = job[job.index("[attributes.birth_date]") :].replace("taxonomies/", "../taxonomies/")
+    (alone / "job.toml").write_text('[data]\nsource = "joined.csv"\n' + sections)
+    one = here(capsys, "anonymize", alone / "job.toml", "--json")
+    assert one.code == 0, one.err
+    return one
 
 
 def rows(path: Path) -> Counter[tuple[str, ...]]:
@@ -96,11 +119,11 @@ def _header(path: Path) -> list[str]:
     return path.read_text().splitlines()[0].split(",")
 
 
-def test_two_processes_give_the_release_of_one_table(tmp_path: Path) -> None:
+def test_two_processes_give_the_release_of_one_table(tmp_path: Path, capsys: Capture) -> None:
     joined = deal(tmp_path, 600)
-    done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+    done = process("mashup", "job.toml", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    summary = done.json
     assert summary["common_records"] == joined.num_rows == summary["released"]
     assert set(summary["seconds"]) >= {"align", "prepare", "protocol", "write"}
     assert set(summary["bytes_sent"]) == set(summary["messages"]) == {"bank", "loans"}
@@ -110,22 +133,14 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path) -> None:
     assert set(errors["SE"]) == set(errors["gain"]) == {"bank", "loans"}
     assert errors["gain"]["bank"] == pytest.approx(errors["SE"]["bank"] - errors["IE"], abs=0.0051)
 
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    pa.csv.write_csv(joined, alone / "joined.csv")
-    sections = JOB.replace("taxonomies/", "../taxonomies/")
-    sections = sections[sections.index("[attributes.birth_date]") :]
-    (alone / "job.toml").write_text('[data]\nsource = "joined.csv"\n' + sections)
-    one = masquerade("anonymize", "job.toml", "--json", cwd=alone)
-    assert one.returncode == 0, one.stderr
-    assert rows(tmp_path / "release.csv") == rows(alone / "release.csv")
+    one = anonymized(capsys, joined, JOB, tmp_path)
+    assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
     steps = [{key: value for key, value in step.items() if key != "party"} for step in summary["steps"]]
-    assert steps == json.loads(one.stdout)["steps"]
-    figures = json.loads(one.stdout)["metrics"]
-    assert summary["metrics"] == pytest.approx(figures)
+    assert steps == one.json["steps"]
+    assert summary["metrics"] == pytest.approx(one.json["metrics"])
 
-    verified = masquerade("verify", "release.csv", "--job", "job.toml", cwd=tmp_path)
-    assert verified.returncode == 0, verified.stderr
+    verified = here(capsys, "verify", tmp_path / "release.csv", "--job", tmp_path / "job.toml")
+    assert verified.code == 0, verified.err
     for name in ("bank", "loans"):
         sent = read_transcript(tmp_path / "transcripts" / f"{name}.jsonl")
         assert sum(each.size for each in sent if each.direction == "sent") == summary["bytes_sent"][name]
@@ -134,16 +149,16 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path) -> None:
 
     hidden = rows(tmp_path / "release.csv")
     (tmp_path / "job.toml").write_text(JOB + 'argmax = "plain"\n')
-    plain = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
-    assert plain.returncode == 0, plain.stderr
+    plain = mashup_here(capsys, tmp_path, "--json")
+    assert plain.code == 0, plain.err
     assert rows(tmp_path / "release.csv") == hidden
-    assert json.loads(plain.stdout)["steps"] == summary["steps"]
-    assert "prepare" not in json.loads(plain.stdout)["seconds"]
+    assert plain.json["steps"] == summary["steps"]
+    assert "prepare" not in plain.json["seconds"]
     assert "score" in {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
     assert settings_in(tmp_path / "report.html")["argmax"] == "plain"
 
 
-def test_mondrian_in_two_processes_gives_the_release_of_one_table(tmp_path: Path) -> None:
+def test_mondrian_of_two_parties_gives_the_release_of_one_table(tmp_path: Path, capsys: Capture) -> None:
     sections = JOB[: JOB.index("[[privacy]]")]
     sections += """
 [[privacy]]
@@ -153,22 +168,16 @@ k = 10
 [algorithm]
 name = "mondrian"
 """
-    joined = deal(tmp_path, 600, job=sections)
-    done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stdout)
+    joined = deal(tmp_path, 300, job=sections)
+    done = mashup_here(capsys, tmp_path, "--json")
+    assert done.code == 0, done.err
+    summary = done.json
     assert summary["common_records"] == joined.num_rows == summary["released"]
     assert (summary["argmax"], summary["steps"]) == ("secure", [])
     assert 2 < summary["rounds"] < 10  # levels: about log2(n / k)
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    pa.csv.write_csv(joined, alone / "joined.csv")
-    sections = sections[sections.index("[attributes.birth_date]") :].replace("taxonomies/", "../taxonomies/")
-    (alone / "job.toml").write_text('[data]\nsource = "joined.csv"\n' + sections)
-    one = masquerade("anonymize", "job.toml", "--json", cwd=alone)
-    assert one.returncode == 0, one.stderr
-    assert rows(tmp_path / "release.csv") == rows(alone / "release.csv")
-    assert summary["metrics"] == pytest.approx(json.loads(one.stdout)["metrics"])
+    one = anonymized(capsys, joined, sections, tmp_path)
+    assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
+    assert summary["metrics"] == pytest.approx(one.json["metrics"])
     kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
     assert "level-cuts" in kinds
     assert kinds.isdisjoint({"score", "instruct"})
@@ -180,41 +189,35 @@ def settings_in(report: Path) -> dict[str, str]:
     return dict(re.findall(row, report.read_text()))
 
 
-def test_three_parties(tmp_path: Path) -> None:
-    people = generate_people(400)
+def test_three_parties(tmp_path: Path, capsys: Capture) -> None:
+    people = generate_people(200)
     third = '[parties.town-hall]\nsource = "hall.csv"\nid = "ssn"\nattributes = ["town"]\n'
     bank = '[parties.bank]\nsource = "bank.csv"\nid = "ssn"\nattributes = ["birth_date", "sex"]\n'
     job = JOB.replace('[parties.bank]\nsource = "bank.csv"\nid = "ssn"\n', bank + third)
-    deal(tmp_path, 400, job=job)
+    deal(tmp_path, 200, job=job)
     pa.csv.write_csv(people.select(["ssn", "town", "approved"]), tmp_path / "hall.csv")
-    done = masquerade("mashup", "job.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "cost:" in done.stdout
+    done = mashup_here(capsys, tmp_path)
+    assert done.code == 0, done.err
+    assert "cost:" in done.out
+    kept = tmp_path / "transcripts"
     for name in ("bank", "town-hall", "loans"):
-        log = f"transcripts/{name}.audit.jsonl"
-        whole = masquerade("audit", "verify", log, "--certificate", f"transcripts/{name}.pem", cwd=tmp_path)
-        assert whole.returncode == 0, whole.stderr
-        assert f"party {name}" in whole.stdout
+        log, certificate = kept / f"{name}.audit.jsonl", kept / f"{name}.pem"
+        whole = here(capsys, "audit", "verify", log, "--certificate", certificate)
+        assert whole.code == 0, whole.err
+        assert f"party {name}" in whole.out
 
 
-def test_diversity_of_another_partys_values_is_that_of_one_table(tmp_path: Path) -> None:
+def test_diversity_of_another_partys_values_is_that_of_one_table(tmp_path: Path, capsys: Capture) -> None:
     """The loan company's `children` are sensitive; they must differ within groups over the bank's attributes too."""
     job = JOB.replace('[attributes.children]\ntype = "continuous"\n', "").replace("k = 10", "k = 4")
     job = job.replace("[roles]\n", '[roles]\nsensitive = ["children"]\n')
     diversity = '[[privacy]]\nmodel = "l-diversity"\nqid = ["birth_date", "sex", "job"]\nl = 3\n[algorithm]\n'
     job = job.replace("[algorithm]\n", diversity)
     joined = deal(tmp_path, 600, job=job)
-    done = masquerade("mashup", "job.toml", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    alone = tmp_path / "alone"
-    alone.mkdir()
-    pa.csv.write_csv(joined, alone / "joined.csv")
-    sections = job.replace("taxonomies/", "../taxonomies/")
-    sections = sections[sections.index("[attributes.birth_date]") :]
-    (alone / "job.toml").write_text('[data]\nsource = "joined.csv"\n' + sections)
-    one = masquerade("anonymize", "job.toml", "--json", cwd=alone)
-    assert one.returncode == 0, one.stderr
-    assert rows(tmp_path / "release.csv") == rows(alone / "release.csv")
+    done = mashup_here(capsys, tmp_path)
+    assert done.code == 0, done.err
+    anonymized(capsys, joined, job, tmp_path)
+    assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
     heard = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
     assert {"settled", "histogram-trees"} <= heard
 
@@ -243,49 +246,46 @@ MISTAKES = {
 }  # fmt: skip
 
 
-PROGRESS = re.compile(r"\d+ s: ")
+FOUND_BY_A_PROCESS = "nobody"  # one of the mistakes is found by a party that is a process of its own
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: str) -> None:
+def test_mistakes_end_with_one_line_and_nothing_written(tmp_path: Path, name: str, capsys: Capture) -> None:
     job, code, problem = MISTAKES[name]
     deal(tmp_path, 120, job=job)
     text = (tmp_path / "bank.csv").read_text().splitlines()
     strangers = [text[0], *(line.replace('"9', '"x9', 1) for line in text[1:])]
     (tmp_path / "strangers.csv").write_text("\n".join(strangers) + "\n")
-    done = masquerade("mashup", "job.toml", cwd=tmp_path)
-    assert done.returncode == code, done.stderr
-    assert problem in done.stderr
-    told = [
-        line for line in done.stderr.splitlines() if not PROGRESS.match(line)
-    ]  # a slow machine hears of it
-    assert all(line.startswith("error: ") for line in told)
+    in_processes = name == FOUND_BY_A_PROCESS
+    done = process("mashup", tmp_path / "job.toml") if in_processes else mashup_here(capsys, tmp_path)
+    assert done.code == code, done.err
+    assert any(problem in each for each in done.problems)
     assert not (tmp_path / "release.csv").exists()
     assert not (tmp_path / "transcripts").exists()
 
 
-def test_an_attribute_of_two_parties_needs_a_contributor(tmp_path: Path) -> None:
+def test_an_attribute_of_two_parties_needs_a_contributor(tmp_path: Path, capsys: Capture) -> None:
     deal(tmp_path, 120)
     loans = pq.read_table(tmp_path / "loans.parquet")
     pq.write_table(
         loans.append_column("sex", pa.array(["Male"] * loans.num_rows)), tmp_path / "loans.parquet"
     )
-    done = masquerade("mashup", "job.toml", cwd=tmp_path)
-    assert done.returncode == 2
-    assert '"sex": bank and loans have it; name one contributor' in done.stderr
+    done = mashup_here(capsys, tmp_path)
+    assert done.code == 2
+    assert '"sex": bank and loans have it; name one contributor' in done.err
 
 
-def test_a_class_of_one_party_is_shared_when_the_job_says_so(tmp_path: Path) -> None:
-    deal(tmp_path, 300)
+def test_a_class_of_one_party_is_shared_when_the_job_says_so(tmp_path: Path, capsys: Capture) -> None:
+    deal(tmp_path, 120)
     loans = pq.read_table(tmp_path / "loans.parquet")
     pq.write_table(loans.drop_columns(["approved"]), tmp_path / "loans.parquet")
-    done = masquerade("mashup", "job.toml", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "every party must hold it, or name it in parties.bank.attributes" in done.stderr
+    done = mashup_here(capsys, tmp_path)
+    assert done.code == 2
+    assert "every party must hold it, or name it in parties.bank.attributes" in done.err
     shared = 'id = "ssn"\nattributes = ["birth_date", "sex", "town", "approved"]'
     (tmp_path / "job.toml").write_text(JOB.replace('id = "ssn"', shared))
-    done = masquerade("mashup", "job.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = mashup_here(capsys, tmp_path)
+    assert done.code == 0, done.err
 
 
 def parties_of(launcher: int) -> list[int]:

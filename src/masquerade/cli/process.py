@@ -10,6 +10,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
+from masquerade.library.without_pandas import hide_pandas
+
 stopped_by: list[int] = []
 """The signals that asked this process to stop: what breaks after one is no bug."""
 
@@ -22,7 +24,7 @@ def prepare() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever is asked to stop cleans up first
         signal.signal(number, _stop)
     if "bench" not in sys.argv[1:2]:  # experiments compare with pandas
-        sys.meta_path.insert(0, _WithoutPandas())
+        hide_pandas()
 
 
 def open_files_for_many() -> None:
@@ -41,16 +43,3 @@ def let_go() -> None:
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:
     stopped_by.append(number)
     raise KeyboardInterrupt
-
-
-class _WithoutPandas:
-    """Hides pandas from pyarrow.
-
-    Wherever it is installed, pyarrow imports it to see whether it has been handed one of its frames; no command
-    has any, and the import takes longer than most jobs.
-    """
-
-    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
-        """Say that there is no pandas, and leave all else to others."""
-        if name == "pandas":
-            raise ModuleNotFoundError("hidden from this process", name=name)

@@ -40,6 +40,7 @@ from masquerade.job.attributes import schema_of
 from masquerade.job.plan import Plan
 from masquerade.job.requirements import tell_values
 from masquerade.job.tables import read_section
+from masquerade.library.without_pandas import hide_pandas
 from masquerade.methods import method_of
 from masquerade.net.channel import Agreement, Node
 from masquerade.net.connect import listen
@@ -255,6 +256,7 @@ def _tell(message: Any) -> None:
 
 
 if __name__ == "__main__":
+    hide_pandas()
     ended = main()
     # Do not wait for threads that are still blinding identifiers for a session that is over.
     os._exit(ended)
