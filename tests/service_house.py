@@ -14,6 +14,7 @@ them everything is: TLS, processes, ports, which are free ones and stay so. Wait
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import signal
@@ -29,10 +30,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+import structlog
+
 from loop_thread import PATIENCE, Held, LoopThread, in_thread
 from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
+from masquerade.service.api.app import create_app
 from masquerade.service.coordinator.coordinator import Coordinator
+from masquerade.service.coordinator.serving import serving
 from masquerade.service.coordinator.settings import Settings
 from masquerade.service.node.serving import running
 from masquerade.service.node.settings import Settings as NodeSettings
@@ -67,6 +72,17 @@ def wait_until(condition: Callable[[], Answer], what: str, patience: float = PAT
             return answer
         assert time.monotonic() < deadline, f"waited too long: {what}"
         time.sleep(0.05)
+
+
+@contextmanager
+def without_log() -> Iterator[None]:
+    """A server has its standard output to itself; here it is the tests' own."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
 
 
 class Ports:
@@ -327,6 +343,16 @@ console = {toml_value(self.console)}
                 self.loop.holding(coordinator.running),
             ):
                 yield coordinator
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """The address of a coordinator's API in this process, over HTTP."""
+        with (
+            without_log(),
+            Coordinator(self.settings(), network=self.memory.network) as coordinator,
+            self.loop.holding(lambda: serving(coordinator, create_app(coordinator))) as address,
+        ):
+            yield f"http://{address}"
 
     def settings(self) -> Settings:
         return Settings.load(self.folder / "coordinator.toml")

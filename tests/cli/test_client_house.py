@@ -1,4 +1,4 @@
-"""The commands of a client through the whole house: real nodes, a real coordinator, a real release."""
+"""The commands of a client through the whole house, which is in this process: nodes, a coordinator, a real release."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from masquerade.net.identity import self_signed
 from masquerade.service.accounts import Accounts
 from service_house import House, wait_until
 
-pytestmark = pytest.mark.system
-
 Capture = pytest.CaptureFixture[str]
 PROGRESS = re.compile(r"\d+ s: ")
 
@@ -26,9 +24,8 @@ PROGRESS = re.compile(r"\d+ s: ")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, str, str]]:
     """A running house, its address, and a token."""
     policies = {party: {"purposes": ["research"]} for party in ("bank", "clinic")}
-    with House(tmp_path_factory.mktemp("house"), policies=policies, processes=True) as built:
+    with House(tmp_path_factory.mktemp("house"), policies=policies) as built, built.serving() as url:
         built.start_nodes()
-        url = built.serve().ready["address"]
         user = built.user("ana")
         with built.store() as store:
             token = Accounts(store).create_token(user, "tests")[0]

@@ -1,4 +1,4 @@
-"""A client's commands, and the clients in Python, when hospitals publish together: real nodes, a real coordinator."""
+"""A client's commands, and the clients in Python, when hospitals publish together: all of them in this process."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from masquerade.service.resources import Event
 from service_hospitals import Hospitals
 from service_house import toml_value, wait_until
 
-pytestmark = pytest.mark.system
-
 Capture = pytest.CaptureFixture[str]
 
 
@@ -43,11 +41,9 @@ class Served:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     policies = {"west": {"least_m": 2, "methods": {"mondrian": {"third_party": ["secure"]}}}}
-    with Hospitals(
-        tmp_path_factory.mktemp("hospitals"), people=60, policies=policies, processes=True
-    ) as house:
+    folder = tmp_path_factory.mktemp("hospitals")
+    with Hospitals(folder, people=60, policies=policies) as house, house.serving() as url:
         house.start_nodes()
-        url = house.serve().ready["address"]
         user = house.user("ana")
         with house.store() as store:
             token = Accounts(store).create_token(user, "tests")[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import socket
 import threading
 import time
@@ -16,7 +15,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import structlog
 import uvicorn
 
 from masquerade.data.schema import Attribute, Schema
@@ -32,7 +30,7 @@ from masquerade.service.session_states import Status
 from masquerade.service.signing import draw_up
 from masquerade.service.store import NewRelease, SessionRecord
 from masquerade.service.terms import Deal, Price, Provision, Terms
-from service_house import Ports
+from service_house import Ports, without_log
 
 REQUEST: dict[str, Any] = {
     "purpose": "research",
@@ -194,17 +192,12 @@ def publish(coordinator: Coordinator, party: str, column: str) -> None:
 def live_api(folder: Path, **settings: Any) -> Iterator[LiveApi]:
     """A server that is stopped at the end."""
     folder.mkdir(parents=True, exist_ok=True)
-    before = structlog.get_config()
-    # A server has its standard output to itself; here it is the tests' own.
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    try:
+    with without_log():
         api = LiveApi(folder, **settings)
         try:
             yield api
         finally:
             api.end()
-    finally:
-        structlog.configure(**before)
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 180.0) -> None:
