@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.command import Answer, here, process
+from cli.command import Answer, here
 from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
 from masquerade.service.coordinator.settings import Settings
@@ -110,7 +110,6 @@ def test_sessions_are_listed_straight_from_the_store(conf: Path, masquerade: Mas
     ]
 
 
-@pytest.mark.system
 def test_a_database_that_is_none_names_file_and_key(conf: Path, masquerade: Masquerade) -> None:
     other = conf.with_name("other.toml")
     for url, said in (
@@ -118,18 +117,19 @@ def test_a_database_that_is_none_names_file_and_key(conf: Path, masquerade: Masq
         ("sqlite:///no/such/folder/x.db", "cannot be opened as a database"),
     ):
         other.write_text(f'database = "{url}"\n' + conf.read_text())
-        for run in (masquerade("user", "list", other), process("coordinator", "serve", other)):
+        for run in (masquerade("user", "list", other), masquerade("serve", other)):
             assert (run.code, run.out) == (2, "")
             assert run.err.splitlines()[-1].startswith(f"error: {other}: database: ")
             assert said in run.err
             assert "hush" not in run.err
 
 
-@pytest.mark.system
-def test_serve_refuses_a_configuration_that_would_show_passwords_to_the_net(conf: Path) -> None:
+def test_serve_refuses_a_configuration_that_would_show_passwords_to_the_net(
+    conf: Path, masquerade: Masquerade
+) -> None:
     open_conf = conf.with_name("open.toml")
     open_conf.write_text('address = "0.0.0.0:0"\n' + conf.read_text())
-    run = process("coordinator", "serve", open_conf)
+    run = masquerade("serve", open_conf)
     assert run.code == 2
     assert "plain HTTP is for loopback addresses only" in run.err
     assert run.out == ""

@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
@@ -151,23 +152,37 @@ def test_nothing_is_left_running_and_no_secret_was_told(once: tuple[Path, dict[s
         assert secret not in logs + told + str(summary)
 
 
-def test_each_party_can_prove_what_it_did(once: tuple[Path, dict[str, object], str]) -> None:
+def test_each_party_can_prove_what_it_did(once: tuple[Path, dict[str, object], str], capsys: Capture) -> None:
     folder, _, _ = once
     for name in ("bank", "insurer", "clinic"):
         log, certificate = folder / name / "state" / "audit.jsonl", folder / name / "identity.pem"
-        verified = process("audit", "verify", log, "--certificate", certificate, "--json")
+        verified = here(capsys, "audit", "verify", log, "--certificate", certificate, "--json")
         assert verified.code == 0, verified.err
-        ledger = process("party", "ledger", folder / name / "party.toml", "--json").json
+        ledger = here(capsys, "party", "ledger", folder / name / "party.toml", "--json").json
         assert [each["recipients"] for each in ledger["releases"]] == [["ana"]]
 
 
 # --- until it is ended ---
 
 
+ASKS_NOTHING = """
+from types import SimpleNamespace
+from masquerade.cli import demo as command, main
+from masquerade.library import demo
+
+async def asks_nothing(folder, url, *_):
+    return demo.Demo(folder, SimpleNamespace(id=""), SimpleNamespace(summary={}), url)
+
+demo._ask, command.describe = asks_nothing, lambda _summary: []
+main()
+"""
+
+
 @contextmanager
-def staying(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """A demo that has made its release and waits, and what it said."""
-    words = [MASQUERADE, "demo", "--people", "300", "--folder", str(folder)]
+def staying(folder: Path, *, asks: bool) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A demo that has made its release, or asks for none, and waits; and what it said."""
+    program = [MASQUERADE] if asks else [sys.executable, "-c", ASKS_NOTHING]
+    words = [*program, "demo", "--people", "300", "--folder", str(folder)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None
@@ -184,7 +199,7 @@ def staying(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
 
 def test_the_console_is_there_until_an_interrupt_or_a_childs_death(tmp_path: Path) -> None:
     folder = tmp_path / "ball"
-    with staying(folder) as (running, said):
+    with staying(folder, asks=False) as (running, said):
         served = processes_of(folder)
         assert sorted(served.values()) == NAMES, said
         address = next(line.removeprefix("console: ") for line in said if line.startswith("console: "))
@@ -197,8 +212,8 @@ def test_the_console_is_there_until_an_interrupt_or_a_childs_death(tmp_path: Pat
     assert (running.returncode, out) == (0, ""), err
     assert not [line for line in err.splitlines() if not re.match(r"\d+ s: ", line)]
     wait_until_gone(served)
-    # The same folder once more; this time a child dies.
-    with staying(folder) as (running, said):
+    # The same folder once more; this time it makes its release, and then a child dies.
+    with staying(folder, asks=True) as (running, said):
         served = processes_of(folder)
         assert sorted(served.values()) == NAMES, said
         os.kill(next(number for number, name in served.items() if name == "clinic"), signal.SIGKILL)
@@ -210,7 +225,7 @@ def test_the_console_is_there_until_an_interrupt_or_a_childs_death(tmp_path: Pat
 
 
 def test_the_system_ends_it_at_once_and_all_its_processes(tmp_path: Path) -> None:
-    with staying(tmp_path) as (running, said):
+    with staying(tmp_path, asks=False) as (running, said):
         served = processes_of(tmp_path)
         assert sorted(served.values()) == NAMES, said
         running.send_signal(signal.SIGTERM)

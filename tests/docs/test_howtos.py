@@ -21,6 +21,7 @@ from docs.walkthrough import DOCS, Block, Reader, Special, amended, compare
 from masquerade.data.people import write_people
 from masquerade.data.write import write_table
 from masquerade.service.request import read_request
+from parties_here import parties_here
 
 N = 120
 
@@ -227,7 +228,8 @@ def test_a_page_about_parties_says_what_happens(
     page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page.follow(tmp_path, capsys)
+    with parties_here():
+        page.follow(tmp_path, capsys)
 
 
 # --- the reader ---

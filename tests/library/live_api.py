@@ -20,6 +20,7 @@ import uvicorn
 from masquerade.data.schema import Attribute, Schema
 from masquerade.data.write import write_table
 from masquerade.net.trial import make_trial
+from masquerade.service.accounts import Accounts
 from masquerade.service.api.app import create_app
 from masquerade.service.card_making import card_of
 from masquerade.service.control import Published, PublishedDataset
@@ -30,6 +31,7 @@ from masquerade.service.session_states import Status
 from masquerade.service.signing import draw_up
 from masquerade.service.store import NewRelease, SessionRecord
 from masquerade.service.terms import Deal, Price, Provision, Terms
+from service.credentials import CHEAP
 from service_house import Ports, without_log
 
 REQUEST: dict[str, Any] = {
@@ -67,7 +69,7 @@ class LiveApi:
         self.coordinator: Coordinator
         self._server: uvicorn.Server | None = None
         self.start()
-        self.user: User = self.coordinator.accounts.create("ana", PASSWORD)
+        self.user: User = Accounts(self.coordinator.store, hasher=CHEAP).create("ana", PASSWORD)
         self.token = self.coordinator.accounts.create_token(self.user, "tests")[0]
         publish(self.coordinator, "bank", "age")
         publish(self.coordinator, "shop", "job")

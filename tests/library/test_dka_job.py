@@ -1,4 +1,4 @@
-"""DkA-Datafly through `mashup`: two party processes over TLS, and jobs that it refuses."""
+"""DkA-Datafly through `mashup`: two parties over TLS, as processes where one dies, and jobs that it refuses."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from masquerade.errors import AnswerIsNo, JobError, PeerError
 from masquerade.library.jobs import anonymize_job
 from masquerade.library.mashup import mashup_job
 from masquerade.net.progress import Stage
+from parties_here import parties_here
 from protocol.test_dka import NAMES, bag, people, plainly
 
 N, K = 60, 4
@@ -68,11 +69,11 @@ def test_two_processes_give_the_release_of_plain_rounds(job: Path) -> None:
     assert sorted(path.name for path in job.parent.glob(".*")) == []  # the notes are gone
 
 
-@pytest.mark.system
-def test_two_processes_join_by_themselves(job: Path) -> None:
+def test_two_parties_join_by_themselves(job: Path) -> None:
     job.write_text(job.read_text().replace("[algorithm]\n", '[algorithm]\njoin = "parties"\n'))
     stages: list[Stage] = []
-    done = mashup_job(job, on_party=lambda _, stage: stages.append(stage))
+    with parties_here():
+        done = mashup_job(job, on_party=lambda _, stage: stages.append(stage))
     assert bag(done.release.table) == plainly(people(N, 7), K)[0]
     assert Stage("joining") in stages
 
@@ -91,7 +92,8 @@ def test_a_killed_party_costs_one_round_at_most(job: Path) -> None:
         mashup_job(job, on_party=kill)
     assert len(list(job.parent.glob(".*.notes"))) == 2
     stages: list[Stage] = []
-    done = mashup_job(job, on_party=lambda _, stage: stages.append(stage))
+    with parties_here():
+        done = mashup_job(job, on_party=lambda _, stage: stages.append(stage))
     assert bag(done.release.table) == plainly(people(N, 7), K)[0]
     assert "aligning" not in {stage.name for stage in stages}
     assert Stage("counting", round=1) not in stages
@@ -158,12 +160,10 @@ def test_what_it_cannot_do_is_told_before_anything_runs(job: Path, old: str, new
         mashup_job(job)
 
 
-@pytest.mark.system
 def test_fewer_common_records_than_k_is_an_answer(job: Path) -> None:
     job.write_text(job.read_text().replace(f"k = {K}", f"k = {N + 1}"))
-    with pytest.raises(
-        AnswerIsNo, match=f"k = {N + 1} needs at least {N + 1} common records; there are {N}$"
-    ) as no:
+    told = f"k = {N + 1} needs at least {N + 1} common records; there are {N}$"
+    with parties_here(), pytest.raises(AnswerIsNo, match=told) as no:
         mashup_job(job)
     assert len(no.value.lines) == 1  # both parties came to it, and it is told once
     assert list(job.parent.glob(".*.notes")) == []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from argon2 import PasswordHasher, Type, extract_parameters
+from argon2.exceptions import VerifyMismatchError
 
 from fake_clock import START
 from masquerade.errors import Conflict, NotFound, ParameterError
@@ -64,6 +65,15 @@ def test_every_sign_in_takes_the_same_steps(accounts: Accounts, store: Store, na
     assert verified == [extract_parameters(CHEAP.hash("x"))]
     guard = store.users.guard(name, HERE.name)
     assert guard == Guard(failures=1, lockouts=0, since=START, locked_until=None)
+
+
+@pytest.mark.parametrize("hasher", [CHEAP, PasswordHasher()], ids=["cheap", "usual"])
+def test_an_unknown_name_has_a_hash_like_any_other(store: Store, hasher: PasswordHasher) -> None:
+    nobodys = Accounts(store, hasher=hasher)._nobodys_hash
+    somebodys = hasher.hash(RIGHT)
+    assert (len(nobodys), extract_parameters(nobodys)) == (len(somebodys), extract_parameters(somebodys))
+    with pytest.raises(VerifyMismatchError):  # whatever is wrong, it is not the form of the hash
+        hasher.verify(nobodys, RIGHT)
 
 
 def test_only_an_argon2id_hash_is_stored(store: Store, database_url: str) -> None:

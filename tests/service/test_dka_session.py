@@ -15,6 +15,7 @@ from masquerade.errors import ParameterError
 from masquerade.service.coordinator.coordinator import Coordinator
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord
+from parties_here import parties_here
 from service_house import House
 
 METHOD = {"name": "dka-datafly"}
@@ -74,7 +75,6 @@ def rows(table: Path) -> Counter[tuple[tuple[str, str], ...]]:
     return Counter(tuple(sorted(row.items())) for row in csv.DictReader(table.read_text().splitlines()))
 
 
-@pytest.mark.system
 def test_two_parties_make_the_release_of_the_command(
     house: House, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,7 +99,8 @@ def test_two_parties_make_the_release_of_the_command(
 
     monkeypatch.chdir(house.folder)
     (house.folder / "job.toml").write_text(JOB)
-    commanded = mq.mashup_job("job.toml")
+    with parties_here():
+        commanded = mq.mashup_job("job.toml")
     assert rows(commanded.table) == released
     assert commanded.summary["suppressed"] == summary["suppressed"]
 

@@ -1,11 +1,12 @@
 """Who may use the coordinator: passwords, API tokens, roles. How guessing is slowed down is in lockout.py.
 
-A sign-in takes the same steps whatever is wrong: look the name up, verify one Argon2 hash (for an unknown name, that
-of a password nobody has), count the guess. The answer is the same as well, so neither reveals which names exist.
+A sign-in takes the same steps whatever is wrong: look the name up, verify one Argon2 hash (for an unknown name, one
+that no password has), count the guess. The answer is the same as well, so neither reveals which names exist.
 """
 
 from __future__ import annotations
 
+import base64
 import os
 import secrets
 import threading
@@ -16,6 +17,7 @@ from datetime import timedelta
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
+from argon2.low_level import ARGON2_VERSION
 
 from masquerade.errors import Conflict, NotAllowed, ParameterError
 from masquerade.service.account_log import AccountLog
@@ -54,7 +56,7 @@ class Accounts:
         self._log = log or AccountLog()
         self._lockout = lockout or Lockout()
         self._hasher = hasher or PasswordHasher()  # Argon2id, parameters of RFC 9106
-        self._nobodys_hash = self._hasher.hash(secrets.token_bytes(32))
+        self._nobodys_hash = _nobodys_hash(self._hasher)
         # Each hash takes 64 MiB: concurrent sign-ins queue here instead of exhausting memory.
         self._places = threading.BoundedSemaphore(max(2, os.cpu_count() or 2))
 
@@ -272,6 +274,16 @@ def checked_password(password: str) -> str:
             f"a password must have from {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; got {len(password)}"
         )
     return password
+
+
+def _nobodys_hash(hasher: PasswordHasher) -> str:
+    """Return a hash that takes as long to verify as any other of this hasher, of no password: its digest is random."""
+    cost = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
+    salt, digest = (
+        base64.b64encode(secrets.token_bytes(length)).decode().rstrip("=")
+        for length in (hasher.salt_len, hasher.hash_len)
+    )
+    return f"$argon2{hasher.type.name.lower()}$v={ARGON2_VERSION}${cost}${salt}${digest}"
 
 
 def _new_token() -> str:
