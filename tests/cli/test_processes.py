@@ -28,6 +28,7 @@ Capture = pytest.CaptureFixture[str]
 PASSWORD = "Zw3i/Herzen@7"  # the fixture's
 PASSWORD_IN_URL = "Zw3i%2FHerzen%407"
 INPUTS = {"people.csv", "job.csv", "job.toml"}
+ONE_METHOD = JOB + '[algorithm]\nname = "tds"\n'  # to compare methods, a process would load scikit-learn
 PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}  # a terminal that knows ASCII alone
 
 
@@ -54,7 +55,7 @@ def test_a_whole_round_in_processes(tmp_path: Path) -> None:
     assert (made.code, made.err) == (0, "")
     assert made.json["released"] == 8
     assert process("verify", tmp_path / "release.csv", "--job", job, "--json").json["holds"] is True
-    refused = process("anonymize", write_job(tmp_path, changed("k = 2", "k = 9")))
+    refused = process("anonymize", write_job(tmp_path, changed("k = 2", "k = 9", ONE_METHOD)))
     assert (refused.code, refused.out, len(refused.problems)) == (1, "", 1)
     wrong = process("anonymize", write_job(tmp_path, changed("k = 2", "k = 0")), "--json")
     assert (wrong.code, wrong.out, len(wrong.problems)) == (2, "", 1)
@@ -81,7 +82,8 @@ finally:
 
 
 def test_a_command_does_not_load_pandas(tmp_path: Path) -> None:
-    assert process("-c", WITHOUT_PANDAS, write_job(tmp_path), program=sys.executable).code == 0
+    job = write_job(tmp_path, ONE_METHOD)
+    assert process("-c", WITHOUT_PANDAS, job, program=sys.executable).code == 0
 
 
 # --- pipes and terminals ---
@@ -89,7 +91,7 @@ def test_a_command_does_not_load_pandas(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", ["--help", "anonymize job.toml", "anonymize job.toml --json"])
 def test_nobody_listens(words: str, tmp_path: Path) -> None:
-    write_job(tmp_path)
+    write_job(tmp_path, ONE_METHOD)
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -102,7 +104,7 @@ def test_nobody_listens(words: str, tmp_path: Path) -> None:
 
 
 def test_closed_streams(tmp_path: Path) -> None:
-    write_job(tmp_path)
+    write_job(tmp_path, ONE_METHOD)
     shell = f'"{MASQUERADE}" anonymize'
     assert subprocess.run(f"{shell} job.toml >&-", shell=True, cwd=tmp_path, check=False).returncode == 0
     done = subprocess.run(
@@ -112,7 +114,7 @@ def test_closed_streams(tmp_path: Path) -> None:
 
 
 def test_standard_output_is_full(tmp_path: Path) -> None:
-    job = write_job(tmp_path)
+    job = write_job(tmp_path, ONE_METHOD)
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [MASQUERADE, "anonymize", job], stdout=full, stderr=subprocess.PIPE, check=False
@@ -123,7 +125,7 @@ def test_standard_output_is_full(tmp_path: Path) -> None:
 
 
 def test_a_terminal_sees_progress_and_json_stays_clean(tmp_path: Path) -> None:
-    job = write_job(tmp_path)
+    job = write_job(tmp_path, ONE_METHOD)
     master, terminal = pty.openpty()
     try:
         command = [MASQUERADE, "anonymize", str(job), "--json"]
@@ -139,7 +141,7 @@ def test_a_terminal_sees_progress_and_json_stays_clean(tmp_path: Path) -> None:
 
 
 def test_a_locale_without_unicode(tmp_path: Path) -> None:
-    text = JOB.replace("[attributes.city]", '[attributes."Städte ℓ"]')
+    text = ONE_METHOD.replace("[attributes.city]", '[attributes."Städte ℓ"]')
     job = write_job(tmp_path, text)
     table = TABLE.replace("city", "Städte ℓ").replace("Bern", "Zürich")
     (tmp_path / "people.csv").write_text(table, encoding="utf-8")
@@ -159,8 +161,8 @@ def test_a_locale_without_unicode(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ['source = "people.csv"', 'taxonomy = "job.csv"', "output"])
 def test_file_names_that_a_locale_cannot_write(place: str, tmp_path: Path) -> None:
-    odd = {"output": JOB + '[output]\ntable = "rü.csv"\n'}
-    text = odd.get(place) or changed(place, place.split(" = ")[0] + ' = "ü.csv"')
+    odd = {"output": ONE_METHOD + '[output]\ntable = "rü.csv"\n'}
+    text = odd.get(place) or changed(place, place.split(" = ")[0] + ' = "ü.csv"', ONE_METHOD)
     answer = process("anonymize", write_job(tmp_path, text), env=PLAIN)
     assert (answer.code, answer.out) == (2, "")
     assert len(answer.problems) == 1
@@ -255,9 +257,7 @@ def test_a_killed_run_leaves_a_whole_release_or_none(big: tuple[Path, int]) -> N
 
 @pytest.mark.parametrize(("blocks", "file"), [(0, "release.csv"), (8, "report.html")])
 def test_a_full_disk_leaves_nothing(blocks: int, file: str, tmp_path: Path) -> None:
-    job = write_job(
-        tmp_path, JOB + '[algorithm]\nname = "tds"\n'
-    )  # trees warn that they have no place for files
+    job = write_job(tmp_path, ONE_METHOD)  # scikit-learn warns that it has no place for files
     command = f'export PYTHONDONTWRITEBYTECODE=1; ulimit -f {blocks}; exec "{MASQUERADE}" anonymize "{job}"'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
@@ -267,7 +267,7 @@ def test_a_full_disk_leaves_nothing(blocks: int, file: str, tmp_path: Path) -> N
 
 
 def test_a_full_disk_spares_the_older_release(tmp_path: Path, capsys: Capture) -> None:
-    job = write_job(tmp_path)
+    job = write_job(tmp_path, ONE_METHOD)
     here(capsys, "anonymize", job)
     before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
     command = f'export PYTHONDONTWRITEBYTECODE=1; ulimit -f 8; exec "{MASQUERADE}" anonymize "{job}"'

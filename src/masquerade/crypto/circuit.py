@@ -11,6 +11,7 @@ operation, over all instances.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -203,53 +204,61 @@ class Builder:
             raise CircuitError("a circuit needs an output")
         stages = self._stages()
         n_inputs = sum(each.stop - each.start for each in self._inputs.values())
-        numbers = {wire: wire for wire in range(1 + n_inputs)}
+        numbers = [*range(1 + n_inputs), *[0] * (len(self._gates) - 1 - n_inputs)]
+        first = 1 + n_inputs
         layers: list[Layer] = []
         xors: list[Gates] = []
-        for depth, step in sorted(stages):
-            wires = stages[depth, step]
+        for place in sorted(stages):
+            wires = stages[place]
             gates = [self._gate_of(wire) for wire in wires]
             left = np.array([numbers[gate[1] >> 1] for gate in gates], np.intp)
             right = np.array([numbers[gate[2] >> 1] for gate in gates], np.intp)
-            first = len(numbers)
-            numbers.update((wire, first + at) for at, wire in enumerate(wires))
-            if step < _AND_STEP:
+            for number, wire in enumerate(wires, first):
+                numbers[wire] = number
+            if place & _AND_STEP != _AND_STEP:
                 xors.append(Gates(left, right, first))
-                continue
-            inverted = np.array([(gate[1] & 1, gate[2] & 1) for gate in gates], np.bool_)
-            layers.append(Layer(tuple(xors), AndGates(left, right, first, inverted[:, 0], inverted[:, 1])))
-            xors = []
+            else:
+                inverted = np.array([(gate[1] & 1, gate[2] & 1) for gate in gates], np.bool_)
+                ands = AndGates(left, right, first, inverted[:, 0], inverted[:, 1])
+                layers.append(Layer(tuple(xors), ands))
+                xors = []
+            first += len(wires)
         outputs = {
             name: np.array([2 * numbers[each >> 1] + (each & 1) for each in word], np.intp)
             for name, word in self._outputs.items()
         }
-        return Circuit(len(numbers), dict(self._inputs), tuple(layers), tuple(xors), outputs)
+        return Circuit(first, dict(self._inputs), tuple(layers), tuple(xors), outputs)
 
     def _gate_of(self, wire: int) -> tuple[bool, Literal, Literal]:
         gate = self._gates[wire]
         assert gate is not None
         return gate
 
-    def _stages(self) -> dict[tuple[int, int], list[int]]:
-        """Return the gates that an output needs, by (ANDs before, step): XORs in order, then `_AND_STEP`."""
-        needed = {each >> 1 for word in self._outputs.values() for each in word}
+    def _stages(self) -> dict[int, list[int]]:
+        """Return the gates that an output needs, by their places: ANDs before, XORs in order, then `_AND_STEP`."""
+        needed = bytearray(len(self._gates))
+        for word in self._outputs.values():
+            for each in word:
+                needed[each >> 1] = True
         for wire in range(len(self._gates) - 1, 0, -1):
-            gate = self._gates[wire]
-            if wire in needed and gate is not None:
-                needed.update((gate[1] >> 1, gate[2] >> 1))
-        ready = {wire: (0, 0) for wire, gate in enumerate(self._gates) if gate is None}
-        stages: dict[tuple[int, int], list[int]] = {}
-        for wire in sorted(needed):
-            gate = self._gates[wire]
-            if gate is None:
+            if needed[wire] and (gate := self._gates[wire]) is not None:
+                needed[gate[1] >> 1] = needed[gate[2] >> 1] = True
+        ready = [0] * len(self._gates)  # the place after which each wire is set
+        stages: defaultdict[int, list[int]] = defaultdict(list)
+        for wire, gate in enumerate(self._gates):
+            if gate is None or not needed[wire]:
                 continue
-            depth, step = max(ready[gate[1] >> 1], ready[gate[2] >> 1])
-            ready[wire] = (depth + 1, 0) if gate[0] else (depth, step + 1)
-            stages.setdefault((depth, _AND_STEP if gate[0] else step + 1), []).append(wire)
+            place = max(ready[gate[1] >> 1], ready[gate[2] >> 1]) + 1
+            ready[wire] = place
+            if gate[0]:
+                place |= _AND_STEP
+                ready[wire] = place + 1
+            stages[place].append(wire)
         return stages
 
 
-_AND_STEP = 1 << 60  # after every XOR of its layer
+# A place in a circuit is a number: how many ANDs come before, and in these lower bits how many XORs since.
+_AND_STEP = (1 << 40) - 1  # after every XOR of its layer
 
 
 def evaluate(circuit: Circuit, inputs: Mapping[str, Bits]) -> dict[str, Bits]:

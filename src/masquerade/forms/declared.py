@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -78,7 +79,7 @@ class Declared:
 
 def parameters_of(declared: type) -> tuple[Parameter, ...]:
     """Return the parameters that a class declares, in order."""
-    return tuple(_parameters(declared))
+    return _parameters(declared)
 
 
 def words_of(declared: type) -> dict[str, Parameter]:
@@ -86,10 +87,13 @@ def words_of(declared: type) -> dict[str, Parameter]:
     return {word: each for each in parameters_of(declared) for word in (each.name, *each.aliases)}
 
 
-def _parameters(declared: type) -> Iterator[Parameter]:
-    for each in dataclasses.fields(declared):
-        if _PARAMETER in each.metadata:
-            yield dataclasses.replace(each.metadata[_PARAMETER], name=each.name)
+@cache  # a class does not change, and is asked at every creation of its objects
+def _parameters(declared: type) -> tuple[Parameter, ...]:
+    return tuple(
+        dataclasses.replace(each.metadata[_PARAMETER], name=each.name)
+        for each in dataclasses.fields(declared)
+        if _PARAMETER in each.metadata
+    )
 
 
 def read_declared(
