@@ -34,6 +34,23 @@ def plugins(group: str, kind: type[Kind], known: set[str]) -> Iterator[type[Kind
         yield found
 
 
+def outside_package(kind: type) -> str | None:
+    """The other package that a class comes from; None if it is ours."""
+    package = kind.__module__.partition(".")[0]
+    return package if package != __package__ else None
+
+
+def failure_of(kind: type, error: BaseException) -> str:
+    """How a class of another package failed, for a person; if the class is ours, its error is raised again.
+
+    Only the kind of the error is told: its text may hold a person's data.
+    """
+    package = outside_package(kind)
+    if package is None:
+        raise error
+    return f"failed with {type(error).__name__} (package {package})"
+
+
 def _unusable(point: EntryPoint, why: str) -> BadInput:
     package = point.dist.name if point.dist is not None else "an unknown package"
     return BadInput(one_line(f'{point.group} "{point.name}" of {package}: {why}'))

@@ -14,6 +14,8 @@ from contract.people import QID, STEPWISE, people
 from masquerade.anonymize.best_release import BestRelease, best_of
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import Outcome, Step, Tried
+from masquerade.anonymize.side_by_side import side_by_side
+from masquerade.cli.anonymize import choice_lines
 from masquerade.errors import ParameterError, Problem
 
 TABLE = mq.Table(pa.Table.from_pylist(people(60, seed=3)), STEPWISE)
@@ -51,7 +53,7 @@ def test_the_release_that_loses_least_is_kept_as_its_method_makes_it() -> None:
     assert release.table.equals(alone.table)
     assert release.query_error == alone.query_error
     assert release.summary["choice"]["method"] == release.choice.chosen.method["name"]
-    assert release.summary["choice"]["left_out"] == []
+    assert release.summary["choice"]["left_out"] == release.summary["choice"]["failed"] == []
 
 
 def test_it_is_what_nobody_asks_for() -> None:
@@ -134,6 +136,92 @@ def test_what_everybody_refuses_has_their_reasons() -> None:
     willing = mq.anonymize(TABLE, K3, Some(among=(Unwilling, mq.Mondrian)))
     assert willing.choice is not None
     assert willing.choice.chosen.method["name"] == "mondrian"
+
+
+@dataclass(frozen=True)
+class Broken(TableMethod):
+    """Fails when it runs."""
+
+    name = "broken"
+    summary = "fails when it runs"
+
+    def run(self, table: mq.Table, *_: object) -> Outcome:  # type: ignore[override] # never gets far
+        raise KeyError(table.arrow.to_pylist()[0])  # an error's text may hold a record
+
+
+class Leaving(Broken):
+    """Ends the process."""
+
+    name = "leaving"
+
+    def run(self, *_: object) -> Outcome:
+        raise SystemExit(3)
+
+
+class Confused(Broken):
+    """Fails when it is asked."""
+
+    name = "confused"
+
+    def refusals(self, parts: Sequence[object], schema: mq.Schema) -> Iterator[Problem]:
+        raise ZeroDivisionError
+
+
+class Lazy(Broken):
+    """Releases everything as it is."""
+
+    name = "lazy"
+
+    def run(self, *_: object) -> Outcome:
+        return Outcome(())
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        (Broken, "KeyError"),
+        (Leaving, "SystemExit"),
+        (Confused, "ZeroDivisionError"),
+        (Lazy, "RequirementViolated"),
+    ],
+)
+def test_a_method_of_another_package_that_fails_is_left_out_and_named(
+    method: type[TableMethod], kind: str, tmp_path: Path
+) -> None:
+    release = mq.anonymize(TABLE, K3, Some(among=(method, mq.Mondrian)))
+    assert release.choice is not None
+    assert {each.method["name"] for each in release.choice.tried} == {"mondrian"}
+    [failed] = release.summary["choice"]["failed"]
+    reason = f"failed with {kind} (package {__name__.partition('.')[0]})"
+    assert (failed["method"], failed["reason"]) == (method.name, reason)
+    assert choice_lines(release)[-1] == f"warning: {method.name} {reason}"
+    release.report(tmp_path / "report.html")
+    assert (
+        f"because they failed: <bdi>{method.name} {reason}</bdi>." in (tmp_path / "report.html").read_text()
+    )
+    with pytest.raises(ParameterError) as caught:
+        mq.anonymize(TABLE, K3, Some(among=(method,)))
+    assert caught.value.lines == (f"{method.name} {reason}",)
+
+
+def test_it_is_no_row_of_a_comparison() -> None:
+    found = side_by_side(TABLE, K3, [Broken, Confused, mq.Mondrian])
+    assert {row.name for row in found.rows} == {"mondrian"}
+    assert {name: str(problem).split(" (")[0] for name, [problem] in found.refused.items()} == {
+        "broken": "failed with KeyError",
+        "confused": "failed with ZeroDivisionError",
+    }
+
+
+def test_our_own_bugs_surface(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> Outcome:
+        raise KeyError
+
+    monkeypatch.setattr(mq.Mondrian, "run", fail)
+    with pytest.raises(KeyError):
+        mq.anonymize(TABLE, K3)
+    with pytest.raises(KeyError):
+        side_by_side(TABLE, K3, [mq.Mondrian])
 
 
 def test_a_measure_that_needs_a_class() -> None:

@@ -104,3 +104,15 @@ def test_one_that_cannot_be_used_is_one_line_that_names_its_package(
     assert not (tmp_path / "release.csv").exists()
     helped = python(installed, tmp_path, "-m", "masquerade", "--help")
     assert (helped.returncode, helped.stderr) == (0, "")
+
+
+def test_one_that_fails_breaks_no_run_that_did_not_name_it(tmp_path: Path) -> None:
+    entry_points = {"masquerade.methods": {"odd": "odd_package.odd:Odd"}}
+    modules = {"odd.py": METHOD.replace("NAME", "odd")}
+    installed = install(tmp_path / "installed", "odd_package", modules, entry_points)
+    (tmp_path / "people.csv").write_text("job\nbaker\ncook\n")
+    (tmp_path / "job.toml").write_text(JOB)
+    done = python(installed, tmp_path, "-m", "masquerade", "anonymize", "job.toml")
+    assert done.returncode == 0, done.stderr
+    assert "warning: odd failed with AttributeError (package odd_package)" in done.stdout.splitlines()
+    assert (tmp_path / "release.csv").exists()

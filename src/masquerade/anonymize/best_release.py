@@ -2,7 +2,8 @@
 
 Which of them run does not depend on how fast the machine is: every method declares what it costs, and those that would
 not fit into the budget are left out. So the same job gives the same release everywhere. The methods' usual settings
-come first, the cheaper ones before the dearer ones; one always runs.
+come first, the cheaper ones before the dearer ones; one always runs. A method of another package that fails, in
+whatever way, or whose release does not hold, is left out and named; a failure of our own is a bug, and surfaces.
 
 What somebody learns from the choice beyond the release is in docs/leakage.md.
 """
@@ -17,13 +18,14 @@ from typing import Any, ClassVar
 
 from masquerade.anonymize.candidates import Candidates, candidates
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.outcome import Choice, OnStep, Outcome, Tried
-from masquerade.anonymize.publish import comparison_of
+from masquerade.anonymize.outcome import Choice, Failed, OnStep, Outcome, Tried
+from masquerade.anonymize.publish import comparison_of, verified
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.errors import ParameterError, Problem, RequirementUnreachable
+from masquerade.errors import ParameterError, Problem, RequirementUnreachable, RequirementViolated
 from masquerade.forms.declared import parameter, shown_value
 from masquerade.forms.rules import choice, number, optional
+from masquerade.plugins import failure_of, outside_package
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
 from masquerade.utility.measures import MEASURES, NCP, NEEDING_CLASS, Measurer, cost, margin, usual_measure
 
@@ -73,25 +75,30 @@ class BestRelease(TableMethod):
         if not found.fitting:
             for problems in found.refused.values():
                 yield from problems
+            yield from map(_problem, found.failed)
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Run every method within the budget, and return the best outcome with what the others gave."""
-        fitting = self._candidates(requirement, table.schema).fitting
-        within, beyond = self._affordable(fitting, len(table) * len(requirement.qid_attributes))
+        found = self._candidates(requirement, table.schema)
+        within, beyond = self._affordable(found.fitting, len(table) * len(requirement.qid_attributes))
         measurer = Measurer(table, self.target)
         tried: list[tuple[Tried, TableMethod, Outcome]] = []
+        failed = [*found.failed]
         unreachable: RequirementUnreachable | None = None
         for method in within:
             try:
-                outcome = method.run(table, requirement)
+                outcome = _run(method, table, requirement)
+                comparison = comparison_of(table, outcome, self.target)
+                figures = [measurer.figure(name, comparison) for name in (self.chosen_by, NCP)]
             except RequirementUnreachable as error:
                 unreachable = unreachable or error
-                continue
-            comparison = comparison_of(table, outcome, self.target)
-            figures = (measurer.figure(name, comparison) for name in (self.chosen_by, NCP))
-            tried.append((Tried(method.settings(), *figures), method, outcome))
+            except (Exception, SystemExit) as error:  # code of others may fail in any way
+                failed.append(Failed(method.settings(), failure_of(type(method), error)))
+            else:
+                tried.append((Tried(method.settings(), *figures), method, outcome))
         if not tried:
-            raise unreachable or ParameterError(*self.refusals(requirement.parts, table.schema))
+            refusals = [*self.refusals(requirement.parts, table.schema)] or map(_problem, failed)
+            raise unreachable or ParameterError(*refusals)
         everything = tuple(each for each, *_ in tried)
         best = best_of(everything, self.chosen_by, len(table))
         _, method, outcome = tried[everything.index(best)]
@@ -99,7 +106,7 @@ class BestRelease(TableMethod):
             for step in outcome.steps:
                 on_step(step)
         left_out = tuple(each.settings() for each in beyond)
-        choice = Choice(self.chosen_by, best, everything, left_out, method.answers_queries)
+        choice = Choice(self.chosen_by, best, everything, left_out, tuple(failed), method.answers_queries)
         return replace(outcome, choice=choice)
 
     def _candidates(self, requirement: Requirement, schema: Schema) -> Candidates:
@@ -125,6 +132,21 @@ class BestRelease(TableMethod):
             [method for at, method in enumerate(methods) if at in within],
             [method for at, method in enumerate(methods) if at not in within],
         )
+
+
+def _run(method: TableMethod, table: Table, requirement: Requirement) -> Outcome:
+    """Run a method; RequirementViolated if it is not ours and its release does not hold."""
+    outcome = method.run(table, requirement)
+    if outside_package(type(method)) is not None:
+        used = dict.fromkeys([*requirement.qid_attributes, *requirement.special_columns])
+        _, verdicts = verified(table, outcome, requirement, tuple(used))
+        if not all(verdict.holds for verdict in verdicts):
+            raise RequirementViolated(f"{method.name} made a release that its requirement refuses")
+    return outcome
+
+
+def _problem(failed: Failed) -> Problem:
+    return Problem(f"{failed.method['name']} {failed.reason}")
 
 
 def best_of(tried: Sequence[Tried], measure: str, rows: int) -> Tried:

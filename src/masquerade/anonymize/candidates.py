@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from masquerade.anonymize.method import TableMethod
+from masquerade.anonymize.outcome import Failed
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, Problem
-from masquerade.privacy.requirement import Requirement, without_redundant
+from masquerade.plugins import failure_of
+from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class Candidates:
 
     fitting: tuple[TableMethod, ...]
     refused: dict[str, tuple[Problem, ...]]  # by the name of a method none of whose settings fits
+    failed: tuple[Failed, ...]  # methods of other packages that failed when they were asked
 
 
 def candidates(
@@ -26,20 +29,33 @@ def candidates(
     parts = without_redundant(requirement.parts)
     fitting: list[TableMethod] = []
     refused: dict[str, tuple[Problem, ...]] = {}
+    failed: list[Failed] = []
     for method in methods:
-        found: list[TableMethod] = []
-        problems: list[Problem] = []
-        for settings in method.worth_trying:
-            try:
-                made = method(target=target, **settings).fitted(parts)
-                against: Sequence[Problem] = tuple(made.refusals(parts, schema))
-            except ParameterError as error:  # the settings need a class, for one
-                against = error.problems
-            if against:
-                problems += against
-            elif made.settings() not in [each.settings() for each in found]:
-                found.append(made)
+        try:
+            found, problems = _settings_of(method, parts, schema, target)
+        except (Exception, SystemExit) as error:  # code of others may fail in any way
+            failed.append(Failed({"name": method.name}, failure_of(method, error)))
+            continue
         fitting += found
         if not found:
-            refused[method.name] = tuple(dict.fromkeys(problems))
-    return Candidates(tuple(fitting), refused)
+            refused[method.name] = problems
+    return Candidates(tuple(fitting), refused, tuple(failed))
+
+
+def _settings_of(
+    method: type[TableMethod], parts: Sequence[GroupRequirement], schema: Schema, target: str | None
+) -> tuple[list[TableMethod], tuple[Problem, ...]]:
+    """Return a method with each of its settings that fit, and what is against the others."""
+    found: list[TableMethod] = []
+    problems: list[Problem] = []
+    for settings in method.worth_trying:
+        try:
+            made = method(target=target, **settings).fitted(parts)
+            against: Sequence[Problem] = tuple(made.refusals(parts, schema))
+        except ParameterError as error:  # the settings need a class, for one
+            against = error.problems
+        if against:
+            problems += against
+        elif made.settings() not in [each.settings() for each in found]:
+            found.append(made)
+    return found, tuple(dict.fromkeys(problems))

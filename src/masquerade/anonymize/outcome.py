@@ -46,8 +46,24 @@ class Tried:
 
     def summary(self) -> dict[str, Any]:
         """Return the entry in the JSON summary."""
-        settings = {key: value for key, value in self.method.items() if key != "name"}
-        return {"method": self.method["name"], "settings": settings, "value": self.value, "ncp": self.ncp}
+        return {**_named(self.method), "value": self.value, "ncp": self.ncp}
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A method of another package that failed: its name, with its parameters as far as they are known, and how."""
+
+    method: Mapping[str, Any]
+    reason: str
+
+    def summary(self) -> dict[str, Any]:
+        """Return the entry in the JSON summary."""
+        return {**_named(self.method), "reason": self.reason}
+
+
+def _named(method: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {key: value for key, value in method.items() if key != "name"}
+    return {"method": method["name"], "settings": settings}
 
 
 @dataclass(frozen=True)
@@ -58,15 +74,17 @@ class Choice:
     chosen: Tried
     tried: tuple[Tried, ...]  # with the chosen one
     left_out: tuple[Mapping[str, Any], ...]  # methods that would have taken too long
+    failed: tuple[Failed, ...]
     answers_queries: bool  # whether releases of the chosen method are judged by random queries
 
     def summary(self) -> dict[str, Any]:
         """Return the entry in the JSON summary."""
         return {
             "measure": self.measure,
-            **{key: value for key, value in self.chosen.summary().items() if key in ("method", "settings")},
+            **_named(self.chosen.method),
             "tried": [each.summary() for each in self.tried],
             "left_out": [dict(each) for each in self.left_out],
+            "failed": [each.summary() for each in self.failed],
         }
 
 

@@ -128,9 +128,7 @@ def anonymised(
     encoded = time.perf_counter()
 
     outcome = algorithm.run(complete, requirement, on_step)
-    cells = _assemble(complete, outcome, published)
-    # The algorithm has bound the requirement to the whole table; a release may lack some of its values.
-    verdicts = verify(Table(cells, origin=table.origin), requirement, bind=False)
+    cells, verdicts = verified(complete, outcome, requirement, published)
     if not all(verdict.holds for verdict in verdicts):
         raise Bug(f"{algorithm.name} made a release that its requirement refuses; nothing was written")
     provider = next(iter(requirement.provider_columns), None)
@@ -143,6 +141,15 @@ def anonymised(
         complete.coded(provider) if provider is not None else None,
         {"read": encoded - started, "anonymize": time.perf_counter() - encoded},
     )
+
+
+def verified(
+    table: Table, outcome: Outcome, requirement: Requirement, published: Sequence[str]
+) -> tuple[pa.Table, tuple[Verdict, ...]]:
+    """Return the cells that an outcome publishes, and the verdicts of the independent check."""
+    cells = _assemble(table, outcome, published)
+    # The algorithm has bound the requirement to the whole table; a release may lack some of its values.
+    return cells, verify(Table(cells, origin=table.origin), requirement, bind=False)
 
 
 def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Table:

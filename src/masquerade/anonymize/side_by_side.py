@@ -14,6 +14,7 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.publish import Anonymised, anonymised
 from masquerade.data.table import Missing, Table
 from masquerade.errors import ParameterError, Problem, RequirementUnreachable
+from masquerade.plugins import failure_of
 from masquerade.privacy.reidentification import ReidentificationRisk, reidentification_risk
 from masquerade.privacy.requirement import Requirement
 from masquerade.utility.measures import Measurer, cost, usual_measure
@@ -113,6 +114,7 @@ def side_by_side(
     for asked in [requirement.with_k(k) for k in ks] or [requirement]:
         found = candidates(methods, asked, table.schema, target)
         refused |= found.refused
+        refused |= {str(each.method["name"]): (Problem(each.reason),) for each in found.failed}
         for method in found.fitting:
             if on_method is not None:
                 on_method(method, _k_of(asked))
@@ -120,6 +122,9 @@ def side_by_side(
                 made = anonymised(table, asked, method, sensitive=sensitive, missing=missing)
             except RequirementUnreachable as error:
                 first = first or error
+                continue
+            except (Exception, SystemExit) as error:  # code of others may fail in any way
+                refused[method.name] = (Problem(failure_of(type(method), error)),)
                 continue
             table = made.table  # complete by now, with its columns as ranks
             measurer = measurer or Measurer(table, target, seed)

@@ -57,6 +57,7 @@ def choice_lines(release: Release) -> list[str]:
     value = f"{choice.measure.replace('_', ' ')}: {_figure(choice.chosen.value)}"
     lines = [f"method: {described(choice.chosen.method)} ({best}{value})"]
     lines += [f"not tried, over the budget: {described(each)}" for each in choice.left_out]
+    lines += [f"warning: {described(each.method)} {each.reason}" for each in choice.failed]
     return lines
 
 

@@ -117,6 +117,7 @@ def _choice(choice: Choice) -> Section:
             for each in choice.tried
         ],
         "left_out": [described(each) for each in choice.left_out],
+        "failed": [f"{described(each.method)} {each.reason}" for each in choice.failed],
     }
 
 
