@@ -99,9 +99,7 @@ def _method(method: type[Method]) -> Iterator[str]:
         written = ", ".join(f"`{key} = {json.dumps(value)}`" for key, value in fixed.items())
         facts["Short name"] = f"`{json.dumps(short)}`, for {written}"
     if issubclass(method, SessionMethod):
-        facts["For parties that"] = HOLDING[method.arrangement] + (
-            f"; at most {method.most_parties} of them" if method.most_parties is not None else ""
-        )
+        facts["For parties that"] = HOLDING[method.arrangement]
         facts["A party's part"] = _doc(method.party)
         facts["The assembler's part"] = _doc(method.assembler)
         facts["Shows"] = f"{_doc(method.disclosure).rstrip('.')} ([what each role learns](../leakage.md))"

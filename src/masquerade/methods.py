@@ -31,11 +31,12 @@ from masquerade.forms.declared import (
 from masquerade.forms.rules import choice, whole
 from masquerade.plugins import plugins
 from masquerade.privacy.m_privacy.strategies import STRATEGIES
+from masquerade.protocol.arrangement import ARRANGEMENTS, Arrangement
 from masquerade.protocol.collaborate.method import Collaboration
 from masquerade.protocol.contract import Contract, without_floats
 from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.joint_specialization import JointSpecialization
-from masquerade.protocol.method import Arrangement, SessionMethod
+from masquerade.protocol.method import SessionMethod
 from masquerade.protocol.multidimensional.method import JointMondrian
 
 GROUP = "masquerade.methods"
@@ -168,7 +169,7 @@ def _implied(keys: Iterable[str], available: Mapping[str, type[Method]], default
 def method_of(contract: Contract) -> SessionMethod:
     """The method of a contract; ParameterError when this version has none of that name."""
     name = str(contract.method.get("name"))
-    known = session_methods("vertical" if contract.provider is None else "horizontal")
+    known = session_methods(contract.arrangement)
     if name not in known:
         raise ParameterError(f'contract: no method "{name}" for parties; available: {", ".join(known)}')
     return known[name].of(contract)
@@ -227,7 +228,7 @@ def _no_method(name: str, available: Mapping[str, type[Method]]) -> str:
 def _where(home: type[Method], method: type[Method]) -> str:
     """Where a method of the same name as another is at home."""
     if issubclass(home, SessionMethod) and issubclass(method, SessionMethod):
-        return f"between parties with {'different' if home.arrangement == 'vertical' else 'the same'} columns"
+        return f"between parties with {ARRANGEMENTS[home.arrangement].columns}"
     return "between parties" if issubclass(home, SessionMethod) else "on one table"
 
 

@@ -23,7 +23,6 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
 from masquerade.protocol.dka.method import Dka as DkaMethod
-from masquerade.protocol.dka.party import dka_party
 from masquerade.protocol.dka.side import Side
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from masquerade.utility.comparison import Comparison
@@ -119,7 +118,9 @@ class Dka:
         scripts: dict[str, Any] = {ASSEMBLER: method.assembler(Assembly(self.contract))}
         tables = self.tables_of(private)
         for name, (table, ids) in tables.items():
-            scripts[name] = dka_party(Seat(name, self.contract, table, ids), Notebook())
+            scripts[name] = DkaMethod.of(self.contract).party(
+                Seat(name, self.contract, table, ids), Notebook()
+            )
         where = "masquerade.protocol.joint_histogram.back_ends.cheaper"
         with patch(where, lambda _: self.back_end):
             made = recorded(scripts, tapes)

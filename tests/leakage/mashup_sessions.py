@@ -18,12 +18,13 @@ from leakage.views import Session, Views, Watched
 from masquerade.crypto.circuits_library import BidWords, compare_bids, undefeated
 from masquerade.errors import DataError, RequirementUnreachable
 from masquerade.protocol.assemble import assemble
-from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.joint_histogram.histogram import Bounds
 from masquerade.protocol.method import ASSEMBLER, Assembly
 from masquerade.protocol.multidimensional.levels import SCORE_BITS
+from masquerade.protocol.party import bid_words
 from masquerade.protocol.sensitive_checks import remote_parts
+from masquerade.utility.scores import SCORES
 from papers.paper_tables import JOB, SEX
 from protocol.seats import seated
 from protocol.test_joint_mondrian import contract_of as cut_contract_of
@@ -61,7 +62,7 @@ class Mashup:
     def session(self) -> Session:
         """It as a session to record."""
         sizes = {name: N + STRANGERS[name] for name in self.contract.parties}
-        bid = bid_words("gain-ratio", N, len(QID)).width
+        bid = bid_words(SCORES["gain-ratio"], N, len(QID)).width
         public = {
             "lists": tuple(sizes.values()),
             "common": N,

@@ -25,7 +25,7 @@ from masquerade.protocol.instruction_code import pack
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.mashup import _digest
 from masquerade.protocol.method import ASSEMBLER
-from masquerade.protocol.party import _prepared, _strategy
+from masquerade.protocol.party import _prepared
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
 from masquerade.utility.queries import holders_error
@@ -133,7 +133,7 @@ class MashupSimulator:
             prepared[name] = _prepared(name, self.contract, own, classes, sensitive, score)
         self.local: dict[str, LocalView] = {name: each[0] for name, each in prepared.items()}
         self.states: dict[str, PublicState] = {name: each[1] for name, each in prepared.items()}
-        strategy = _strategy(self.method, self.contract)
+        strategy = self.method.participation(self.contract)
         number = 0
         while True:
             best = {

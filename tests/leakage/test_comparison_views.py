@@ -14,10 +14,11 @@ from leakage.test_mashup_views import handed_in, recorded, simulated_instruction
 from masquerade.net.memory import Heard, Wire, run_together
 from masquerade.net.script import Script, encode
 from masquerade.protocol.argmax import Bid
-from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.method import ASSEMBLER
+from masquerade.protocol.party import bid_words
 from masquerade.protocol.secure_argmax import prepare
+from masquerade.utility.scores import SCORES
 from papers.paper_tables import loan_table
 from protocol.test_mashup import REQUIREMENT, contract_of
 
@@ -42,7 +43,7 @@ def simulated(contract: Contract, party: str, winners: Sequence[int | None]) -> 
     """A view of the comparisons from the winners alone: the winner bids nothing special, the others nothing."""
 
     def part(me: int) -> Script[list[int | None]]:
-        words = bid_words(contract.method["score"], N_RECORDS, len(contract.qid_columns))
+        words = bid_words(SCORES[contract.method["score"]], N_RECORDS, len(contract.qid_columns))
         argmax = yield from prepare(me, contract.parties, words)
         found = []
         for winner in winners:

@@ -29,7 +29,6 @@ from masquerade.protocol.dka.groups import Grouped, all_large
 from masquerade.protocol.dka.joint_tests import PairTests
 from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.dka.mondrian_levels import ByMondrian, MondrianDescent
-from masquerade.protocol.dka.party import dka_party
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.dka.rounds import ChiShare, play
 from masquerade.protocol.dka.side import BottomUpSide, Side, TopDownSide
@@ -93,7 +92,7 @@ def scripts(
     made: dict[str, Any] = {ASSEMBLER: Dka.of(contract).assembler(Assembly(contract))}
     for name in PARTIES:
         notebook = books[name] if books is not None else None
-        made[name] = dka_party(Seat(name, contract, table, ids), notebook)
+        made[name] = Dka.of(contract).party(Seat(name, contract, table, ids), notebook)
     return made
 
 

@@ -22,7 +22,7 @@ from masquerade.protocol.collaborate.shared_bits import prepare
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
-from masquerade.protocol.dka.party import dka_party
+from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.dka.sorted_tests import SortedTests
 from masquerade.protocol.dka.stretch_counts import counts_in_stretches, value_bits
@@ -97,7 +97,7 @@ def scripts(table: mq.Table, k: int, local: str, books: dict[str, Notebook] | No
     contract, ids = contract_of(k, local), [str(row).encode() for row in range(len(table))]
     made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
     for name in PARTIES:
-        made[name] = dka_party(Seat(name, contract, table, ids), books[name] if books else None)
+        made[name] = Dka.of(contract).party(Seat(name, contract, table, ids), books[name] if books else None)
     return made
 
 
@@ -176,7 +176,7 @@ def test_sensitive_values_are_judged_as_by_plain_counting(requirement: mq.Requir
     contract = contract_of(3, "datafly", both)
     ids = [str(row).encode() for row in range(len(table))]
     made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
-    made |= {name: dka_party(Seat(name, contract, table, ids)) for name in PARTIES}
+    made |= {name: Dka.of(contract).party(Seat(name, contract, table, ids)) for name in PARTIES}
     release = run_together(made)[ASSEMBLER]
     sensitive = [(part, table.coded("disease")) for part in both.parts if part.sensitive]
     sides = plain_dka([table.columns([name]) for name in NAMES], 24, 3, "datafly", sensitive)

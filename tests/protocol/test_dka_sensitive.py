@@ -18,7 +18,7 @@ from masquerade.net.memory import Wire, run_together
 from masquerade.protocol.assemble import assemble
 from masquerade.protocol.contract import Contract, Contribution, written_requirement
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS
-from masquerade.protocol.dka.party import dka_party
+from masquerade.protocol.dka.method import Dka
 from masquerade.protocol.dka.plain import plain_dka
 from masquerade.protocol.method import ASSEMBLER, Assembly, Seat
 from protocol.tampering import changing
@@ -50,7 +50,7 @@ def contract_of(requirement: mq.Requirement, holder: str, local: str) -> Contrac
 def scripts(table: mq.Table, contract: Contract) -> dict[str, Any]:
     ids = [str(row).encode() for row in range(len(table))]
     made: dict[str, Any] = {ASSEMBLER: assemble(Assembly(contract))}
-    return made | {name: dka_party(Seat(name, contract, table, ids)) for name in PARTIES}
+    return made | {name: Dka.of(contract).party(Seat(name, contract, table, ids)) for name in PARTIES}
 
 
 def bag(table: pa.Table) -> Counter[tuple[object, ...]]:

@@ -18,8 +18,9 @@ from masquerade.errors import ParameterError
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
+from masquerade.protocol.arrangement import PROVIDER
 from masquerade.protocol.collaborate.terms import refuse_impossible
-from masquerade.protocol.contract import EVERYBODY, PROVIDER
+from masquerade.protocol.contract import EVERYBODY
 from masquerade.service.answering import accepts, answer
 from masquerade.service.card import ColumnCard, SchemaCard, TaxonomyCard
 from masquerade.service.card_making import card_of

@@ -167,11 +167,12 @@ def lines_of(session: Session, conf: Path | None = None, *, decides: bool = True
         f"  asked by {session.client} of {', '.join(session.providers) or '…'}",
     ]
     if session.horizontal:
-        from masquerade.service.request import DEFAULT_M, USUAL
+        from masquerade.protocol.arrangement import ARRANGEMENTS
+        from masquerade.service.request import USUAL
 
         m = session.request.get("m")
         method = USUAL["horizontal"]().parameters() | (session.request.get("algorithm") or {})
-        wished = {**method, "m": DEFAULT_M if m is None else m}
+        wished = {**method, "m": ARRANGEMENTS["horizontal"].default_m if m is None else m}
         lines.append(f"  to be published together, at least {guarded(wished)}")
     if session.agreed:
         lines.append(f"  agreed: {'; '.join(session.agreed)}")

@@ -97,7 +97,7 @@ def take(client: Client, session: str, output: Path | None, report: Path | None)
 def written_lines(session: str, written: dict[str, Any]) -> list[str]:
     """A few lines for a person."""
     lines = [f"session {session}: published, {written['rows']:,} rows"]
-    if written.get("kind") == "horizontal":
+    if "m" in written:
         lines.append(f"published together: {guarded(written)}")
     if written.get("rolled_up_from") is not None:
         lines.append(ROLLED_UP)

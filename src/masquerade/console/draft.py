@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from masquerade.console.kinds import KINDS, USUAL_KIND, KindView
+from masquerade.console.kinds import KINDS, KindView
 from masquerade.forms.declared import Parameter, parameters_of, words_of
 from masquerade.methods import session_methods
 from masquerade.privacy.k_anonymity import KAnonymity
@@ -17,7 +17,7 @@ from masquerade.protocol.collaborate.criterion import testable_models
 from masquerade.protocol.method import SessionMethod
 from masquerade.service.card import ColumnCard, SchemaCard
 from masquerade.service.quality import QUALITY_TERMS
-from masquerade.service.request import USUAL, Kind
+from masquerade.service.request import DEFAULT_KIND, USUAL, Kind
 from masquerade.service.resources import Provider
 
 
@@ -99,7 +99,7 @@ class Draft:
     """
 
     offered: Sequence[Column] = ()
-    kind: Kind = USUAL_KIND
+    kind: Kind = DEFAULT_KIND
     chosen: list[Column] = field(default_factory=list)
     purpose: str = ""
     class_name: str = ""
@@ -262,7 +262,7 @@ class Draft:
         """Return the request in the form that the coordinator accepts."""
         made: dict[str, Any] = {
             "purpose": self.purpose.strip(),
-            "kind": "" if self.kind == USUAL_KIND else self.kind,
+            "kind": "" if self.kind == DEFAULT_KIND else self.kind,
             "attributes": [each.name for each in self.columns],
             "class": self.wanted_class,
             **self.view.content(self),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from masquerade.service.request import Kind, Request, read_request
+from masquerade.service.request import DEFAULT_KIND, Kind, read_request
 from masquerade.service.resources import RequestPreview
 
 if TYPE_CHECKING:
@@ -146,9 +146,8 @@ class PooledRecords(KindView):
 
 
 KINDS: Mapping[str, KindView] = {each.name: each for each in (JoinedColumns(), PooledRecords())}
-USUAL_KIND: Kind = Request.model_fields["kind"].default
 
 
 def kind_of(request: Mapping[str, Any]) -> KindView:
     """Return the kind of a request."""
-    return KINDS[request.get("kind", USUAL_KIND)]
+    return KINDS[request.get("kind", DEFAULT_KIND)]

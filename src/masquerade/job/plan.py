@@ -30,8 +30,8 @@ from masquerade.methods import (
     table_methods,
 )
 from masquerade.privacy.requirement import Requirement, without_redundant
-from masquerade.protocol.contract import PROVIDER
-from masquerade.protocol.method import Arrangement, SessionMethod
+from masquerade.protocol.arrangement import PROVIDER, Arrangement
+from masquerade.protocol.method import SessionMethod
 
 
 class Plan:

@@ -11,8 +11,9 @@ from masquerade.job.plan import Plan
 from masquerade.job.requirements import entry_of
 from masquerade.methods import written_method
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.arrangement import PROVIDER
 from masquerade.protocol.collaborate.domains import KEEP_AMONG_PROVIDERS
-from masquerade.protocol.contract import EVERYBODY, PROVIDER, Contract, Contribution, written_requirement
+from masquerade.protocol.contract import EVERYBODY, Contract, Contribution, written_requirement
 from masquerade.protocol.method import Proposal, SessionMethod
 
 Headers = Mapping[str, Sequence[str]]  # the columns of each party

@@ -19,8 +19,8 @@ from masquerade.forms.json import read_json
 from masquerade.net.channel import PROTOCOL_VERSION
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
+from masquerade.protocol.arrangement import Arrangement
 
-PROVIDER = "provider"  # the default name of the column that names each record's provider
 EVERYBODY = "*"  # the holder of a column that every party has, each about its own people
 
 
@@ -63,6 +63,11 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Read a contract from its JSON."""
         contract: Contract = read_json(data, cls, "contract")
         return contract
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """How the parties hold their data."""
+        return "vertical" if self.provider is None else "horizontal"
 
     @property
     def requirement(self) -> Requirement:

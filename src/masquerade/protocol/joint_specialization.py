@@ -17,9 +17,11 @@ from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, number, optional
 from masquerade.net.script import Script
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Proposal, Seat, SessionMethod
+from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive
 from masquerade.utility.scores import SCORES, score_named
 
@@ -69,7 +71,16 @@ class JointSpecialization(SessionMethod):
         """Align, share the class, specialise, check, hand in."""
         from masquerade.protocol.party import party
 
-        return party(self, seat)
+        hides_scores = self.argmax == "secure"
+        return party(seat, self.score, self.participation(seat.contract), hides_scores=hides_scores)
+
+    def participation(self, contract: Contract) -> Participation:
+        """Return a fresh account of who takes part in a round."""
+        if self.adversary != "malicious":
+            return AlwaysTakePart()
+        holders = {column.holder for column in contract.qid_columns}
+        bystanders = frozenset(at for at, name in enumerate(contract.parties) if name not in holders)
+        return TakePartWhenEven(len(contract.parties), float(self.epsilon), bystanders)
 
     def assembler(self, assembly: Assembly) -> Script[Release]:
         """Join the columns, verify, shuffle."""

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Literal, Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from masquerade.forms.declared import read_declared
 from masquerade.net.progress import OnStage, silent
 from masquerade.net.script import Script
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
@@ -35,9 +36,6 @@ REPORTED_SETTINGS = (
     "third_party",
 )  # settings of a release that its summary reports, if present
 
-Arrangement = Literal[
-    "vertical", "horizontal"
-]  # different columns of the same people; the same of different people
 OnStep = Callable[[ReportedStep], None]
 Judge = Callable[[pa.Table, str], float | None]  # a release's classification error, given the class
 Read = TypeVar("Read", bound="SessionMethod")
@@ -106,7 +104,6 @@ class SessionMethod(Method):
     """A method by which several parties make one release."""
 
     arrangement: ClassVar[Arrangement]
-    most_parties: ClassVar[int | None] = None
     activity: ClassVar[str]  # what the parties do while it runs, for human readers
     resumes: ClassVar[bool] = False  # whether an interrupted session can resume from the parties' notes
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from masquerade.anonymize.local_view import LocalView
 from masquerade.anonymize.public_state import PublicState
+from masquerade.crypto.circuits_library import BidWords
 from masquerade.data.column import Coded
 from masquerade.data.table import Table
 from masquerade.errors import Bug
@@ -14,41 +15,40 @@ from masquerade.net.progress import Stage
 from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol.argmax import ArgMax, plain
-from masquerade.protocol.bid_width import bid_words
 from masquerade.protocol.columns import ReportedStep
 from masquerade.protocol.common_records import find_common_records, hand_in
 from masquerade.protocol.contract import Contract
-from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.mashup import JointSchema, Round, mashup
 from masquerade.protocol.method import Seat
-from masquerade.protocol.participation import AlwaysTakePart, Participation, TakePartWhenEven
+from masquerade.protocol.participation import Participation
 from masquerade.protocol.remote_checks import RemoteChecks
 from masquerade.protocol.remote_sensitive import remote_qid
 from masquerade.protocol.secure_argmax import prepare
 from masquerade.protocol.sensitive_checks import prepare_checks
-from masquerade.utility.scores import Score, score_named
+from masquerade.utility.scores import FIXED_ONE, Score, score_named
 
 
-def party(method: JointSpecialization, seat: Seat) -> Script[int]:
+def party(
+    seat: Seat, score_name: str | None, participation: Participation, *, hides_scores: bool
+) -> Script[int]:
     """Run this party's part. Return the number of common records.
 
     `seat.on_step` is called with this party's own specializations as they are made.
     """
     name, contract, on_stage = seat.name, seat.contract, seat.on_stage
     me = contract.parties.index(name)
-    hides_scores = method.argmax == "secure"
     common = yield from find_common_records(
         seat, Stage("preparing the comparisons" if hides_scores else "specialising")
     )
     own, classes, sensitive = common.own, common.classes, common.sensitive
-    score = score_named(method.score, contract.class_name is not None)
+    score = score_named(score_name, contract.class_name is not None)
     view, state, schema = _prepared(name, contract, own, classes, sensitive, score)
     seat.before_showing()
     argmax: ArgMax = plain
     before = time.perf_counter()
     checks = yield from prepare_checks(RemoteChecks, me, contract, sensitive, len(own))
     if hides_scores:
-        words = bid_words(score.name, len(own), len(schema.attributes))
+        words = bid_words(score, len(own), len(schema.attributes))
         argmax = yield from prepare(me, contract.parties, words)
         on_stage(Stage("specialising"))
     if hides_scores or checks is not None:
@@ -72,7 +72,7 @@ def party(method: JointSpecialization, seat: Seat) -> Script[int]:
         classes,
         argmax=argmax,
         checks=checks,
-        participation=_strategy(method, contract),
+        participation=participation,
         on_round=on_round,
     )
     if not all(partition.holds() for partition in state.partitions):
@@ -113,12 +113,14 @@ def _prepared(
     return LocalView(columns, classes, score), state, schema
 
 
-def _strategy(method: JointSpecialization, contract: Contract) -> Participation:
-    if method.adversary != "malicious":
-        return AlwaysTakePart()
-    holders = {column.holder for column in contract.qid_columns}
-    bystanders = frozenset(at for at, name in enumerate(contract.parties) if name not in holders)
-    return TakePartWhenEven(len(contract.parties), float(method.epsilon), bystanders)
+def bid_words(score: Score, n_records: int, n_attributes: int) -> BidWords:
+    """Return the format of a bid: as many bits as every score that the table can have takes, and no more.
+
+    All parties know the score, the number of common records and the joint schema, so they agree without a message.
+    """
+    # One bit for the sign and one for what rounding adds to a score at its bound.
+    width = FIXED_ONE.bit_length() - 1 + score.whole_bits(n_records) + 2
+    return BidWords(width, max(1, (n_attributes - 1).bit_length()))
 
 
 def _reported(rounds: Sequence[Round], view: LocalView, first: int = 0) -> tuple[ReportedStep, ...]:

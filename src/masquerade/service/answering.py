@@ -15,6 +15,7 @@ from masquerade.errors import ParameterError
 from masquerade.methods import written_method
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.protocol.contract import Contribution, written_requirement
 from masquerade.protocol.method import proposal_of
 from masquerade.service.card import SchemaCard
@@ -31,7 +32,7 @@ from masquerade.service.offers import Load, Offer, Refusal
 from masquerade.service.policy import Policy
 from masquerade.service.request import Request
 from masquerade.service.reservations import against_request, against_schema, against_snapshot, triggered
-from masquerade.service.terms import Deal, Provision, ServiceLevel, Terms, covering, strictest
+from masquerade.service.terms import Deal, Provision, ServiceLevel, Terms, strictest
 
 
 def answer(
@@ -111,7 +112,7 @@ def accepts(
         asked = deal.terms.parts
     except ParameterError as error:
         return error.lines
-    terms = deal.terms
+    terms, kind = deal.terms, KINDS[request.kind]
     answered = answer(policy, request, card, ledger, load, schema, terms.source)
     provision = terms.provision(card.party)
     changed = provision is not None and provision.snapshot != card.snapshot
@@ -121,10 +122,10 @@ def accepts(
     if isinstance(answered, Offer):
         if not changed and provision != answered.provision:
             reasons.append("the deal is about another dataset or schema than the one offered")
-        holder = KINDS[request.kind].holder(card.party)
+        holder = kind.holder(card.party)
         if {*answered.columns} != {column for column in terms.columns if column.holder == holder}:
             reasons.append("the deal asks for other columns than those offered")
-        covers = covering(request.kind)
+        covers = ARRANGEMENTS[request.kind].covers
         insisted = (*answered.parts, *answered.joint_parts(terms.columns))
         lacking = [part for part in insisted if not any(covers(each, part) for each in asked)]
         reasons += [f"the deal lacks {part}, which the policy insists on" for part in lacking]
@@ -140,11 +141,10 @@ def accepts(
             reasons.append("the deal has this party share the class, which the policy does not allow")
         if deal.show_progress and not answered.show_progress:
             reasons.append("the deal shows the coordinator the progress, which the policy does not allow")
-    shares_class = terms.class_from is not None and request.kind == "horizontal"
     if (
         terms.method != _fitted(request, terms.m, asked)
         or terms.normalize != request.normalize
-        or shares_class
+        or (terms.class_from is not None and not kind.one_shares_class)
     ):
         reasons.append("the deal is carried out in another way than its request asks for")
     proposal = proposal_of(terms.contract(""))

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from masquerade.privacy.requirement import GroupRequirement
-from masquerade.service.terms import Terms, covering
+from masquerade.protocol.arrangement import ARRANGEMENTS
+from masquerade.service.terms import Terms
 
 
 def differences(earlier: Terms, asked: Terms) -> list[str]:
@@ -51,7 +52,7 @@ def rolls_up(earlier: Terms, asked: Terms) -> bool:
     """
     wanted, had = _released(asked), _released(earlier)
     known = {column for column in asked.columns if column.holder}
-    covers = covering(earlier.kind)
+    covers = ARRANGEMENTS[earlier.kind].covers
     return (
         (asked.kind, asked.normalize) == (earlier.kind, earlier.normalize)
         and {*asked.provisions} <= {*earlier.provisions}

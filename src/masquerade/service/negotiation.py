@@ -16,13 +16,14 @@ from itertools import chain, pairwise
 from masquerade.errors import ParameterError
 from masquerade.methods import written_method
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.protocol.contract import Contribution, written_requirement
 from masquerade.protocol.method import ASSEMBLER
 from masquerade.service.kinds import KINDS
 from masquerade.service.kinds.kind import THE_REQUEST, Reason, proposal
 from masquerade.service.offers import Offer, Refusal, names_of
 from masquerade.service.request import Request
-from masquerade.service.terms import Deal, ServiceLevel, Terms, cost, covering, read_parts, strictest
+from masquerade.service.terms import Deal, ServiceLevel, Terms, cost, read_parts, strictest
 
 MOST_ROUNDS = 8
 Reasons = Mapping[str, tuple[str, ...]]
@@ -92,7 +93,7 @@ def negotiate(
         known = {each.earlier for each in refusals if each.party in whole}
         only = known.pop() if len(known) == 1 and {*whole} == {each.party for each in refusals} else None
         return Refused(whole, set(whole) == {each.party for each in refusals if each.busy}, only)
-    covers = covering(request.kind)
+    covers = ARRANGEMENTS[request.kind].covers
     insisted = {
         party: tuple(part for part in parts if not any(covers(each, part) for each in asked))
         for party, parts in offered.items()
@@ -169,7 +170,7 @@ def _conflicts(
     if joint:
         yield from _about_method(request, offers, offered, joint, m, complete=complete)
     records = kind.records(offers)
-    if records is not None and (complete or kind.name == "vertical"):
+    if records is not None and (complete or kind.each_bounds_records):
         yield from _about_size(request, offers, offered, joint, records)
     price = cost((offer.price for offer in offers), records)
     if price > request.budget:
@@ -207,7 +208,7 @@ def _about_size(
 
 
 def _asking(part: GroupRequirement, request: Request, offered: Offered) -> list[str]:
-    covers = covering(request.kind)
+    covers = ARRANGEMENTS[request.kind].covers
     if any(covers(each, part) for each in request.privacy):
         return [THE_REQUEST]
     return [party for party, parts in offered.items() if part in parts]

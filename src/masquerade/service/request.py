@@ -29,8 +29,9 @@ from masquerade.methods import (
 )
 from masquerade.net.identity import Identity
 from masquerade.privacy.requirement import GroupRequirement
+from masquerade.protocol.arrangement import ARRANGEMENTS, Arrangement
 from masquerade.protocol.collaborate.method import Collaboration
-from masquerade.protocol.contract import PROVIDER, written_requirement
+from masquerade.protocol.contract import written_requirement
 from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.method import Proposal, SessionMethod
 from masquerade.service.canonical import MOST_WHOLE, canonical, decimal_text
@@ -43,10 +44,10 @@ MOST_RATIO = 1000  # of a query error: no query is wrong by more (utility/querie
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False, max_length=1000)]
-Kind = Literal["vertical", "horizontal"]
+Kind = Arrangement
 
 MOST_COLLUDING = 1_000
-DEFAULT_M = 1  # for a horizontal request that does not set m
+DEFAULT_KIND: Kind = "vertical"
 USUAL: Mapping[Kind, type[SessionMethod]] = {"vertical": JointSpecialization, "horizontal": Collaboration}
 _NAMES = 'a list of names, such as ["age", "job"]'
 
@@ -116,7 +117,7 @@ class Request(Form):
         description='a table of attributes and who contributes them, such as { age = "bank" }',
         only="vertical",
     )
-    kind: Kind = key("vertical", description='one of "vertical", "horizontal"')
+    kind: Kind = key(DEFAULT_KIND, description='one of "vertical", "horizontal"')
     algorithm: SessionMethod | None = key(None, description="a table, written [algorithm]")
     m: Annotated[int, Field(ge=0, le=MOST_COLLUDING)] | None = key(
         None,
@@ -145,8 +146,8 @@ class Request(Form):
             content["privacy"] = read_privacy(content["privacy"], problems)
         table = content.get("algorithm")
         if isinstance(table, Mapping):
-            arrangement: Kind = "horizontal" if content.get("kind") == "horizontal" else "vertical"
-            content["algorithm"] = _method(table, arrangement, problems)
+            kind = next((each for each in USUAL if each == content.get("kind")), DEFAULT_KIND)
+            content["algorithm"] = _method(table, kind, problems)
         if isinstance(content.get("signed"), Mapping):
             try:
                 content["signed"] = msgspec.convert(content["signed"], ClientSignature)
@@ -191,10 +192,11 @@ class Request(Form):
                 yield ("parties",), f'"{name}" is listed twice'
         if len(self.parties) == 1:
             yield ("parties",), "a horizontal session needs at least two; leave it out to ask all who can"
-        if self.kind == "horizontal" and PROVIDER in self.released:
+        provider = ARRANGEMENTS[self.kind].provider
+        if provider in self.released:
             yield (
                 ("attributes",),
-                f'"{PROVIDER}" is the name of the column that tells whose a record is, which nobody gets',
+                f'"{provider}" is the name of the column that tells whose a record is, which nobody gets',
             )
         yield from self._about_method()
 
@@ -229,9 +231,7 @@ class Request(Form):
     @property
     def colluding(self) -> int:
         """How many providers may collude."""
-        if self.kind == "vertical":
-            return 0
-        return DEFAULT_M if self.m is None else self.m
+        return ARRANGEMENTS[self.kind].default_m if self.m is None else self.m
 
     @property
     def receivers(self) -> tuple[str, ...]:
@@ -249,8 +249,7 @@ class Request(Form):
 
     def wishing(self, parts: Iterable[GroupRequirement], m: int = 0) -> Request:
         """Return the same request with other wished requirements, against `m` colluding providers."""
-        stricter: dict[str, Any] = {"privacy": tuple(parts)}
-        return self.model_copy(update=stricter | ({"m": m} if self.kind == "horizontal" else {}))
+        return self.model_copy(update=of_kind(self.kind, {"privacy": tuple(parts), "m": m}))
 
     def content(self) -> dict[str, Any]:
         """Return the request as canonical JSON can hold it; `read_request` reads it back."""
@@ -265,6 +264,12 @@ class Request(Form):
     def canonical(self) -> bytes:
         """Encode the request in canonical form."""
         return canonical(self.content())
+
+
+def of_kind(kind: Kind, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a request without the keys that only requests of another kind have."""
+    only = kinds_of_keys(Request)
+    return {name: each for name, each in content.items() if only.get(name, kind) == kind}
 
 
 def _unlisted(name: str, listed: Iterable[str]) -> str:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from masquerade.errors import ParameterError
 from masquerade.methods import written_method
 from masquerade.net.identity import fingerprint
+from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.service.client_certificates import ClientCertificates
 from masquerade.service.client_signature import ClientSignature
 from masquerade.service.policy import Policy
 from masquerade.service.request import Request, read_request
-from masquerade.service.terms import Deal, covering
+from masquerade.service.terms import Deal
 
 _STAY = (
     *("user", "purpose", "kind", "class_name", "budget", "deadline", "attempts", "normalize"),
@@ -59,7 +60,7 @@ def departures(request: Request, signed: ClientSignature) -> Iterator[str]:
     except ParameterError as error:
         yield from error.lines
         return
-    covers = covering(own.kind)
+    covers = ARRANGEMENTS[own.kind].covers
     method = own.method.fitted(request.privacy, request.colluding, own.class_name)
     asked = request.method.fitted(request.privacy, request.colluding, request.class_name)
     unchanged = {

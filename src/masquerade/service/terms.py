@@ -16,19 +16,13 @@ from masquerade.errors import ParameterError
 from masquerade.forms.json import read_json
 from masquerade.forms.problems import Problems
 from masquerade.net.channel import PROTOCOL_VERSION
-from masquerade.privacy.m_privacy.requirement import covers_against_insiders
-from masquerade.privacy.requirement import Covers, GroupRequirement, covers, without_redundant
-from masquerade.protocol.contract import (
-    PROVIDER,
-    Contract,
-    Contribution,
-    read_requirement,
-    written_requirement,
-)
+from masquerade.privacy.requirement import GroupRequirement, without_redundant
+from masquerade.protocol.arrangement import ARRANGEMENTS
+from masquerade.protocol.contract import Contract, Contribution, read_requirement, written_requirement
 from masquerade.service.canonical import canonical, digest
 from masquerade.service.client_signature import ClientSignature
 from masquerade.service.form_values import read_privacy
-from masquerade.service.request import Kind, Request, read_request
+from masquerade.service.request import Kind, Request, of_kind, read_request
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,7 +114,7 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             method=self.method,
             class_name=self.class_name,
             class_from=self.class_from,
-            provider=PROVIDER if self.kind == "horizontal" else None,
+            provider=ARRANGEMENTS[self.kind].provider,
             m=self.m,
             normalize=self.normalize,
             version=self.version,
@@ -165,41 +159,32 @@ class Deal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def as_request(self) -> Request:
         """Return the request for exactly this deal, so that a party can answer it once more before it signs."""
         terms = self.terms
-        return read_request(
-            {
-                "user": self.user,
-                "purpose": self.purpose,
-                "attributes": [column.name for column in terms.columns],
-                "class": terms.class_name,
-                "privacy": list(terms.requirements),
-                "most_error": self.most_error,
-                "most_ncp": self.most_ncp,
-                "most_query_error": self.most_query_error,
-                "budget": self.budget,
-                "recipients": list(self.recipients),
-                "deadline": self.deadline,
-                "attempts": self.attempts,
-                "kind": terms.kind,
-                "algorithm": terms.method,
-                "show_progress": self.show_progress,
-                "signed": msgspec.to_builtins(self.signed),
-                **(_vertical(terms) if terms.kind == "vertical" else _horizontal(terms)),
-            },
-            "deal",
-        )
-
-
-def _vertical(terms: Terms) -> dict[str, Any]:
-    """Return who contributes what."""
-    holders = {column.name: column.holder for column in terms.columns}
-    if terms.class_name is not None and terms.class_from is not None:
-        holders[terms.class_name] = terms.class_from
-    return {"providers": holders, "normalize": terms.normalize}
-
-
-def _horizontal(terms: Terms) -> dict[str, Any]:
-    """Return who publishes together, and the m to withstand."""
-    return {"m": terms.m, "parties": list(terms.parties)}
+        holders = {column.name: column.holder for column in terms.columns}
+        if terms.class_name is not None and terms.class_from is not None:
+            holders[terms.class_name] = terms.class_from
+        content = {
+            "user": self.user,
+            "purpose": self.purpose,
+            "attributes": [column.name for column in terms.columns],
+            "class": terms.class_name,
+            "privacy": list(terms.requirements),
+            "most_error": self.most_error,
+            "most_ncp": self.most_ncp,
+            "most_query_error": self.most_query_error,
+            "budget": self.budget,
+            "recipients": list(self.recipients),
+            "deadline": self.deadline,
+            "attempts": self.attempts,
+            "kind": terms.kind,
+            "algorithm": terms.method,
+            "show_progress": self.show_progress,
+            "signed": msgspec.to_builtins(self.signed),
+            "providers": holders,
+            "normalize": terms.normalize,
+            "m": terms.m,
+            "parties": list(terms.parties),
+        }
+        return read_request(of_kind(terms.kind, content), "deal")
 
 
 def cost(prices: Iterable[Price], records: int | None) -> int:
@@ -218,15 +203,9 @@ def read_parts(written: Iterable[Mapping[str, Any]], source: str, kind: Kind) ->
 def strictest(parts: Iterable[GroupRequirement], kind: Kind) -> tuple[GroupRequirement, ...]:
     """Return the parts that no other covers, in canonical form and order, independent of the input order."""
     normal = {canonical(written): written for written in (_normal(part) for part in parts)}
-    return without_redundant((read_requirement(normal[key]) for key in sorted(normal)), covering(kind))
-
-
-def covering(kind: Kind) -> Covers:
-    """Return the test whether one requirement implies another in this kind; horizontal wraps both in m-privacy.
-
-    It does so with m = 0 too: m grows during negotiation, and parts left out before would be missing then.
-    """
-    return covers if kind == "vertical" else covers_against_insiders
+    return without_redundant(
+        (read_requirement(normal[key]) for key in sorted(normal)), ARRANGEMENTS[kind].covers
+    )
 
 
 def _normal(part: GroupRequirement) -> dict[str, Any]:

@@ -47,6 +47,10 @@ def split_info(children: Counts) -> float:
     return float(entropy_sum(sizes) / total) if total else 0.0
 
 
+def _bits(n: int) -> int:
+    return max(1, n.bit_length())
+
+
 def _x_log_x(counts: Counts) -> NDArray[np.float64]:
     x = counts.astype(np.float64)
     return x * np.log2(np.maximum(x, 1.0))
@@ -71,6 +75,13 @@ class Score(ABC):
     @abstractmethod
     def rate(self, base: float | int, anonymity_loss: float) -> int:
         """Return the score in fixed point."""
+
+    def whole_bits(self, n_records: int) -> int:
+        """Return how many bits the whole part of any score on so many records takes.
+
+        Gain and gain ratio are at most log2 of the classes, which are no more than the records.
+        """
+        return _bits(n_records).bit_length()
 
     def worth(self, base: float | int, left_out: int, n_attributes: int) -> bool:
         """Return whether the gain outweighs leaving out `left_out` more records of `n_attributes` cells each."""
@@ -143,6 +154,10 @@ class Discernibility(ClassFree):
 
     name = "discernibility"
 
+    def whole_bits(self, n_records: int) -> int:
+        """Return those of |T|²."""
+        return 2 * _bits(n_records)
+
     def base(self, children: Counts, relief: Counts | None = None) -> int:
         """Count the pairs that specialising makes discernible."""
         sizes = [int(size) for size in children.sum(axis=1)]
@@ -166,6 +181,10 @@ class Certainty(ClassFree):
 
     name = "certainty"
     recomputable = False
+
+    def whole_bits(self, n_records: int) -> int:
+        """Return those of a penalty of 1 for each record."""
+        return _bits(n_records)
 
     def base(self, children: Counts, relief: Counts | None = None) -> int:
         """Return the penalty saved, in fixed point."""

@@ -18,9 +18,10 @@ from masquerade.forms.rules import choice, optional, switch
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.m_privacy.requirement import MPrivacy
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, without_redundant
-from masquerade.protocol.contract import PROVIDER, Contract
+from masquerade.protocol.arrangement import PROVIDER, Arrangement
+from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure
-from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Proposal, Seat, SessionMethod
 
 
 @dataclass(frozen=True)

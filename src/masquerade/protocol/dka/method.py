@@ -14,10 +14,12 @@ from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
+from masquerade.protocol.dka.checkpoint import Notebook
 from masquerade.protocol.dka.local_algorithms import LOCAL_ALGORITHMS, LocalAlgorithm
-from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Proposal, Seat, SessionMethod, proposal_of, refuse
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,13 @@ class Dka(SessionMethod):
         if proposal.schema is not None and self.algorithm.by_steps:
             yield from without_steps(f"{self.name} with local = {self.local}", parts, proposal.schema)
 
-    def party(self, seat: Seat) -> Script[int]:
+    def party(self, seat: Seat, notebook: Notebook | None = None) -> Script[int]:
         """Align, play the rounds, hand in."""
         from masquerade.protocol.dka.party import dka_party
 
-        return dka_party(seat)
+        refuse(self.refusals(proposal_of(seat.contract)))
+        among = self.join == "parties"
+        return (yield from dka_party(seat, self.algorithm, join_among_parties=among, notebook=notebook))
 
     def assembler(self, assembly: Assembly) -> Script[Release]:
         """Join the columns unless the parties have, verify, shuffle."""

@@ -25,26 +25,26 @@ from masquerade.protocol.contract import Contract
 from masquerade.protocol.dka.checkpoint import Notebook, agree_on_start, notes_purpose
 from masquerade.protocol.dka.encrypted_join import join_first, join_second
 from masquerade.protocol.dka.joint_tests import PairTests
-from masquerade.protocol.dka.method import Dka
+from masquerade.protocol.dka.local_algorithms import LocalAlgorithm
 from masquerade.protocol.dka.rounds import JointTests, play
 from masquerade.protocol.dka.sensitive_tests import own_sensitive, prepare_sensitive_tests
 from masquerade.protocol.dka.sorted_tests import SortedTests
 from masquerade.protocol.joint_histogram.pair import BackEnd, prepare_pair
-from masquerade.protocol.method import ASSEMBLER, Seat, proposal_of, refuse
+from masquerade.protocol.method import ASSEMBLER, Seat
 from masquerade.protocol.pairwise_setup import exchange_nonces
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.losses import losses_of
 from masquerade.utility.queries import holders_error
 
 
-def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
+def dka_party(
+    seat: Seat, algorithm: LocalAlgorithm, *, join_among_parties: bool, notebook: Notebook | None = None
+) -> Script[int]:
     """Run this party's part. Return the number of common records, released or not.
 
-    If `seat.notes` survive, an interrupted session resumes after its last complete round.
+    If `seat.notes` survive, or a notebook is given, an interrupted session resumes after its last complete round.
     """
     name, contract, identifiers = seat.name, seat.contract, seat.identifiers
-    method = Dka.of(contract)
-    refuse(method.refusals(proposal_of(contract)))
     if notebook is None:
         purpose = notes_purpose(contract, seat.table, identifiers)
         notebook = Notebook(seat.notes, purpose) if seat.notes is not None else Notebook()
@@ -73,7 +73,7 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     judged = [part for part in contract.parts if part.sensitive in sensitive]
     refuse_unreachable(Table(own.arrow, own.schema, origin=Origin("the common records")), judged, sensitive)
     only_sizes = all(part.only_sizes for part in contract.parts)
-    side = method.algorithm.side(own.columns(mine), len(own), k, only_sizes=only_sizes)
+    side = algorithm.side(own.columns(mine), len(own), k, only_sizes=only_sizes)
     for opened in notebook.rounds:
         side.hear(opened)
     aligned = time.perf_counter()
@@ -101,7 +101,7 @@ def dka_party(seat: Seat, notebook: Notebook | None = None) -> Script[int]:
     released = {column.name: column for column in side.released()}
     comparison = Comparison(own.columns(mine), tuple(released.values()), None, passed, {})
     cells = handed_in(name, contract, own.take(passed), released)
-    if method.join == "parties":
+    if join_among_parties:
         on_stage(Stage("joining"))
         cells = yield from _joined(me, contract, cells)
         finished = time.perf_counter()

@@ -21,9 +21,10 @@ from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
+from masquerade.protocol.arrangement import Arrangement
 from masquerade.protocol.contract import Contract
 from masquerade.protocol.disclosure import Disclosure, disclosed_by_join
-from masquerade.protocol.method import Arrangement, Assembly, Proposal, Seat, SessionMethod
+from masquerade.protocol.method import Assembly, Proposal, Seat, SessionMethod
 from masquerade.protocol.remote_sensitive import refuse_remote_sensitive, remote_qid
 from masquerade.protocol.sensitive_checks import remote_parts
 

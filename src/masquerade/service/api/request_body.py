@@ -16,6 +16,7 @@ from masquerade.forms.declared import parameters_of, words_of
 from masquerade.forms.form import kinds_of_keys
 from masquerade.methods import methods_between_parties
 from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.service.canonical import MOST_WHOLE
 from masquerade.service.request import MOST_ATTEMPTS, MOST_COLLUDING, MOST_RATIO, Request
 
@@ -39,7 +40,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "budget": {"type": "integer", "minimum": 0, "maximum": MOST_WHOLE},
     "recipients": _TEXTS,
     "providers": {"type": "object", "additionalProperties": _TEXT, "propertyNames": _TEXT},
-    "kind": {"enum": ["vertical", "horizontal"]},
+    "kind": {"enum": [*ARRANGEMENTS]},
     "m": {"type": "integer", "minimum": 0, "maximum": MOST_COLLUDING},
     "parties": _TEXTS | {"uniqueItems": True},
     "normalize": {"enum": ["none", "strip", "casefold"]},

@@ -23,6 +23,7 @@ from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import MasqueradeError, NotAllowed, Problem, RequirementUnreachable
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
+from masquerade.protocol.arrangement import ARRANGEMENTS
 from masquerade.service.card import ColumnCard
 from masquerade.service.coordinator.directory import Directory
 from masquerade.service.coordinator.publish import Assembled
@@ -33,7 +34,7 @@ from masquerade.service.kinds.kind import THE_REQUEST
 from masquerade.service.session_states import Status
 from masquerade.service.signing import SignedContract
 from masquerade.service.store import SessionRecord, Store, StoredRelease
-from masquerade.service.terms import Terms, covering
+from masquerade.service.terms import Terms
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def _gone(source: str) -> str:
 
 def _stricter(earlier: Terms, terms: Terms) -> list[GroupRequirement]:
     """Return the requirements that the earlier release is not known to satisfy."""
-    covers = covering(terms.kind)
+    covers = ARRANGEMENTS[terms.kind].covers
     return [part for part in terms.parts if not any(covers(old, part) for old in earlier.parts)]
 
 

@@ -13,6 +13,7 @@ from masquerade.methods import plain_method
 from masquerade.service import resources
 from masquerade.service.kinds.horizontal import against
 from masquerade.service.quality import limits_of
+from masquerade.service.request import DEFAULT_KIND
 from masquerade.service.resources import Event, MissedQuality
 from masquerade.service.session_states import Status
 from masquerade.service.store import SessionRecord, Store
@@ -76,7 +77,7 @@ def _missed(session: SessionRecord, move: Event | None) -> MissedQuality | None:
 def _agreed(session: SessionRecord) -> tuple[str, ...]:
     terms = _terms(session)
     try:
-        parts = read_parts(terms.get("requirements") or (), "contract", terms.get("kind", "vertical"))
+        parts = read_parts(terms.get("requirements") or (), "contract", terms.get("kind", DEFAULT_KIND))
     except ParameterError:  # another version wrote it
         return ()
     return (*map(str, parts), *against(terms.get("m", 0)))

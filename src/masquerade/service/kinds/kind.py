@@ -50,6 +50,8 @@ class SessionKind(ABC):
     everybody: ClassVar[str]  # whose records are released, as a phrase
     of_a_party: ClassVar[str]  # which of one party's records are released, as a phrase
     made: ClassVar[str] = "made"  # how a release came about, before "by" a method
+    one_shares_class: ClassVar[bool] = False  # whether one party may let the others know the class
+    each_bounds_records: ClassVar[bool] = False  # whether no more records are released than any party has
 
     # --- finding the parties ---
 

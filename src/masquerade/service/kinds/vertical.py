@@ -33,6 +33,8 @@ class Vertical(SessionKind):
     title: ClassVar[str] = "mashup"
     everybody: ClassVar[str] = "all common records"
     of_a_party: ClassVar[str] = "the records that all parties have"
+    one_shares_class: ClassVar[bool] = True
+    each_bounds_records: ClassVar[bool] = True
 
     def match(self, request: Request, available: Available) -> Match:
         """Match each party with one dataset that has everything the party contributes."""
