@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN, MERGE_HELP, MondrianVariant
+from masquerade.anonymize.mondrian.choices import (
+    CHOICES,
+    INFORMATION_GAIN,
+    MERGE_HELP,
+    MondrianVariant,
+    strict,
+)
 from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
 from masquerade.anonymize.mondrian.qids import cut_by_value, linked
@@ -57,11 +63,7 @@ class Mondrian(MondrianVariant):
         help="which allowed cut is made: the one that lowers the certainty penalty most, the one along the widest "
         "attribute, the one that tells most about the class, or between providers the one with the fittest parts",
     )
-    strict: bool = parameter(
-        switch(),
-        False,
-        help="cut into the children of a value only as a whole, not where some have too few records",
-    )
+    strict: bool = strict()
     provider_aware: bool | None = parameter(
         optional(switch()),
         None,

@@ -1,9 +1,9 @@
-"""What Mondrian and its provider-aware variant have in common: their name, and which allowed cut is made."""
+"""What all forms of Mondrian have in common: their name, the parameter `strict`, and which allowed cut is made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts
 from masquerade.errors import Problem
+from masquerade.forms.declared import parameter
+from masquerade.forms.rules import switch
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.utility.scores import FIXED_ONE, entropy_sum
 
@@ -52,6 +54,12 @@ def without_class(choose: str, target: str | None) -> Iterator[Problem]:
     """Say that a choice needs a class, where there is none."""
     if choose == INFORMATION_GAIN and target is None:
         yield Problem(f'"{INFORMATION_GAIN}" needs a class attribute; use "certainty"', key=("choose",))
+
+
+def strict() -> Any:
+    """Declare the parameter `strict`."""
+    text = "cut into the children of a value only as a whole, not where some have too few records"
+    return parameter(switch(), False, help=text)
 
 
 def by_certainty(cuts: Cuts) -> Shares:

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.algorithm import Mondrian
+from masquerade.anonymize.mondrian.choices import strict
 from masquerade.anonymize.mondrian.provider_aware import may_cut_providers
 from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.release import Release
@@ -45,11 +46,7 @@ class Collaboration(SessionMethod):
         help="which allowed cut is made: at public places, which needs no counts; at such places the one with the "
         "fittest parts (secure); or as Mondrian on one table (trusted); by default public or certainty",
     )
-    strict: bool = parameter(
-        switch(),
-        False,
-        help="cut into the children of a value only as a whole, not where some have too few records",
-    )
+    strict: bool = strict()
     provider_aware: bool | None = parameter(
         optional(switch()),
         None,

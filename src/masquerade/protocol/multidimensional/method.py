@@ -11,14 +11,14 @@ from typing import ClassVar, Self
 
 from masquerade.anonymize.method import insist
 from masquerade.anonymize.mondrian.algorithm import Mondrian
-from masquerade.anonymize.mondrian.choices import CHOICES, MERGE_HELP, without_class
+from masquerade.anonymize.mondrian.choices import CHOICES, MERGE_HELP, strict, without_class
 from masquerade.anonymize.mondrian.judge import Merge
 from masquerade.anonymize.mondrian.qids import linked
 from masquerade.anonymize.release import Release
 from masquerade.data.schema import Schema
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, optional, switch
+from masquerade.forms.rules import choice, optional
 from masquerade.net.script import Script, kind_of
 from masquerade.privacy.requirement import GroupRequirement, without_redundant
 from masquerade.protocol.arrangement import Arrangement
@@ -49,11 +49,7 @@ class JointMondrian(SessionMethod):
         help="which allowed cut is made: the one that lowers the certainty penalty most, the one along the widest "
         "attribute, or the one that tells most about the class",
     )
-    strict: bool = parameter(
-        switch(),
-        False,
-        help="cut into the children of a value only as a whole, not where some have too few records",
-    )
+    strict: bool = strict()
     merge: Merge | None = parameter(
         optional(choice("violating", "small")),
         None,
