@@ -226,7 +226,8 @@ WRONG = {
     ),
     "mondrian that is to choose by what it does not know": (
         JOB + '[algorithm]\nname = "mondrian"\nchoose = "fitness"\n',
-        'algorithm.choose: must be "certainty", "widest" or "information-gain"; got "fitness"',
+        'algorithm.choose: must be "certainty" or "widest" (with a class on one table also "information-gain"); '
+        'got "fitness"',
     ),
     "unknown ending of the table": (
         JOB + '[output]\ntable = "release.xlsx"\n',

@@ -20,6 +20,7 @@ from masquerade.anonymize.mondrian.choices import (
     CHOICES,
     INFORMATION_GAIN,
     MERGE_HELP,
+    OR_BY_CLASS,
     MondrianVariant,
     strict,
 )
@@ -84,9 +85,7 @@ class Mondrian(MondrianVariant):
         """Fitness without providers to be fit against, too."""
         yield from super().refusals(parts, schema)
         if self.choose == "fitness":
-            yield Problem(
-                key=("choose",), allowed='"certainty", "widest" or "information-gain"', found='"fitness"'
-            )
+            yield Problem(key=("choose",), allowed=f'"certainty" or "widest"{OR_BY_CLASS}', found='"fitness"')
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""

@@ -22,6 +22,7 @@ from masquerade.privacy.requirement import GroupRequirement
 from masquerade.utility.scores import FIXED_ONE, entropy_sum
 
 INFORMATION_GAIN = "information-gain"  # the choice that needs a class
+OR_BY_CLASS = f' (with a class on one table also "{INFORMATION_GAIN}")'
 _CLASS_BITS = 1 << 20  # how finely information about the class is told apart
 
 MERGE_HELP = (

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from masquerade.anonymize.mondrian.axes import Axis, ContinuousAxis, Shares, axes_of
 from masquerade.anonymize.mondrian.candidates import Cuts
-from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN, MondrianVariant
+from masquerade.anonymize.mondrian.choices import CHOICES, INFORMATION_GAIN, OR_BY_CLASS, MondrianVariant
 from masquerade.anonymize.mondrian.hidden_cuts import partition_with_unions
 from masquerade.anonymize.mondrian.judge import Histograms, Judge, Merge
 from masquerade.anonymize.mondrian.partition import Choice, partition
@@ -33,7 +33,7 @@ from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
-from masquerade.forms.rules import choice, number, optional, switch
+from masquerade.forms.rules import Rule, choice, number, optional, switch
 from masquerade.privacy.m_privacy.fitness import ANONYMIZATION_WEIGHT
 from masquerade.privacy.requirement import GroupRequirement, Requirement
 from masquerade.utility.scores import FIXED_ONE
@@ -54,7 +54,9 @@ class ProviderAwareMondrian(MondrianVariant):
     """
 
     choose: str = parameter(
-        choice("certainty", INFORMATION_GAIN, "fitness"),
+        Rule(
+            f'"certainty" or "fitness"{OR_BY_CLASS}', choice("certainty", "fitness", INFORMATION_GAIN).check
+        ),
         "certainty",
         help="which allowed cut is made",
     )
