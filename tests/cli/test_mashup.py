@@ -183,6 +183,28 @@ name = "mondrian"
     assert kinds.isdisjoint({"score", "instruct"})
 
 
+def test_mondrian_keeps_the_diversity_of_another_partys_values(tmp_path: Path, capsys: Capture) -> None:
+    """The loan company's `children` must differ within groups that the bank cuts, too."""
+    sections = JOB[: JOB.index("[[privacy]]")].replace('[attributes.children]\ntype = "continuous"\n', "")
+    sections = sections.replace("[roles]\n", '[roles]\nsensitive = ["children"]\n')
+    sections += """
+[[privacy]]
+model = "l-diversity"
+qid = ["birth_date", "sex", "town", "job", "salary"]
+l = 3
+[algorithm]
+name = "mondrian"
+merge = "small"
+"""
+    joined = deal(tmp_path, 120, job=sections)
+    done = mashup_here(capsys, tmp_path)
+    assert done.code == 0, done.err
+    anonymized(capsys, joined, sections, tmp_path)
+    assert rows(tmp_path / "release.csv") == rows(tmp_path / "alone" / "release.csv")
+    kinds = {each.kind for each in read_transcript(tmp_path / "transcripts" / "bank.jsonl")}
+    assert {"cuts-settled", "histogram-trees", "level-cuts"} <= kinds
+
+
 def settings_in(report: Path) -> dict[str, str]:
     """The settings that a report shows."""
     row = r'<th scope="row"><bdi>([^<]+)</bdi></th><td><bdi>([^<]*)</bdi></td>'
