@@ -95,7 +95,8 @@ TABLE_METHODS = {
     ),
     "mondrian": TableExample(
         refuses=(
-            r'choose: must be "certainty", "widest" or "information-gain"; got "fitness"',
+            r'choose: must be "certainty" or "widest" \(with a class on one table also "information-gain"\); '
+            r'got "fitness"',
             r'choose: "information-gain" needs a class attribute; use "certainty"',
             r"The choose parameter of ProviderAwareMondrian must be ",
         ),
