@@ -38,11 +38,20 @@ _SESSIONS = (
     *("net/", "protocol/"),
     *(
         f"service/test_{name}"
-        for name in ("account", "api", "comeback", "coordinator", "dka", "horizontal", "lockout", "mondrian")
-    ),
-    *(
-        f"service/test_{name}"
-        for name in ("migrations", "mutual", "node", "one_column", "roll_ups", "second", "service", "store")
+        for name in (
+            *("account", "api", "comeback", "coordinator", "dka", "horizontal", "lockout", "mondrian"),
+            *(
+                "migrations",
+                "mutual",
+                "node",
+                "one_column",
+                "roll_ups",
+                "second",
+                "service",
+                "signed",
+                "store",
+            ),
+        )
     ),
 )
 _HERE = Path(__file__).parent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 import masquerade as mq
 from masquerade.anonymize.cautions import cautions
@@ -25,6 +26,7 @@ def test_a_column_that_lost_nearly_everything() -> None:
     assert line.startswith("age lost 100% of its detail; another method, some suppression")
 
 
+@pytest.mark.usefixtures("few_queries")
 def test_of_many_lost_columns_a_few_are_named() -> None:
     def lines(columns: int) -> tuple[str, ...]:
         names = [f"c{number}" for number in range(columns)]
