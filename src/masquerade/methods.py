@@ -241,7 +241,7 @@ def _foreign(key: str, method: type[Method], own: set[str]) -> str:
     beside = [each for each in homes if issubclass(each, TableMethod) == issubclass(method, TableMethod)]
     alike = [each for each in homes if each.name == method.name]
     if alike:
-        return f"belongs to {method.name} {_where(next(iter({*alike} & {*beside}), alike[0]), method)}"
+        return f"belongs to {method.name} {_where(next((each for each in alike if each in beside), alike[0]), method)}"
     if homes and not beside:
         return (
             f"belongs to {named} {'between parties' if issubclass(method, TableMethod) else 'on one table'}"

@@ -158,16 +158,17 @@ def test_two_processes_give_the_release_of_one_table(tmp_path: Path, capsys: Cap
     assert settings_in(tmp_path / "report.html")["argmax"] == "plain"
 
 
+MONDRIAN = '[algorithm]\nname = "mondrian"\n'
+
+
+def wide(model: str, limit: str) -> str:
+    """A requirement over five attributes of both parties."""
+    qid = '["birth_date", "sex", "town", "job", "salary"]'
+    return f'[[privacy]]\nmodel = "{model}"\nqid = {qid}\n{limit}\n'
+
+
 def test_mondrian_of_two_parties_gives_the_release_of_one_table(tmp_path: Path, capsys: Capture) -> None:
-    sections = JOB[: JOB.index("[[privacy]]")]
-    sections += """
-[[privacy]]
-model = "k-anonymity"
-qid = ["birth_date", "sex", "town", "job", "salary"]
-k = 10
-[algorithm]
-name = "mondrian"
-"""
+    sections = JOB[: JOB.index("[[privacy]]")] + wide("k-anonymity", "k = 10") + MONDRIAN
     joined = deal(tmp_path, 300, job=sections)
     done = mashup_here(capsys, tmp_path, "--json")
     assert done.code == 0, done.err
@@ -187,15 +188,7 @@ def test_mondrian_keeps_the_diversity_of_another_partys_values(tmp_path: Path, c
     """The loan company's `children` must differ within groups that the bank cuts, too."""
     sections = JOB[: JOB.index("[[privacy]]")].replace('[attributes.children]\ntype = "continuous"\n', "")
     sections = sections.replace("[roles]\n", '[roles]\nsensitive = ["children"]\n')
-    sections += """
-[[privacy]]
-model = "l-diversity"
-qid = ["birth_date", "sex", "town", "job", "salary"]
-l = 3
-[algorithm]
-name = "mondrian"
-merge = "small"
-"""
+    sections += wide("l-diversity", "l = 3") + MONDRIAN + 'merge = "small"\n'
     joined = deal(tmp_path, 120, job=sections)
     done = mashup_here(capsys, tmp_path)
     assert done.code == 0, done.err

@@ -16,9 +16,10 @@ Cost of a level with g groups: the comparisons of g bids, and about one bit a re
 and what `cut_checks.py` says.
 The levels are about log2(n / k).
 
-Scores are widths of the winner's own cells, which nobody else can recompute: a party that claims too high a score gets
-its own attributes cut, in place of others, and nothing else. Everybody checks that each part satisfies what it can
-judge; a peer whose cut does not fit what was agreed is named, and the session ends.
+Scores come from the winner's own cells, and nobody sees them: a party that claims too high a score gets its own
+attributes cut in place of others, and may ask about more groups where there is something to ask (`cut_checks.py`).
+Everybody checks that each part satisfies what it can judge; a peer whose cut does not fit what was agreed is named, and
+the session ends.
 """
 
 from __future__ import annotations
