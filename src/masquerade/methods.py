@@ -194,13 +194,16 @@ def plain_method(written: Mapping[str, Any]) -> dict[str, Any]:
 
 def described(written: Mapping[str, Any]) -> str:
     """A method with its parameters, for a person."""
-    shown = {
-        key: ("yes" if value else "no") if isinstance(value, bool) else value
-        for key, value in written.items()
-    }
+    shown = {key: _shown(value) for key, value in written.items()}
     name = shown.pop("name", None)
     parameters = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in shown.items())
     return f"{name}: {parameters}" if parameters else str(name)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return " + ".join(f"{name} {part}" for name, part in value.items())
+    return ("yes" if value else "no") if isinstance(value, bool) else value
 
 
 def parameters_by_method(available: Iterable[type[Method]]) -> dict[str, tuple[Parameter, ...]]:

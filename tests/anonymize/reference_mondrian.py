@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -30,6 +30,8 @@ class Plain:
     m: int = 0
     fitness: Callable[[Group], float] | None = None
     classes: Sequence[str] = ()
+    priority: Mapping[str, float] | None = None  # then instead of `choose`, with the columns' weights
+    weights: Sequence[float] = ()
     large: Satisfies | None = None  # what may be cut off a value's other children, if not what satisfies
 
     def release(self) -> list[tuple[Cell, ...]]:
@@ -138,6 +140,8 @@ class Plain:
             after = sum(len(part) * math.log2(self.left(part)) for part in parts) / len(group)
             return math.inf if round((after - math.log2(self.left(group))) * ONE) > 0 else -1
         before = self.width(at, self.covered(group, at))
+        if self.priority is not None:
+            return self.overall(group, at, parts)
         if self.choose == "widest":
             return before
         kept = sum(len(part) * self.after(group, at, part) for part in parts)
@@ -148,6 +152,18 @@ class Plain:
         told = self.uncertain(group) - sum(map(self.uncertain, parts))
         share = certainty / ONE  # as a fraction below 1 it decides between cuts that tell as much
         return round(told / bits * 2**20) + share / (1 + share)
+
+    def overall(self, group: Group, at: int, parts: list[Group]) -> float:
+        """O_i, Equation 4.4; of Equation 4.3 what the cut takes away."""
+        assert self.priority is not None
+        after = sum(len(part) / len(group) * (self.uncertain(part) / len(part)) for part in parts)
+        metrics = {
+            "spread": self.width(at, self.covered(group, at)),
+            "weight": self.weights[at] / (max(self.weights) or 1),
+            "gain": (self.uncertain(group) / len(group) - after) / (math.log2(len(set(self.classes))) or 1),
+        }
+        counted = sum(share * metrics[name] for name, share in self.priority.items())
+        return round(counted / sum(self.priority.values()) * ONE)
 
     def uncertain(self, group: Group) -> float:
         """How many bits the classes of a group's records take."""

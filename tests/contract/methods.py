@@ -99,7 +99,9 @@ TABLE_METHODS = {
             r'got "fitness"',
             r'choose: "information-gain" needs a class attribute; use "certainty"',
             r"The choose parameter of ProviderAwareMondrian must be ",
+            r"priority: gain needs a class attribute; leave it out, or name one",
         ),
+        values={"priority": ({"spread": 1, "weight": 2}, {"spread": 1, "gain": 0.5})},
     ),
     "cheapest-box": TableExample(values={"purity": (0.0, 3.0)}),
     "datafly": TableExample(

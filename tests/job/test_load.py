@@ -99,7 +99,7 @@ def test_every_key_of_the_design_is_known() -> None:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "text for a number": (
         {"attributes": {"age": {"weight": "five"}}},
-        'attributes.age.weight: must be a finite number above 0; got "five"',
+        'attributes.age.weight: must be a finite number of at least 0; got "five"',
     ),
     "text for a list": (
         {"privacy": [{"qid": "age"}]},
@@ -142,8 +142,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "attribute without a name": ({"attributes": {"": {}}}, 'attributes."": a name must not be empty'),
     "attribute whose name needs quotes": (
-        {"attributes": {"marital status": {"weight": 0}}},
-        'attributes."marital status".weight: must be a finite number above 0; got 0',
+        {"attributes": {"marital status": {"weight": -1}}},
+        'attributes."marital status".weight: must be a finite number of at least 0; got -1',
     ),
     "attribute named like pydantic's words": (
         {"attributes": {"[key]": 3}},
@@ -151,7 +151,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "infinite weight": (
         {"attributes": {"age": {"weight": float("inf")}}},
-        "attributes.age.weight: must be a finite number above 0; got inf",
+        "attributes.age.weight: must be a finite number of at least 0; got inf",
     ),
     "infinite bound": (
         {"attributes": {"age": {"min": float("-inf")}}},

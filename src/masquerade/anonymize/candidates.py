@@ -48,7 +48,7 @@ def _settings_of(
     """Return a method with each of its settings that fit, and what is against the others."""
     found: list[TableMethod] = []
     problems: list[Problem] = []
-    for settings in method.worth_trying:
+    for settings in method.tried_on(schema):
         try:
             made = method(target=target, **settings).fitted(parts)
             against: Sequence[Problem] = tuple(made.refusals(parts, schema))

@@ -45,6 +45,11 @@ class TableMethod(Method):
 
     target: str | None = None  # the class attribute
 
+    @classmethod
+    def tried_on(cls, schema: Schema) -> Sequence[Mapping[str, Any]]:
+        """Return the settings that are worth comparing on a table with these attributes."""
+        return cls.worth_trying
+
     def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
         """Return the variant of this method that fits these requirements; by default the method itself."""
         return self

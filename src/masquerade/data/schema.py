@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Literal
 
 from masquerade.data.continuum import ISO_DATE, Number
@@ -21,7 +22,7 @@ class Attribute:
 
     `taxonomy` may be "flat": one root over the values that occur. `lower` and `upper` bound a continuous
     attribute as `[lower, upper)`; dates are days since 1970-01-01. `weight` is its priority for
-    application-oriented metrics.
+    what the release is to serve; 0 is none.
     """
 
     name: str
@@ -38,6 +39,8 @@ class Attribute:
             raise ParameterError(f"attribute {self.name}: bounds belong to continuous and date attributes")
         if self.lower is not None and self.upper is not None and self.lower >= self.upper:
             raise ParameterError(f"attribute {self.name}: min must be below max")
+        if not 0 <= self.weight < inf:
+            raise ParameterError(f"attribute {self.name}: weight must be a finite number of at least 0")
 
 
 @dataclass(frozen=True)

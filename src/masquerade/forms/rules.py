@@ -120,6 +120,31 @@ def text(words: str = "a text") -> Rule:
     return Rule(words, check, {"type": "string", "minLength": 1})
 
 
+def shares(*names: str) -> Rule:
+    """Allow a table with a number of at least 0 for each of these names, not all 0; one left out is 0."""
+
+    def check(value: Any) -> dict[str, int | float]:
+        if not isinstance(value, Mapping) or not set(value) <= set(names):
+            raise ValueError
+        told = {name: part.check(value.get(name, 0)) for name in names}
+        if not any(told.values()):
+            raise ValueError
+        return {name: share for name, share in told.items() if share}
+
+    part = number(0)
+    example = " and ".join(names)
+    return Rule(
+        f"a table of numbers of at least 0, not all 0, for {example}",
+        check,
+        {
+            "type": "object",
+            "properties": {name: dict(part.json_schema) for name in names},
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    )
+
+
 def optional(rule: Rule) -> Rule:
     """Allow None as well, for a value that is not set."""
 

@@ -132,7 +132,7 @@ class AttributeSection(Form):
         'a format of dates with day, month and year, such as "%d/%m/%Y"', ISO_DATE
     )
     decimal: Literal[".", ","] = _key(_one_of(".", ","), ".")
-    weight: Annotated[float, _number(0, open_low=True)] = _key("a finite number above 0", 1.0)
+    weight: Annotated[float, _number(0)] = _key("a finite number of at least 0", 1.0)
 
 
 class RolesSection(Form):

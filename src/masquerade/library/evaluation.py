@@ -15,7 +15,7 @@ from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.requirement import Requirement
 from masquerade.utility.comparison import compare
 from masquerade.utility.losses import certainty_losses, losses_of
-from masquerade.utility.metrics import measure
+from masquerade.utility.metrics import measure, weighted_overlap
 
 
 def evaluate(
@@ -61,7 +61,7 @@ def evaluate(
         "dropped_rows": complete.dropped_rows,
         "released": len(published),
         "groups": int(comparison.group_sizes.size),
-        "metrics": measure(comparison, losses),
+        "metrics": {**measure(comparison, losses), "weighted_overlap": weighted_overlap(comparison)},
         "attribute_losses": certainty_losses(losses),
     }
     if queries:

@@ -13,6 +13,7 @@ METRICS = {
     "query_error": "Mean relative error of random counting queries. 0 is exact.",
     "discernibility": "Ordered pairs of records that cannot be told apart. Lower keeps more.",
     "weighted_discernibility": "The same for each attribute alone, weighted. Lower keeps more.",
+    "weighted_overlap": "Ordered pairs of records that an attribute may leave alike, weighted. Lower keeps more.",
     "average_group_size": "Released records a group, on average. Lower keeps more.",
     "loss": "LM: how many of its attribute’s other values a cell could mean, on average. 0 none, 1 all.",
     "majority": "Records without their group’s most frequent class, and suppressed ones. Lower is better.",

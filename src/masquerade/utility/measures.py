@@ -17,11 +17,11 @@ import numpy as np
 from masquerade.data.table import Table
 from masquerade.utility.classification import Classification, has_sklearn
 from masquerade.utility.comparison import Comparison
-from masquerade.utility.metrics import measure
+from masquerade.utility.metrics import measure, weighted_overlap
 from masquerade.utility.queries import query_error
 
 NCP, CLASSIFICATION_ERROR, CLASSIFICATION_METRIC = "ncp", "classification_error", "classification_metric"
-QUERY_ERROR = "query_error"
+QUERY_ERROR, WEIGHTED_OVERLAP = "query_error", "weighted_overlap"
 MEASURES = (
     NCP,
     "loss",
@@ -29,6 +29,7 @@ MEASURES = (
     "information_loss",
     "discernibility",
     "weighted_discernibility",
+    WEIGHTED_OVERLAP,
     "average_group_size",
     "majority",
     CLASSIFICATION_METRIC,
@@ -73,6 +74,8 @@ class Measurer:
         """Return one figure; None where it does not apply."""
         if name == QUERY_ERROR:
             return query_error(comparison, _QUERIES, self.seed).mean if comparison.originals else None
+        if name == WEIGHTED_OVERLAP:
+            return weighted_overlap(comparison)
         if name == CLASSIFICATION_ERROR:
             return self._tree_error(comparison)
         return measure(comparison)[name]
@@ -82,7 +85,7 @@ class Measurer:
         trees = (CLASSIFICATION_ERROR,) if self.target is not None and has_sklearn() else ()
         return {
             **measure(comparison),
-            **{name: self.figure(name, comparison) for name in (QUERY_ERROR, *trees)},
+            **{name: self.figure(name, comparison) for name in (WEIGHTED_OVERLAP, QUERY_ERROR, *trees)},
         }
 
     def _tree_error(self, comparison: Comparison) -> float | None:

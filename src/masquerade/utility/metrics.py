@@ -55,6 +55,27 @@ def weighted_discernibility(comparison: Comparison) -> float:
     return int(total) if total.is_integer() else total
 
 
+def weighted_overlap(comparison: Comparison) -> float | None:
+    """Σ_i weight_i · the ordered pairs of rows whose values of attribute X_i overlap; None without originals.
+
+    Where every attribute is recoded as a whole this is `weighted_discernibility`. Where one column may hold a value and
+    its ancestor, that counts them as told apart, so a release that blurs some rows of an attribute looks better
+    than one that blurs none; here a row that might be either is told apart from neither.
+    """
+    if not comparison.originals:
+        return None
+    total = 0.0
+    for column, counts in zip(comparison.released, comparison.code_counts, strict=True):
+        order = np.argsort(column.lo)
+        starting_before = np.concatenate([[0], np.cumsum(counts[order])])
+        after = starting_before[-1] - starting_before[np.searchsorted(column.lo[order], column.hi)]
+        pairs = (
+            comparison.released_rows**2 - 2 * int(counts @ after) + comparison.suppressed * comparison.rows
+        )
+        total += comparison.weights.get(column.name, 1.0) * pairs
+    return int(total) if total.is_integer() else total
+
+
 def average_group_size(comparison: Comparison) -> float | None:
     """Released rows / groups."""
     groups = comparison.group_sizes.size

@@ -2,6 +2,7 @@
 
 algorithm.py             Mondrian itself: its parameters
 choices.py               which allowed cut is made
+priority.py              which one where the release is for a purpose
 provider_aware.py        the variant for m-privacy, which also cuts between providers
 partition.py             the loop over batches of groups
 hidden_cuts.py           undoes cuts between providers whose parts look alike and violate as one group

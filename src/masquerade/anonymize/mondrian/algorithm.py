@@ -25,10 +25,19 @@ from masquerade.anonymize.mondrian.choices import (
     strict,
 )
 from masquerade.anonymize.mondrian.judge import Merge
+from masquerade.anonymize.mondrian.partition import Choice
+from masquerade.anonymize.mondrian.priority import (
+    GAIN,
+    USUAL_PRIORITY,
+    by_priority,
+    priority,
+    priority_problems,
+)
 from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
-from masquerade.anonymize.mondrian.qids import cut_by_value, linked
+from masquerade.anonymize.mondrian.qids import columns_of_parts, cut_by_value, linked
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.preparation import prepare
+from masquerade.data.column import Coded, Column
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import Problem
@@ -48,6 +57,10 @@ class Mondrian(MondrianVariant):
     if they violate the requirement (`merge` = "violating", the default), or if they have too few records ("small").
     Provider-aware there is also "fitness", the cut whose least fit part has the highest privacy fitness score, and no
     "widest".
+
+    `priority` makes the release for a purpose: the cut is made that has the highest score of the group's `spread` along
+    an attribute, that attribute's `weight` in the job, and the information `gain` about the class, all from 0 to 1 and
+    counted as the table says.
     """
 
     seconds_per_million: ClassVar[float] = 0.5
@@ -73,17 +86,33 @@ class Mondrian(MondrianVariant):
     merge: Merge | None = parameter(
         optional(choice("violating", "small")), None, help=f"{MERGE_HELP}; by default violating"
     )
+    priority: Mapping[str, float] | None = priority()
+
+    @classmethod
+    def tried_on(cls, schema: Schema) -> Sequence[Mapping[str, Any]]:
+        """Return also the usual priority, where the attributes have different weights."""
+        weighted = len({attribute.weight for attribute in schema}) > 1
+        return (*cls.worth_trying, *([{"priority": USUAL_PRIORITY}] if weighted else []))
 
     def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
         """Return the provider-aware variant where the requirement names providers and allows cuts between them."""
         named = any(part.provider_column is not None for part in parts)
+        if self.priority is not None:  # by value alone: what is left for providers would have no priority
+            return self
         if named and (self.provider_aware or (self.provider_aware is None and may_cut_providers(parts))):
             return ProviderAwareMondrian(self.target, self.choose, self.strict, merge=self.merge)
         return self
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
-        """Fitness without providers to be fit against, too."""
+        """Fitness without providers to be fit against, and a priority that lacks what it counts, too."""
         yield from super().refusals(parts, schema)
+        if self.priority is not None:
+            qid = [name for part in parts for name in part.qid]
+            yield from priority_problems(self.priority, self.choose, self.target, qid, schema)
+            if self.provider_aware:
+                yield Problem(
+                    "not possible with a priority, which cuts by value alone", key=("provider_aware",)
+                )
         if self.choose == "fitness":
             yield Problem(key=("choose",), allowed=f'"certainty" or "widest"{OR_BY_CLASS}', found='"fitness"')
 
@@ -93,12 +122,31 @@ class Mondrian(MondrianVariant):
         if variant is not self:
             return variant.run(table, requirement, on_step)
         task = prepare(table, requirement, self)
-        choice, classes = CHOICES[self.choose], self.counted_class(table)
+        classes = self.counted_class(table)
         released = {
             column.name: column
             for parts in linked(task.parts)
             for column in cut_by_value(
-                task, parts, choice, len(table), self.strict, classes, self.merge or "violating"
+                task,
+                parts,
+                self._choice(columns_of_parts(task, parts), table.schema, classes),
+                len(table),
+                self.strict,
+                classes,
+                self.merge or "violating",
             )
         }
         return Outcome(tuple(released[column.name] for column in task.columns))
+
+    def counted_class(self, table: Table) -> Coded | None:
+        """Return the class, if cuts are chosen by it."""
+        if self.priority is not None and self.priority.get(GAIN) and self.target is not None:
+            return table.coded(self.target)
+        return super().counted_class(table)
+
+    def _choice(self, columns: Sequence[Column], schema: Schema, classes: Coded | None) -> Choice:
+        """Return which cut of these columns is made."""
+        if self.priority is None:
+            return CHOICES[self.choose]
+        weights = [schema[column.name].weight for column in columns]
+        return by_priority(self.priority, weights, len(classes.labels) if classes is not None else 1)

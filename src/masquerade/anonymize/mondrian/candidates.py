@@ -22,6 +22,7 @@ class Cuts:
     sizes: Counts  # of the group of each cut
     widths: Shares  # of that group along the dimension, from 0 to 1
     parts: Parts  # `group` is the place of the cut among these
+    axes: Counts  # the dimension of each cut
 
     @property
     def released(self) -> bool:
@@ -33,7 +34,6 @@ class Cuts:
 class Candidates(Cuts, ABC):
     """Some cuts, each of one group along one dimension, in the order of the groups."""
 
-    axes: Counts  # the dimension of each cut
     groups: Counts  # which group of the batch it would cut
     allowed: Flags
 

@@ -78,15 +78,20 @@ def by_certainty(cuts: Cuts) -> Shares:
 def by_information_gain(cuts: Cuts) -> Shares:
     """Return the information about the class per bit of information about a record's part.
 
-    Of cuts that tell as much of it, the one with the higher certainty comes first. The class is what `Judge` counts
-    last.
+    Of cuts that tell as much of it, the one with the higher certainty comes first.
     """
+    certainty = by_certainty(cuts) / FIXED_ONE
+    bits = _bits(cuts, cuts.parts.starts(cuts.sizes.size))
+    return np.rint(class_information(cuts) / bits * _CLASS_BITS) + certainty / (1 + certainty)
+
+
+def class_information(cuts: Cuts) -> Shares:
+    """Return what each cut tells about the class, in bits over all records; the class is what `Judge` counts last."""
     starts = cuts.parts.starts(cuts.sizes.size)
     classes = cuts.parts.counts[-1]
     before = entropy_sum(np.add.reduceat(classes, starts, axis=0))
-    gain = before - np.add.reduceat(entropy_sum(classes), starts)
-    certainty = by_certainty(cuts) / FIXED_ONE
-    return np.rint(gain / _bits(cuts, starts) * _CLASS_BITS) + certainty / (1 + certainty)
+    told: Shares = before - np.add.reduceat(entropy_sum(classes), starts)
+    return told
 
 
 def _bits(cuts: Cuts, starts: Counts) -> Shares:

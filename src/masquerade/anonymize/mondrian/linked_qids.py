@@ -152,7 +152,7 @@ class LinkedPartition:
         widths = np.where(shared, view.widths[group], slots.widths[found])
         numbers = partial(look_up, parts, found, np.arange(found.size), slots.n_slots)
         counts = self._of_axis[at][0].judge.count(numbers, batch.rows, sizes)
-        cuts = Cuts(batch.sizes, view.widths, Parts(group, counts, widths))
+        cuts = Cuts(batch.sizes, view.widths, Parts(group, counts, widths), np.full(batch.n_groups, at))
         scores = np.where(allowed, self._choice(cuts), -np.inf)
         stuck[batch.rows[np.repeat(allowed, batch.sizes)]] = False
         return _LinkedCuts(batch, parts, slots.n_slots, view.at, scores)
