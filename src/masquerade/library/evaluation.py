@@ -34,9 +34,9 @@ def evaluate(
 ) -> dict[str, Any]:
     """Return the metrics of a release whose row i is row i of the original's complete rows (`order="input"`).
 
-    `metrics`; `attribute_losses`; `query_error` over this many random range `queries` (0 for none); and, with a
-    class attribute `target`, `classification`: the errors BE, UE, IE, and SE for each source (a party's
-    name and its attributes), of decision trees grown on the first `train` rows and tested on the rest, or
+    `metrics`; `weighted_overlap`; `attribute_losses`; `query_error` over this many random range `queries` (0 for
+    none); and, with a class attribute `target`, `classification`: the errors BE, UE, IE, and SE for each source (a
+    party's name and its attributes), of decision trees grown on the first `train` rows and tested on the rest, or
     without `train` cross-validated in `folds` parts (0 for none).
     """
     table = original if isinstance(original, Table) else Table(original)
@@ -61,7 +61,8 @@ def evaluate(
         "dropped_rows": complete.dropped_rows,
         "released": len(published),
         "groups": int(comparison.group_sizes.size),
-        "metrics": {**measure(comparison, losses), "weighted_overlap": weighted_overlap(comparison)},
+        "metrics": measure(comparison, losses),
+        "weighted_overlap": weighted_overlap(comparison),
         "attribute_losses": certainty_losses(losses),
     }
     if queries:
