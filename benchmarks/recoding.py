@@ -3,8 +3,9 @@
 Adult's 30,162 complete training records with 8 quasi-identifiers and ARX's hierarchies. No release made of boxes can
 have a penalty below the bound (a linear programme over all boxes of the lattice); ARX's own local recoding takes 8 s
 (k = 5) and 17 s (k = 50). Other requirements: 7 quasi-identifiers, occupation sensitive, k = 5. Free ages: the age is a
-number, without a hierarchy. A million records are Adult blown up. How far groups overlap: how many records of the table
-fit a group's cells, for each that is in the group.
+number, without a hierarchy; the goals count an interval up to the last value in it, `ncp` up to the next one. A million
+records are Adult blown up. How far groups overlap: how many records of the table fit a group's cells, for each that is
+in the group.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from _figures import Figure, Say, duration, tell
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import Outcome
 from masquerade.data.blow_up import blow_up
+from masquerade.data.continuum import Continuum
+from masquerade.utility.penalties import guiding_penalties
 from mondrian import ARX, MILLION, QID, SEED, arx_schema
 
 KS = (5, 10, 50)
@@ -78,7 +81,7 @@ def _requirements(table: mq.Table) -> Iterator[Figure]:
         strict=True,
     )
     for (name, goal), requirement in asked:
-        yield _penalties(table, name, size & requirement, goal, repeats=1)
+        yield _penalties(table, name, size & requirement, goal)
 
 
 def _free_ages() -> Iterator[Figure]:
@@ -86,29 +89,47 @@ def _free_ages() -> Iterator[Figure]:
     schema = mq.Schema(age if each.name == "age" else each for each in arx_schema())
     table = mq.Table(_adult.adult().select(QID).slice(0, _adult.TRAINING_RECORDS), schema)
     for k, goal in FREE_AGES.items():
-        yield _penalties(table, f"free ages, k = {k}", mq.KAnonymity(QID, k), goal, FREE_AGES_SECONDS)
+        requirement = mq.KAnonymity(QID, k)
+        ncp, seconds = _measured(table, requirement, mq.CheapestBox())
+        boxes, plain = (
+            _penalty_up_to_last(method.run(table, requirement))
+            for method in (mq.CheapestBox(), mq.Mondrian())
+        )
+        yield Figure(
+            f"free ages, k = {k}: ncp up to an interval's last value, in {duration(seconds)} of the processor",
+            f"{boxes:.4f} (up to the next value {ncp:.4f})",
+            f"mondrian {plain:.4f}",
+            f"{boxes / plain:.2f}",
+            f"at most {goal} in {duration(FREE_AGES_SECONDS)}",
+            round(boxes, 3) <= goal and seconds <= FREE_AGES_SECONDS,
+        )
 
 
-def _penalties(
-    table: mq.Table,
-    name: str,
-    requirement: mq.Requirement,
-    goal: float,
-    seconds: float = np.inf,
-    repeats: int = 3,
-) -> Figure:
-    """The penalties of both methods with their times; `goal` is for the penalty, `seconds` for the time."""
+def _penalty_up_to_last(outcome: Outcome) -> float:
+    """The certainty penalty, where an interval ends with its last value instead of before the next one."""
+    shares = []
+    for column in outcome.columns:
+        domain = column.domain
+        if isinstance(domain, Continuum):
+            share = (domain.values[column.hi - 1] - domain.values[column.lo]) / np.ptp(domain.values)
+        else:
+            share = guiding_penalties(domain, column.lo, column.hi)
+        shares.append(share[column.codes].mean())
+    return float(np.mean(shares))
+
+
+def _penalties(table: mq.Table, name: str, requirement: mq.Requirement, goal: float) -> Figure:
+    """The penalties of both methods, with their times."""
     boxes, plain = (
-        _measured(table, requirement, method, repeats) for method in (mq.CheapestBox(), mq.Mondrian())
+        _measured(table, requirement, method, repeats=1) for method in (mq.CheapestBox(), mq.Mondrian())
     )
-    within = f" in {duration(seconds)}" if seconds < np.inf else ""
     return Figure(
         f"{name}: ncp, in {duration(boxes[1])} of the processor",
         f"{boxes[0]:.4f}",
         f"mondrian {plain[0]:.4f} in {duration(plain[1])}",
         f"{boxes[0] / plain[0]:.2f}",
-        f"at most {goal}{within}",
-        round(boxes[0], 3) <= goal and boxes[1] <= seconds,
+        f"at most {goal}",
+        round(boxes[0], 3) <= goal,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from examples import examples
 from masquerade.anonymize.cheapest_box import algorithm, hopeless, search, vectors
 from masquerade.anonymize.cheapest_box.groups import NONE, Groups
 from masquerade.anonymize.cheapest_box.levels import Levels, levels_of
+from masquerade.anonymize.cheapest_box.remaining import Found, Remaining
 from masquerade.anonymize.cheapest_box.search import cheapest_boxes
 from masquerade.anonymize.cheapest_box.space import Boxes, Records, distinct_records
 from masquerade.anonymize.mondrian.judge import Judge
@@ -165,18 +165,24 @@ def test_groups_that_the_rest_took_in_leave_no_number_behind() -> None:
     assert mq.anonymize(table, requirement, mq.CheapestBox()).verdicts[0].holds
 
 
+def counted_looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that has one entry more after each look at a vector's boxes."""
+    looks: list[int] = []
+    look = Remaining.large_boxes
+
+    def counted(remaining: Remaining, vector: int) -> Found | None:
+        looks.append(vector)
+        return look(remaining, vector)
+
+    monkeypatch.setattr(Remaining, "large_boxes", counted)
+    return looks
+
+
 def test_boxes_that_are_known_to_violate_are_not_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The release is the same as when every look counts and judges them anew; there are far fewer such looks."""
     table = mq.Table(pa.Table.from_pylist(people(36, seed=36)), SCHEMA)
     requirement = mq.TCloseness(QID, 0.3, SICK)
-    looks: list[int] = []
-    look = search._large_boxes
-
-    def counted(*given: Any) -> Any:
-        looks.append(1)
-        return look(*given)
-
-    monkeypatch.setattr(search, "_large_boxes", counted)
+    looks = counted_looks(monkeypatch)
     found = []
     for few in (search._FEW, 0):
         monkeypatch.setattr(search, "_FEW", few)
@@ -191,14 +197,7 @@ def test_boxes_that_are_known_to_violate_are_not_judged_again(monkeypatch: pytes
 def test_vectors_without_a_large_box_are_found_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """The release is the same as when each of them is looked at alone; hardly one still is."""
     table = mq.Table(pa.Table.from_pylist(people(12, seed=5)), SCHEMA)
-    looks: list[int] = []
-    look = search._large_boxes
-
-    def counted(*given: Any) -> Any:
-        looks.append(1)
-        return look(*given)
-
-    monkeypatch.setattr(search, "_large_boxes", counted)
+    looks = counted_looks(monkeypatch)
     found = []
     for cells in (1 << 40, 0):
         monkeypatch.setattr(hopeless, "_CELLS_A_LOOK", cells)

@@ -115,7 +115,7 @@ def _grids(size: int) -> list[tuple[int, int]]:
     growth = max(_LEAST_GROWTH, (size / 2) ** (1 / _MOST_WIDTHS))
     widths, width = [1], 2.0
     while width < size:
-        widths.append(int(width))
-        width = max(width * growth, int(width) + 1)
+        widths.append(round(width))
+        width = max(width * growth, round(width) + 1)
     grids = [(width, shift) for width in widths for shift in {0, width // 2}]
     return sorted(grids) + ([(size, 0)] if size > 1 else [])

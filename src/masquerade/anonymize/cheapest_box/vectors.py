@@ -8,14 +8,15 @@ choose from. What these boxes' vectors are is all that is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 from math import prod
 
 import numpy as np
 
 from masquerade.anonymize.cheapest_box.levels import Levels
-from masquerade.anonymize.cheapest_box.space import Records, Vector
+from masquerade.anonymize.cheapest_box.space import Records
 from masquerade.engine.counts import Counts, Rows
+
+Vector = tuple[int, ...]  # a level for each attribute
 
 MOST_VECTORS = 20_000  # that are searched without learning
 
@@ -25,13 +26,13 @@ _MULTIPLES = (1, 2, 4, 8, 16, 64)
 _SEED = 7
 
 
-def vectors_of(levels: Sequence[Levels], records: Records, least: int) -> list[Vector]:
-    """Return the vectors to search for groups of at least `least` rows, the most general box among them."""
+def vectors_of(levels: Sequence[Levels], records: Records, least: int) -> Counts:
+    """Return the vectors to search for groups of at least `least` rows, vector × attribute, the most general last."""
     n_levels = [each.n_levels for each in levels]
     if prod(n_levels) <= MOST_VECTORS:
-        return list(product(*map(range, n_levels)))
+        return np.indices(n_levels).reshape(len(n_levels), -1).T
     most_general = tuple(n - 1 for n in n_levels)
-    return list(dict.fromkeys([*_learned(levels, records, least), most_general]))
+    return np.array(list(dict.fromkeys([*_learned(levels, records, least), most_general])))
 
 
 def _learned(levels: Sequence[Levels], records: Records, least: int) -> Iterator[Vector]:
