@@ -62,9 +62,22 @@ def other_cautions(release: Release) -> Iterator[str]:
             "m-privacy takes the records of different providers for those of different people: "
             "leave all but one record of each out"
         )
+    target = release.settings.get("class")
+    if target is not None and any(
+        target in each.requirement.sensitive_attributes for each in release.verdicts
+    ):
+        yield class_is_sensitive(target)
     for column in release.columns:
         if _is_scale(column):
             yield f'{column.name} has a flat taxonomy of numbers; type = "continuous" would make intervals of them'
+
+
+def class_is_sensitive(target: str) -> str:
+    """Say what is contradictory about a class that is also sensitive."""
+    return (
+        f"{target} is the class and sensitive: groups of one class serve a classifier, and tell the sensitive value; "
+        "what the requirement hides, no classifier can learn"
+    )
 
 
 def _is_scale(column: Generalised) -> bool:

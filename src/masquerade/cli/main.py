@@ -31,6 +31,7 @@ from masquerade.cli import (
     sessions,
     tokens,
     verify,
+    weights,
 )
 from masquerade.cli.process import let_go, prepare, stopped_by
 from masquerade.errors import BadInput, Bug, MasqueradeError, one_line, shown
@@ -53,6 +54,7 @@ app.command("compare", short_help="The methods that fit a job, side by side.")(c
 app.command("mashup", short_help="Tables of several parties in, one verified release out.")(mashup.mashup)
 app.command("verify", short_help="Does a release satisfy its job's requirements?")(verify.verify)
 app.command("evaluate", short_help="What a release kept of its original.")(evaluate.evaluate)
+app.command("weights", short_help="How much each attribute matters, learned from queries.")(weights.weights)
 app.add_typer(identity.app, name="identity", short_help="Keys and certificates.")
 app.add_typer(audit.app, name="audit", short_help="Prove that an audit log is whole.")
 app.add_typer(party.app, name="party", short_help="A party's node.")

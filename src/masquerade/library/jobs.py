@@ -56,7 +56,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
     # For its first array Arrow imports numpy.ma, and pandas if installed: do not count that as reading time.
     pa.array(np.zeros(1))
     started = time.perf_counter()
-    table, left_out = _input_of(plan, data, schema)
+    table, left_out = input_of(plan, data, schema)
     read = time.perf_counter() - started
 
     on_stage(Stage("anonymising"))
@@ -157,7 +157,7 @@ def compare_job(
     plan.settle()
     chosen, sizes = methods_named(methods), sizes_of(ks, plan.requirement)
     on_stage(Stage(f"reading {bare_source(data.source)}"))
-    table, _ = _input_of(plan, data, schema)
+    table, _ = input_of(plan, data, schema)
     return contest(
         table,
         plan.requirement,
@@ -171,7 +171,7 @@ def compare_job(
     )
 
 
-def _input_of(plan: Plan, data: DataSection, schema: Schema) -> tuple[Table, tuple[str, ...]]:
+def input_of(plan: Plan, data: DataSection, schema: Schema) -> tuple[Table, tuple[str, ...]]:
     """Read the table of a job, and name the columns of its source that will not be released."""
     used = list(dict.fromkeys([*schema.names, *plan.published]))
     provider = plan.job.roles.provider

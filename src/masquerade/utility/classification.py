@@ -90,7 +90,7 @@ class Classification:
         self.attributes = tuple(name for name in table.schema.names if name != target)
         self.seed = seed
         self.min_leaf = min_leaf
-        self.splits = _splits(len(table), train, folds, seed)
+        self.splits = training_splits(len(table), train, folds, seed)
         self.bits_per_leaf = bits_per_leaf
         self._raw: dict[str, Features] = {}
 
@@ -155,7 +155,7 @@ class Classification:
         if classes.size < _TUNING_FOLDS:
             return most_first[0]
         wrong = np.zeros(len(most_first), np.int64)
-        for train, test in _splits(classes.size, None, _TUNING_FOLDS, self.seed):
+        for train, test in training_splits(classes.size, None, _TUNING_FOLDS, self.seed):
             wrong += self._wrong(features, classes, train, test, most_first)
         return most_first[int(np.argmin(wrong))]
 
@@ -173,7 +173,9 @@ class Classification:
         return wrong
 
 
-def _splits(n_rows: int, train: NDArray[np.bool_] | None, folds: int, seed: int) -> list[tuple[Rows, Rows]]:
+def training_splits(
+    n_rows: int, train: NDArray[np.bool_] | None, folds: int, seed: int
+) -> list[tuple[Rows, Rows]]:
     """Return the training and test rows: as marked, or for each fold."""
     if train is not None:
         marked = np.asarray(train, bool)
