@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from masquerade.library.comparing import compare
     from masquerade.library.evaluation import evaluate
     from masquerade.library.jobs import anonymize_job, compare_job, evaluate_job, verify_job
+    from masquerade.library.keys_and_masks import keys, mask, ratios
     from masquerade.library.mashup import Mashup, mashup_job
     from masquerade.library.python_api import Release, Verification, anonymize, read, roll_up, verify
     from masquerade.methods import Auto
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
     from masquerade.privacy.requirement import Requirement
     from masquerade.privacy.t_closeness import TCloseness
+    from masquerade.risk.finding import Keys
+    from masquerade.risk.publishing import Masked
 
 __version__ = "0.1.0"
 
@@ -104,6 +107,7 @@ _HOME = {
     "library.python_api": ["Release", "Verification", "read", "roll_up", "verify"],
     "library.comparing": ["compare"],
     "library.jobs": ["anonymize_job", "compare_job", "evaluate_job", "verify_job"],
+    "library.keys_and_masks": ["keys", "mask", "ratios"],
     "library.mashup": ["Mashup", "mashup_job"],
     "methods": ["Auto"],
     "privacy.alpha_k_anonymity": ["AlphaKAnonymity"],
@@ -118,6 +122,8 @@ _HOME = {
     "privacy.recursive_l_diversity": ["RecursiveLDiversity"],
     "privacy.requirement": ["Requirement"],
     "privacy.t_closeness": ["TCloseness"],
+    "risk.finding": ["Keys"],
+    "risk.publishing": ["Masked"],
 }
 _MODULE_OF = {name: f"masquerade.{module}" for module, names in _HOME.items() for name in names}
 
@@ -177,9 +183,11 @@ __all__ = [
     "GroupVerdict",
     "JobError",
     "KAnonymity",
+    "Keys",
     "LDiversity",
     "MPrivacy",
     "Mashup",
+    "Masked",
     "MasqueradeError",
     "Mondrian",
     "NoCommonRecords",
@@ -212,7 +220,10 @@ __all__ = [
     "evaluate",
     "evaluate_job",
     "generate_people",
+    "keys",
     "mashup_job",
+    "mask",
+    "ratios",
     "read",
     "read_taxonomy",
     "roll_up",

@@ -51,6 +51,7 @@ def test_list_names_every_experiment() -> None:
             "five_million",
             "games",
             "genetic",
+            "keys",
             "m_privacy_anonymization",
             "m_privacy_fitness",
             "m_privacy_shares",

@@ -139,6 +139,10 @@ def databases(folder: Path) -> dict[str, Any]:
     return {"mq": mq}
 
 
+def library(_folder: Path) -> dict[str, Any]:
+    return {"mq": mq}
+
+
 def nothing(_folder: Path) -> dict[str, Any]:
     return {}
 
@@ -198,6 +202,7 @@ ONE_TABLE = [
     Page("databases", databases, ANONYMIZE, {"with the query beside it": is_readable}),
     Page("evaluate", evaluate),
     Page("identities", nothing, special={"writes `trial/ca.pem`": all_are_written}),
+    Page("keys", library),
     Page("m-privacy", m_privacy, [*ANONYMIZE, "masquerade verify release.csv --job job.toml"]),
     Page("requirements", requirements, ANONYMIZE),
     Page(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from masquerade.cli.output import Json, print_json, progress, say
+from masquerade.cli.table_options import words
 from masquerade.errors import ParameterError, shown
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def compare(
     from masquerade.library.jobs import compare_job
 
     with progress() as told, _naming_options():
-        found = compare_job(job, methods=_words(methods), ks=_numbers(k), on_stage=told.stage)
+        found = compare_job(job, methods=words(methods), ks=_numbers(k), on_stage=told.stage)
     if report is not None:
         found.report(report)
     if json:
@@ -66,16 +67,12 @@ def _naming_options() -> Iterator[None]:
         ) from None
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
 def _numbers(text: str) -> list[int]:
-    words = _words(text)
-    for word in words:
+    numbers = words(text)
+    for word in numbers:
         if not (word.isascii() and word.isdigit() and len(word) < 16):
             raise ParameterError(f"--k: must be whole numbers such as 5,10,50; got {shown(word)}")
-    return [int(word) for word in words]
+    return [int(word) for word in numbers]
 
 
 def _lines(found: SideBySide) -> list[str]:

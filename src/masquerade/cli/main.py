@@ -25,7 +25,9 @@ from masquerade.cli import (
     download,
     evaluate,
     identity,
+    keys,
     mashup,
+    mask,
     party,
     request,
     sessions,
@@ -55,6 +57,8 @@ app.command("mashup", short_help="Tables of several parties in, one verified rel
 app.command("verify", short_help="Does a release satisfy its job's requirements?")(verify.verify)
 app.command("evaluate", short_help="What a release kept of its original.")(evaluate.evaluate)
 app.command("weights", short_help="How much each attribute matters, learned from queries.")(weights.weights)
+app.command("keys", short_help="Which few columns identify the people in a table.")(keys.keys)
+app.command("mask", short_help="Which columns may be published together.")(mask.mask)
 app.add_typer(identity.app, name="identity", short_help="Keys and certificates.")
 app.add_typer(audit.app, name="audit", short_help="Prove that an audit log is whole.")
 app.add_typer(party.app, name="party", short_help="A party's node.")

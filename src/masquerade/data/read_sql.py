@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +25,9 @@ from masquerade.errors import DataError
 _COMMENTS_AND_SPACE = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL)
 _READS = re.compile(r"\(|(?:select|with|values|table)\b", re.IGNORECASE)
 _BATCH_ROWS = "adbc.sqlite.query.batch_rows"
+_SQLITE_OPTIONS = {_BATCH_ROWS: str(1 << 17)}
+_CAST = "; cast it in the query, as in CAST(x AS text)"
+_READ_ONLY = "SET TRANSACTION READ ONLY"
 
 
 def read_sql(
@@ -47,10 +51,46 @@ def read_sql(
     wanted = chosen(f"{name}: the query's result", table.column_names, columns)
     if table.num_rows == 0:
         raise DataError.about(name, "the query's result has no rows")
-    plain = plain_table(
-        table.select(wanted), name, coded, advice="; cast it in the query, as in CAST(x AS text)"
-    )
+    plain = plain_table(table.select(wanted), name, coded, advice=_CAST)
     return Source(plain, tuple(table.column_names), Origin(name))
+
+
+@contextmanager
+def sql_batches(
+    url: str, query: str, base: Path, columns: Sequence[str] | None = None
+) -> Iterator[Iterator[pa.Table]]:
+    """Run `query`, and yield its rows a batch at a time; they must be read inside the context."""
+    scheme, name = database_scheme(url), hide_password(url)
+    _check_query(name, query)
+    if scheme == "duckdb":
+        with _duckdb(url, _readable(url, base)) as connection:
+            yield _plain_batches(name, connection.sql(query).to_arrow_reader(), columns)
+        return
+    parts = None if scheme in FILE_SCHEMES else PostgresUrl.parse(url)
+    driver = _driver("sqlite" if parts is None else "postgresql")
+    try:
+        with (
+            _cursor(driver, _sqlite_uri(_readable(url, base)), query, _SQLITE_OPTIONS)
+            if parts is None
+            else _cursor(driver, parts.for_driver(), query, {}, _READ_ONLY)
+        ) as cursor:
+            yield _plain_batches(name, cursor.fetch_record_batch(), columns)
+    except (OSError, pa.ArrowException, driver.Error, UnicodeError) as error:
+        line = _first_line(error)
+        raise DataError.about(name, line if parts is None else parts.scrub(line)) from None
+
+
+def _plain_batches(
+    name: str, reader: pa.RecordBatchReader, columns: Sequence[str] | None
+) -> Iterator[pa.Table]:
+    result, rows = f"{name}: the query's result", 0
+    check_names(result, reader.schema.names)
+    wanted = chosen(result, reader.schema.names, columns)
+    for batch in reader:
+        rows += batch.num_rows
+        yield plain_table(pa.Table.from_batches([batch]).select(wanted), name, advice=_CAST)
+    if not rows:
+        raise DataError.about(name, "the query's result has no rows")
 
 
 def hide_password(url: str) -> str:
@@ -81,6 +121,13 @@ def _readable(url: str, base: Path) -> Path:
 
 
 def _from_duckdb(url: str, query: str, path: Path) -> pa.Table:
+    with _duckdb(url, path) as connection:
+        return connection.sql(query).to_arrow_table()
+
+
+@contextmanager
+def _duckdb(url: str, path: Path) -> Iterator[Any]:
+    """Connect to a DuckDB file; what it refuses is a DataError."""
     try:
         import duckdb
     except ImportError:
@@ -92,18 +139,16 @@ def _from_duckdb(url: str, query: str, path: Path) -> pa.Table:
     }
     try:
         with duckdb.connect(str(path), read_only=True, config=config) as connection:
-            found: pa.Table = connection.sql(query).to_arrow_table()
-            return found
+            yield connection
     except duckdb.Error as error:
         raise DataError.about(url, _first_line(error)) from None
 
 
 def _from_sqlite(url: str, query: str, path: Path) -> pa.Table:
-    driver = _driver("sqlite")
-    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+    driver, uri = _driver("sqlite"), _sqlite_uri(path)
     try:
         try:
-            return _run(driver, uri, query, {_BATCH_ROWS: str(1 << 17)})
+            return _run(driver, uri, query, _SQLITE_OPTIONS)
         except (OSError, driver.Error) as error:
             if "Type mismatch" not in str(error):
                 raise
@@ -117,7 +162,7 @@ def _from_postgresql(url: str, query: str) -> pa.Table:
     parts = PostgresUrl.parse(url)
     driver = _driver("postgresql")
     try:
-        return _run(driver, parts.for_driver(), query, {}, before="SET TRANSACTION READ ONLY")
+        return _run(driver, parts.for_driver(), query, {}, before=_READ_ONLY)
     except (OSError, pa.ArrowException, driver.Error, UnicodeError) as error:
         raise DataError.about(parts.shown(), parts.scrub(_first_line(error))) from None
 
@@ -134,16 +179,28 @@ def _driver(system: str) -> Any:
 def _run(
     driver: Any, uri: str, query: str, options: Mapping[str, str], before: str | None = None
 ) -> pa.Table:
-    with driver.connect(uri) as connection, connection.cursor(adbc_stmt_kwargs=dict(options)) as cursor:
-        if before is not None:
-            cursor.execute(before)
-        cursor.execute(query)
+    with _cursor(driver, uri, query, options, before) as cursor:
         table = cursor.fetch_arrow_table()
     try:
         _ = table.column_names  # decoded here for the first time
     except UnicodeDecodeError:
         raise pa.ArrowInvalid("the name of a column is not UTF-8") from None
     return table
+
+
+@contextmanager
+def _cursor(
+    driver: Any, uri: str, query: str, options: Mapping[str, str], before: str | None = None
+) -> Iterator[Any]:
+    with driver.connect(uri) as connection, connection.cursor(adbc_stmt_kwargs=dict(options)) as cursor:
+        if before is not None:
+            cursor.execute(before)
+        cursor.execute(query)
+        yield cursor
+
+
+def _sqlite_uri(path: Path) -> str:
+    return f"file:{quote(str(path.absolute()))}?mode=ro"
 
 
 def _first_line(error: Exception) -> str:

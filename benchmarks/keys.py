@@ -1,0 +1,277 @@
+"""Finding and masking quasi-identifiers, beside the tables and the figure of Motwani and Xu (P3DM'08).
+
+From ranks in memory: Adult (30,162 × 14), and a generated table as large as covtype, whose smallest key is known. Then
+a table as large as census, from a file in one pass. References are the seconds of the paper, on a Pentium of 2.4 GHz.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+import _adult
+import _wide_tables
+from _figures import Figure, Say, duration, save_chart, tell
+from masquerade.data.table import Table
+from masquerade.report.charts import Series, line_chart
+from masquerade.risk.coded_table import CodedTable
+from masquerade.risk.exact_key import exact_key
+from masquerade.risk.greedy_key import greedy_key
+from masquerade.risk.ground import Ground, Measure
+from masquerade.risk.masking import publishable
+from masquerade.risk.partition import Partition, partition_by
+from masquerade.risk.row_sample import draw_pairs
+from masquerade.risk.sample_sizes import masked_beta, pairs_for_key, tuples_for_key
+from masquerade.risk.sampled_pairs import SampledPairs
+from masquerade.risk.targets import at_most
+
+ROWS, COLUMNS, KEY = 581_012, 54, 5
+BIG_ROWS, BIG_COLUMNS, BIG_KEY = 10_000_000, 41, 4  # 0 rows: leave it out
+SAMPLES = (2_000, 5_000, 10_000, 20_000, 30_000, 50_000)
+DELTA = 0.01
+GIGABYTE = 1 << 30
+
+
+def run(say: Say, save: Path | None) -> dict[str, Any]:
+    figures = _on_adult() + _on_wide(say)
+    if BIG_ROWS:
+        figures += _on_big(say)
+    return {"figures": tell(say, figures), "sample_sizes": _against_sample_size(say, save)}
+
+
+def _on_adult() -> list[Figure]:
+    arrow = _adult.adult().slice(0, _adult.TRAINING_RECORDS).select(list(_adult.ALL14))
+    table = CodedTable.of(Table(arrow))
+    return [
+        *_finding("Adult", table, (35.5, 8.8, 3.11), (1.0, None, None)),
+        _timed("Adult: smallest key, by search", lambda: len(exact_key(table, _ones(table))), "columns"),
+        _masking("Adult", table, "distinct", 0.5, 36, 1.0),
+        _masking("Adult", table, "separation", 0.8, 19, None),
+        _beside_pycanon(arrow, table),
+    ]
+
+
+def _on_wide(say: Say) -> list[Figure]:
+    say(f"generating {ROWS:,} × {COLUMNS}; the smallest key has {KEY} columns")
+    table = _wide_tables.wide_table(ROWS, COLUMNS, KEY)
+    return [
+        *_finding("wide", table, (964, 78.1, 27.1), (20.0, 2.0, 0.5)),
+        _timed("wide: smallest key, by search", lambda: len(exact_key(table, _ones(table))), "columns"),
+        _masking("wide", table, "distinct", 0.5, None, None),
+        _masking("wide", table, "separation", 0.8, 7200, 60.0),
+    ]
+
+
+def _finding(
+    name: str, table: CodedTable, paper: tuple[float, ...], goals: tuple[float | None, ...]
+) -> list[Figure]:
+    """The three columns of the paper's Table 4."""
+
+    def greedy() -> int:
+        return len(_key(Partition.of(table), table))
+
+    def sampled_tuples() -> int:
+        return len(_key(_tuples(table, tuples_for_key(table.width, table.rows, 0.1, DELTA)), table))
+
+    def sampled_pairs() -> int:
+        return len(_key(_pairs(table, pairs_for_key(table.width, 0.001, DELTA)), table))
+
+    runs = {
+        "greedy key": greedy,
+        "distinct (0.1, 0.01)": sampled_tuples,
+        "separation (0.001, 0.01)": sampled_pairs,
+    }
+    return [
+        _timed(f"{name}: {what}", call, "columns", seconds, goal)
+        for (what, call), seconds, goal in zip(runs.items(), paper, goals, strict=True)
+    ]
+
+
+def _masking(
+    name: str, table: CodedTable, measure: Measure, beta: float, paper: float | None, goal: float | None
+) -> Figure:
+    def publish() -> int:
+        return _published(Partition.of(table), table, measure, beta)
+
+    return _timed(f"{name}: {beta}-{measure} masking", publish, "published", paper, goal)
+
+
+def _published(ground: Ground, table: CodedTable, measure: Measure, beta: float) -> int:
+    most = at_most(beta, ground.whole, measure)
+    return len(publishable(ground, range(table.width), measure, most, _ones(table)))
+
+
+def _timed(
+    what: str, call: Callable[[], int], of: str, paper: float | None = None, goal: float | None = None
+) -> Figure:
+    """Processor seconds, the better of two runs: the machine may be busy."""
+    spent, answer = [], 0
+    for _ in range(2):
+        started = time.process_time()
+        answer = call()
+        spent.append(time.process_time() - started)
+    best = min(spent)
+    return Figure(
+        what,
+        f"{duration(best)}, {answer} {of}",
+        f"{paper:,} s" if paper is not None else "",
+        f"{best / paper:.4f}" if paper is not None else "",
+        f"< {goal} s" if goal is not None else "",
+        best < goal if goal is not None else None,
+    )
+
+
+def _beside_pycanon(arrow: pa.Table, table: CodedTable) -> Figure:
+    """What pycanon has of this: the groups of equal rows over a quasi-identifier, from a frame in memory."""
+    what = "Adult: groups over all 14 columns, from a frame"
+    try:
+        from pycanon.anonymity.utils.aux_anonymity import get_equiv_class
+    except ImportError:
+        return Figure(what, "", "pycanon is not installed")
+    frame, names = arrow.to_pandas(), list(arrow.column_names)
+
+    def theirs() -> int:
+        return len(get_equiv_class(frame, names))
+
+    def ours() -> int:
+        coded = CodedTable.of(Table(frame))
+        return partition_by(coded, range(coded.width)).extent.groups
+
+    spent = {}
+    for call in (theirs, ours, theirs, ours):
+        started = time.process_time()
+        assert call() == partition_by(table, range(table.width)).extent.groups
+        spent[call] = min(time.process_time() - started, spent.get(call, float("inf")))
+    return Figure(
+        what,
+        duration(spent[ours]),
+        f"pycanon {duration(spent[theirs])}",
+        f"{spent[ours] / spent[theirs]:.3f}",
+    )
+
+
+def _against_sample_size(say: Say, save: Path | None) -> dict[str, Any]:
+    """The paper's Figure 1, on the wide table: processor seconds and utility of masking against the sample size."""
+    table = _wide_tables.wide_table(ROWS, COLUMNS, KEY)
+    found: dict[str, Any] = {}
+    for measure, beta in (("distinct", 0.5), ("separation", 0.8)):
+        rows = []
+        for size in SAMPLES:
+            ground = _tuples(table, size) if measure == "distinct" else _pairs(table, size)
+            limit = masked_beta(table.width, size, beta, DELTA)
+            started = time.process_time()
+            utility = _published(ground, table, measure, limit) if limit > 0 else 0  # type: ignore[arg-type]
+            rows.append({"sample": size, "seconds": time.process_time() - started, "published": utility})
+        whole = _published(Partition.of(table), table, measure, beta)  # type: ignore[arg-type]
+        found[measure] = {"samples": rows, "published_by_all_rows": whole}
+        for row in rows:
+            say(
+                f"{beta}-{measure} masking, sample {row['sample']:,}: {duration(row['seconds'])}, "
+                f"{row['published']} published (all rows: {whole})"
+            )
+    for figure in ("published", "seconds"):
+        chart = line_chart(
+            [
+                Series(measure, [(row["sample"], row[figure]) for row in each["samples"]])
+                for measure, each in found.items()
+            ],
+            title=f"Masking against the sample size: {figure}",
+            x_name="tuples, or pairs",
+            y_name="columns published" if figure == "published" else "processor seconds",
+            from_zero=True,
+        )
+        save_chart(save, f"keys-{figure}", chart)
+    return found
+
+
+def _on_big(say: Say) -> list[Figure]:
+    """One pass over a file, in a process whose peak of memory is measured."""
+    say(f"writing {BIG_ROWS:,} × {BIG_COLUMNS}")
+    figures = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "census.parquet"
+        writer = None
+        for batch in _wide_tables.batches(BIG_ROWS, BIG_COLUMNS, BIG_KEY):
+            writer = writer or pyarrow.parquet.ParquetWriter(path, batch.schema)
+            writer.write_table(batch)
+        assert writer is not None
+        writer.close()
+        reading = _read_alone(path)
+        for what, words, paper in (
+            ("distinct (0.1, 0.01)", ["keys", "--epsilon", "0.1", "--delta", "0.01"], 808),
+            (
+                "separation (0.001, 0.01)",
+                ["keys", "--measure", "separation", "--epsilon", "0.001", "--delta", "0.01"],
+                120,
+            ),
+            (
+                "0.5-distinct masking, 30,000 tuples",
+                ["mask", "--measure", "distinct", "--beta", "0.5", "--sample", "30000", "--delta", "0.01"],
+                755,
+            ),
+            (
+                "0.8-separation masking, 50,000 pairs",
+                ["mask", "--measure", "separation", "--beta", "0.8", "--sample", "50000", "--delta", "0.01"],
+                170,
+            ),
+        ):
+            command = [sys.executable, "-m", "masquerade", words[0], str(path), *words[1:], "--json"]
+            launcher = Path(__file__).with_name("_peak.py")
+            done = subprocess.run(
+                [sys.executable, str(launcher), *command], check=True, stdout=subprocess.PIPE, text=True
+            )
+            told = json.loads(done.stdout)
+            answer = json.loads(told["output"])
+            columns = answer.get("key", answer.get("published"))
+            figures.append(
+                Figure(
+                    f"big: {what}, with reading",
+                    f"{duration(told['seconds'])}, {len(columns)} columns, {told['peak_bytes'] / GIGABYTE:.1f} GB",
+                    f"{paper} s; reading alone {duration(reading)}",
+                    f"{told['seconds'] / reading:.2f} of reading",
+                    "< 4 GB",
+                    told["peak_bytes"] < 4 * GIGABYTE,
+                )
+            )
+    return figures
+
+
+def _read_alone(path: Path) -> float:
+    started = time.perf_counter()
+    with pyarrow.parquet.ParquetFile(path) as opened:
+        for _ in opened.iter_batches(1 << 16):
+            pass
+    return time.perf_counter() - started
+
+
+def _key(ground: Ground, table: CodedTable) -> tuple[int, ...]:
+    everything = ground
+    for column in range(table.width):
+        everything = everything.refined(column)
+    goal = everything.extent.pairs
+    found = greedy_key(ground, range(table.width), lambda extent: extent.pairs == goal, _ones(table))
+    assert found is not None
+    return found
+
+
+def _tuples(table: CodedTable, size: int) -> Partition:
+    return Partition.of(table.take(np.random.default_rng(7).permutation(table.rows)[:size]))
+
+
+def _pairs(table: CodedTable, size: int) -> SampledPairs:
+    order = np.random.default_rng(7).permutation(table.rows)
+    return SampledPairs.of(table, *draw_pairs(table.rows, size, order, 7))
+
+
+def _ones(table: CodedTable) -> list[float]:
+    return [1.0] * table.width

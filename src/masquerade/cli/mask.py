@@ -1,0 +1,89 @@
+"""`masquerade mask TABLE`: which columns of a table may be published together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from masquerade.cli.output import Json, print_json, progress, say_plainly
+from masquerade.cli.table_options import (
+    Columns,
+    Encoding,
+    Query,
+    Seed,
+    Separator,
+    TableArgument,
+    WeightsFile,
+    table_file,
+    weights_in,
+    words,
+)
+
+if TYPE_CHECKING:
+    from masquerade.risk.publishing import Masked
+
+
+def mask(
+    table: TableArgument,
+    measure: Annotated[str, typer.Option(help="distinct or separation.", show_default=False)],
+    beta: Annotated[float, typer.Option(help="The highest ratio allowed.", show_default=False)],
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Look at so many rows (or pairs of rows) alone.", show_default=False),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Sample: the chance that the ratio is higher after all.", show_default=False),
+    ] = None,
+    weights: WeightsFile = None,
+    columns: Columns = "",
+    always: Annotated[
+        str, typer.Option(metavar="A,B", help="Publish these in any case.", show_default=False)
+    ] = "",
+    never: Annotated[str, typer.Option(metavar="A,B", help="Never publish these.", show_default=False)] = "",
+    seed: Seed = 7,
+    query: Query = None,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    json: Json = False,
+) -> None:
+    """Choose as many columns as possible that tell at most a share of the rows (or pairs of rows) apart.
+
+    Example: masquerade mask people.csv --measure distinct --beta 0.2 --never name
+    """
+    from masquerade.library.keys_and_masks import mask as choose
+
+    with progress() as shown:
+        found = choose(
+            table_file(table, query, separator, encoding),
+            measure=measure,  # type: ignore[arg-type] # checked there
+            beta=beta,
+            sample=sample,
+            delta=delta,
+            weights=weights_in(weights),
+            columns=words(columns) or None,
+            always=words(always),
+            never=words(never),
+            seed=seed,
+            on_stage=shown.stage,
+        )
+    if json:
+        print_json(found.summary)
+    else:
+        say_plainly(*_lines(found))
+
+
+def _lines(found: Masked) -> list[str]:
+    of = "rows" if found.measure == "distinct" else "pairs"
+    looked = (
+        f"all {found.rows:,} rows"
+        if found.sampled is None
+        else f"{found.sampled:,} {of} of {found.rows:,} rows"
+    )
+    return [
+        f"publish: {', '.join(found.published) or 'nothing'}",
+        f"withhold: {', '.join(found.withheld) or 'nothing'}",
+        f"{found.measure} ratio of what is published: {found.ratio:.6f}; looked at {looked}",
+        "seconds: " + ", ".join(f"{name} {spent:.3f}" for name, spent in found.seconds.items()),
+    ]

@@ -1,0 +1,179 @@
+"""What identifies people in a table, and which columns may be published together; see `masquerade.risk`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from masquerade.data.batches import read_batches
+from masquerade.data.csv_encoding import likely_encoding
+from masquerade.data.database_url import database_scheme
+from masquerade.data.reading import chosen
+from masquerade.data.source import CSV_SUFFIXES
+from masquerade.data.table import Table
+from masquerade.errors import DataError, ParameterError, given
+from masquerade.library.python_api import names_of
+from masquerade.net.progress import OnStage, Stage, silent
+from masquerade.risk.finding import Keys, Question, find_keys
+from masquerade.risk.ground import MEASURES, Measure
+from masquerade.risk.publishing import Limit, Masked, choose_columns
+from masquerade.risk.row_sample import RowSample, Sampled, SampleSize
+from masquerade.risk.weights import Weights, checked_weights, weights_of
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table that is read in one pass: a file or a database query, and how it is written."""
+
+    source: str
+    query: str | None = None
+    separator: str | None = None
+    encoding: str | None = None  # None to find out
+
+    @property
+    def found_encoding(self) -> str:
+        """The encoding given, or the one that the file's first bytes show."""
+        if self.encoding is not None:
+            return self.encoding
+        path = Path(self.source)
+        is_csv = database_scheme(self.source) is None and path.suffix.lower() in CSV_SUFFIXES
+        return likely_encoding(path) if is_csv else "utf-8"
+
+
+def keys(
+    frame: Any,
+    *,
+    measure: Measure = "distinct",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    beta: float | None = None,
+    exact: bool = False,
+    all: bool = False,
+    max_size: int = 3,
+    weights: Weights | None = None,
+    columns: Iterable[str] | None = None,
+    seed: int = 7,
+    on_stage: OnStage = silent,
+) -> Keys:
+    """Find a small set of columns that identifies the rows of a table (any frame, or a file that is read in one pass).
+
+    Without an option it is a key found greedily. With `epsilon` and `delta` a sample is enough: with probability
+    1 − δ the set's ratio is at least 1 − ε. With `beta` the set reaches that ratio, no more; with all three
+    (1 − ε)β, from a sample of pairs. `exact` finds the smallest key, `all` every minimal set of up to
+    `max_size` columns that reaches `beta`. `weights` are what columns cost an attacker; the lightest set is wanted.
+    `columns` are those looked at.
+    """
+    _check("keys", measure, seed)
+    question = Question(measure, epsilon, delta, beta, exact, all, max_size)
+    asked = None if columns is None else names_of("columns", columns)
+    checked = checked_weights(weights or {})
+    started = time.perf_counter()
+    with _table(frame, asked) as (names, batches):
+        shares = weights_of(names, checked)
+        on_stage(Stage("reading"))
+        held = _hold(batches, question.sample_rows(len(names)), question.sampled, seed)
+    read = time.perf_counter()
+    on_stage(Stage("looking for keys"))
+    found = find_keys(question, held, names, shares, seed)
+    return replace(found, seconds={"read": read - started, "find": time.perf_counter() - read})
+
+
+def mask(
+    frame: Any,
+    *,
+    measure: Measure,
+    beta: float,
+    sample: int | None = None,
+    delta: float | None = None,
+    weights: Weights | None = None,
+    columns: Iterable[str] | None = None,
+    always: Iterable[str] = (),
+    never: Iterable[str] = (),
+    seed: int = 7,
+    on_stage: OnStage = silent,
+) -> Masked:
+    """Choose columns of a table (any frame, or a file) to publish, so that their ratio is at most `beta`.
+
+    With a `sample` of that many tuples (for the separation ratio, pairs) it is so with probability 1 − `delta`.
+    `weights` are what columns are worth when published; `always` are published, `never` are not.
+    """
+    _check("mask", measure, seed)
+    limit = Limit(measure, beta, sample, delta)
+    asked = None if columns is None else names_of("columns", columns)
+    fixed, barred = names_of("always", always), names_of("never", never)
+    if both := [name for name in fixed if name in barred]:
+        raise ParameterError(f"{', '.join(both)}: both always and never published")
+    checked = checked_weights(weights or {})
+    started = time.perf_counter()
+    with _table(frame, asked) as (names, batches):
+        chosen("always and never", names, (*fixed, *barred))
+        shares = weights_of(names, checked)
+        if sample is not None:
+            limit.within_sample(len(names))  # refuses before anything is read
+        on_stage(Stage("reading"))
+        held = _hold(batches, limit.sample_rows(), sample is not None, seed)
+    read = time.perf_counter()
+    on_stage(Stage("choosing columns"))
+    found = choose_columns(limit, held, names, shares, always=fixed, never=barred, seed=seed)
+    return replace(found, seconds={"read": read - started, "choose": time.perf_counter() - read})
+
+
+def ratios(frame: Any, columns: Iterable[str]) -> Mapping[Measure, float]:
+    """Return the distinct and the separation ratio of a set of columns."""
+    asked = names_of("columns", columns)
+    return {measure: keys(frame, measure=measure, columns=asked).ratio for measure in MEASURES}
+
+
+def _check(function: str, measure: object, seed: object) -> None:
+    if measure not in MEASURES:
+        words = " or ".join(f'"{each}"' for each in MEASURES)
+        raise ParameterError(
+            f"The measure parameter of {function} must be {words}. Got {given(measure)} instead."
+        )
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ParameterError(
+            f"The seed parameter of {function} must be a whole number of at least 0. Got {given(seed)} instead."
+        )
+
+
+@contextmanager
+def _table(frame: Any, asked: tuple[str, ...] | None) -> Iterator[tuple[tuple[str, ...], Iterator[pa.Table]]]:
+    """Yield the names of the columns asked for, or of all, and the table's rows, to be read inside the context."""
+    if isinstance(frame, str | Path | TableFile):
+        file = frame if isinstance(frame, TableFile) else TableFile(str(frame))
+        with read_batches(
+            file.source,
+            Path(),
+            query=file.query,
+            separator=file.separator,
+            encoding=file.found_encoding,
+            columns=asked,
+        ) as opened:
+            first = next(opened.batches, None)
+            if first is None or not first.num_columns:
+                raise DataError.about(opened.origin.name, "there is no row of data")
+            yield tuple(first.column_names), _and_then(first, opened.batches)
+        return
+    table = frame if isinstance(frame, Table) else Table(frame)
+    names = tuple(chosen(table.origin.name, table.arrow.column_names, asked))
+    if not len(table) or not names:
+        raise DataError.about(table.origin.name, "there is no row of data")
+    yield names, iter([table.arrow.select(list(names))])
+
+
+def _and_then(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield first
+    yield from rest
+
+
+def _hold(batches: Iterator[pa.Table], size: SampleSize, sampled: bool, seed: int) -> Sampled:
+    sample = RowSample(size, seed) if sampled else RowSample(size, seed, held_bytes=1 << 62)
+    for batch in batches:
+        sample.add(batch)
+    return sample.result()

@@ -1,0 +1,117 @@
+"""One pass over any number of rows: uniform, of the size that is needed, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import masquerade as mq
+from masquerade.data import batches
+from masquerade.risk import row_sample
+from masquerade.risk.row_sample import RowSample, draw_pairs
+
+
+def stream(n: int, size: int, seed: int, batch: int = 500) -> tuple[RowSample, int]:
+    sample, most = RowSample(lambda rows: min(rows, size), seed, held_bytes=0), 0
+    for start in range(0, n, batch):
+        sample.add(pa.table({"row": np.arange(start, min(start + batch, n))}))
+        most = max(most, sum(len(each) for each in sample._tables))
+    return sample, most
+
+
+def test_a_stream_gives_the_sample_that_the_whole_table_gives() -> None:
+    held, most = stream(20_000, 100, seed=3)
+    streamed = held.result()
+    assert (streamed.rows, streamed.whole, len(streamed.sample)) == (20_000, False, 100)
+    assert most < 2500
+    everything = RowSample(lambda rows: 100, 3)
+    for start in range(0, 20_000, 500):
+        everything.add(pa.table({"row": np.arange(start, start + 500)}))
+    kept = everything.result()
+    assert kept.whole
+    assert streamed.table["row"].to_pylist() == kept.sample.tolist()
+
+
+def test_a_size_that_grows_with_the_rows() -> None:
+    sample = RowSample(lambda rows: math.ceil(10 * math.sqrt(rows)), 1, held_bytes=0)
+    for _ in range(100):
+        sample.add(pa.table({"row": np.arange(1000)}))
+    assert len(sample.result().sample) == math.ceil(10 * math.sqrt(100_000))
+
+
+def test_every_row_is_as_likely() -> None:
+    drawn = np.zeros(50)
+    for seed in range(300):
+        drawn[stream(50, 10, seed, batch=7)[0].result().table["row"].to_numpy()] += 1
+    assert abs(drawn / 300 - 0.2).max() < 0.1
+
+
+def test_pairs_are_of_different_rows_and_uniform() -> None:
+    counts = np.zeros((6, 6))
+    for seed in range(40):
+        sample = np.random.default_rng(seed).permutation(6)
+        first, second = draw_pairs(6, 100, sample, seed)
+        assert (first != second).all()
+        np.add.at(counts, (first, second), 1)
+    shares = counts[~np.eye(6, dtype=bool)] / 4000
+    assert abs(shares - 1 / 30).max() < 0.02
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_large_files_are_read_in_one_pass(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_SMALL_FILE", 0)
+    monkeypatch.setattr(batches, "_BLOCK", 4096)
+    monkeypatch.setattr(row_sample.RowSample.__init__, "__defaults__", (1 << 12,))
+    path = tmp_path / f"people{suffix}"
+    n = 8000
+    table = pa.table({"id": [f"p{at}" for at in range(n)], "few, all": [str(at % 7) for at in range(n)]})
+    if suffix == ".csv":
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(table, path)
+    else:
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(table, path)
+    found = mq.keys(path, epsilon=0.1, delta=0.1)
+    assert (found.key, found.rows) == (("id",), n)
+    assert found.sampled is not None
+    assert found.sampled < n
+    published = mq.mask(path, measure="distinct", beta=0.1, sample=500, delta=0.1)
+    assert published.published == ("few, all",)
+    with pytest.raises(mq.DataError, match='no column "idd" \\(did you mean "id"'):
+        mq.keys(path, epsilon=0.1, delta=0.1, columns=["idd"])
+
+
+def test_a_row_of_a_large_file_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "_SMALL_FILE", 0)
+    path = tmp_path / "people.csv"
+    path.write_text("a,b\n1,2\nsecret,3,4\n")
+    with pytest.raises(mq.DataError, match="got 3") as caught:
+        mq.keys(path, epsilon=0.1, delta=0.1)
+    assert "secret" not in str(caught.value)
+
+
+def test_databases_in_one_pass(tmp_path: Path) -> None:
+    import sqlite3
+
+    from masquerade.library.keys_and_masks import TableFile
+
+    path = tmp_path / "people.db"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE people (id INTEGER, sex TEXT)")
+        database.executemany("INSERT INTO people VALUES (?, ?)", [(at, "mf"[at % 2]) for at in range(100)])
+    file = TableFile(f"sqlite:///{path}", "SELECT * FROM people")
+    assert mq.keys(file).key == ("id",)
+    with pytest.raises(mq.DataError, match="has no rows"):
+        mq.keys(TableFile(f"sqlite:///{path}", "SELECT * FROM people WHERE id < 0"))
+    with pytest.raises(mq.DataError, match="no such table"):
+        mq.keys(TableFile(f"sqlite:///{path}", "SELECT * FROM persons"))
+    with pytest.raises(mq.DataError, match="a database needs a query"):
+        mq.keys(f"sqlite:///{path}")
