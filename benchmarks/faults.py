@@ -153,9 +153,8 @@ def _faulty(dice: random.Random, what: str, clean: Clean, job: Path) -> Ended:
         def kill(mark: str, command: int) -> bool:
             """Kill one of the run's processes when it is time; True for the command itself."""
             deadline = time.monotonic() + clean.seconds
-            while (
-                all_there and len(_living(mark)) <= len(clean.scene.parties) and time.monotonic() < deadline
-            ):
+            everybody = len(clean.scene.parties) + 2  # the command itself, and what forks the parties
+            while all_there and len(_living(mark)) < everybody and time.monotonic() < deadline:
                 time.sleep(0.02)
             time.sleep(moment)
             living = sorted(_living(mark))

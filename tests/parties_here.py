@@ -23,6 +23,7 @@ import pytest
 
 from masquerade.errors import MasqueradeError
 from masquerade.library import mashup_run, party_process
+from masquerade.library.forked_process import ForkedProcess
 from masquerade.library.supervisor import Child, Supervisor
 from masquerade.net.script import Script
 
@@ -69,7 +70,7 @@ class _Party:
     async def drain(self) -> None:
         pass
 
-    def close(self) -> None:
+    def write_eof(self) -> None:
         self._told.put("")
 
     async def readline(self) -> bytes:
@@ -79,14 +80,17 @@ class _Party:
         return await asyncio.shield(self._ended)
 
     def kill(self) -> None:
-        self.close()
+        self.write_eof()
         self._ended.cancel()
+
+    def close(self) -> None:
+        pass
 
 
 class _Here(Supervisor):
     async def spawn(self, name: str, module: str, *words: str | Path) -> Child:
         assert (module, words) == (mashup_run._PARTY, ())
-        process = cast(asyncio.subprocess.Process, _Party())
+        process = cast(ForkedProcess, _Party())
         self.children[name] = Child(name, process, self._logs / f"{name}.log")
         return self.children[name]
 

@@ -25,6 +25,7 @@ from cli.command import Answer, here, process
 from masquerade.data.people import generate_people, people_taxonomies
 from masquerade.net.transcript import read_transcript
 from parties_here import parties_here
+from party_processes import parties_of
 
 pytestmark = pytest.mark.system
 
@@ -301,22 +302,6 @@ def test_a_class_of_one_party_is_shared_when_the_job_says_so(tmp_path: Path, cap
     (tmp_path / "job.toml").write_text(JOB.replace('id = "ssn"', shared))
     done = mashup_here(capsys, tmp_path)
     assert done.code == 0, done.err
-
-
-def parties_of(launcher: int) -> list[int]:
-    """The processes of the parties, by their command lines."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            continue
-        if parent == launcher and b"masquerade.library.party_process" in words:
-            found.append(int(entry.name))
-    return sorted(found)
 
 
 def alive(process: int) -> bool:

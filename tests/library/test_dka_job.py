@@ -14,6 +14,7 @@ from masquerade.library.jobs import anonymize_job
 from masquerade.library.mashup import mashup_job
 from masquerade.net.progress import Stage
 from parties_here import parties_here
+from party_processes import parties_of
 from protocol.test_dka import NAMES, bag, people, plainly
 
 N, K = 60, 4
@@ -84,7 +85,7 @@ def test_a_killed_party_costs_one_round_at_most(job: Path) -> None:
 
     def kill(party: str, stage: Stage) -> None:
         if party == "berta" and stage == Stage("counting", round=3) and not killed:
-            killed.append(_a_party())
+            killed.append(parties_of(os.getpid())[0])
             os.kill(killed[0], signal.SIGKILL)
 
     kept = r"no release was written; run the job again .* \.release\.anna\.notes and \.release\.berta\.notes remember"
@@ -98,15 +99,6 @@ def test_a_killed_party_costs_one_round_at_most(job: Path) -> None:
     assert "aligning" not in {stage.name for stage in stages}
     assert Stage("counting", round=1) not in stages
     assert list(job.parent.glob(".*.notes")) == []
-
-
-def _a_party() -> int:
-    """One of the party processes that this process has started."""
-    for task in Path("/proc/self/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            if b"party_process" in Path(f"/proc/{child}/cmdline").read_bytes():
-                return child
-    pytest.skip("needs Linux's /proc to find a party")
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
+import sys
+import textwrap
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,9 +31,42 @@ sys.exit(int(sys.argv[1]))
 """
 
 
+STATE = """
+import json, logging, os, pathlib, random, signal, sys, threading, warnings
+import numpy
+told = {
+    "words": sys.argv,
+    "name": __name__,
+    "own module": "state" in sys.modules,
+    "main": sys.modules["__main__"].__dict__ is globals(),
+    "path": sys.path,
+    "environment": dict(os.environ),
+    "folder": os.getcwd(),
+    "signals": [str(signal.getsignal(each)) for each in signal.valid_signals()],
+    "woken": signal.set_wakeup_fd(-1),
+    "files": sorted(os.listdir("/proc/self/fd")),
+    "mask": os.umask(0),
+    "warnings": [str(each) for each in warnings.filters],
+    "handlers": [str(each) for each in logging.getLogger().handlers],
+    "threads": [each.name for each in threading.enumerate()],
+    "leads its session": os.getsid(0) == os.getpid(),
+    "command": pathlib.Path("/proc/self/cmdline").read_bytes().rstrip(bytes(1)).decode().split(chr(0)),
+    "numpy": numpy.__name__,
+    "streams": [each.encoding + each.errors for each in (sys.stdin, sys.stdout, sys.stderr)],
+    "buffered by lines": [each.line_buffering for each in (sys.stdin, sys.stdout, sys.stderr)],
+}
+drawn = [random.random(), numpy.random.random(), os.urandom(8).hex()]
+print(json.dumps([told, drawn, os.getppid(), os.getpid()]), flush=True)
+if len(sys.argv) > 2:
+    sys.stdin.read()
+raise RuntimeError("all is said")
+"""
+
+
 @pytest.fixture(autouse=True)
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "echo.py").write_text(ECHO)
+    (tmp_path / "state.py").write_text(STATE)
     monkeypatch.chdir(tmp_path)  # where Python looks for modules, too
     return tmp_path
 
@@ -120,3 +159,48 @@ def test_what_ended_hears_nothing(logs: Path) -> None:
                 await echo.tell(b"x" * (1 << 20))
 
     asyncio.run(work())
+
+
+def test_a_forked_process_starts_as_a_fresh_one_does(logs: Path) -> None:
+    """But for its randomness, which it shares with no other, and for what it has loaded already."""
+
+    async def two() -> list[list[Any]]:
+        async with Supervisor(logs, loads=("state", "numpy", "random", "no_such_module")) as children:
+            forked = [await children.spawn(name, "state", "a b") for name in ("anna", "berta")]
+            said = [json.loads(await each.hear()) for each in forked]
+            assert [await each.wait() for each in forked] == [1, 1]
+        return said
+
+    (logs / "state.py").write_text("if __name__ == '__main__':\n" + textwrap.indent(STATE, "    "))
+    (one, drawn, parent, _), (other, drawn_by_other, parent_of_other, _) = asyncio.run(two())
+    done = subprocess.run(
+        [sys.executable, "-m", "state", "a b"],
+        stdin=subprocess.PIPE,
+        capture_output=True,
+        start_new_session=True,
+        check=False,
+    )
+    assert one == other == json.loads(done.stdout)[0]
+    assert not set(drawn) & set(drawn_by_other)
+    assert parent == parent_of_other
+    assert (logs / "anna.log").read_text().endswith("RuntimeError: all is said\n")
+    assert done.returncode == 1
+
+
+def test_nobody_outlives_the_process_that_all_are_forked_from(logs: Path) -> None:
+    async def work() -> int:
+        async with Supervisor(logs) as children:
+            child = await children.spawn("anna", "state", "waits", "for us")
+            _, _, server, pid = json.loads(await child.hear())
+            os.kill(server, signal.SIGKILL)
+            with pytest.raises(PeerUnreachable, match="party anna: its process was ended by signal 15"):
+                await children.watched(asyncio.Event().wait())
+            with pytest.raises(PeerUnreachable, match="party berta: its process was ended by signal 15"):
+                raise children.death(lost := await children.spawn("berta", "echo", "0"), await lost.wait())
+        return int(pid)
+
+    pid = asyncio.run(work())
+    until = time.monotonic() + 60
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not alive(pid)

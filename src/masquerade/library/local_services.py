@@ -15,6 +15,8 @@ from masquerade.library.supervisor import Child, Supervisor
 
 _READY_WITHIN = 120.0  # seconds, on a busy machine
 _ATTEMPTS = 5
+# What a coordinator and a node have in common, and what a node needs.
+_LOADS = ("masquerade.cli.party", "masquerade.service.node.serving", "sklearn.tree")
 
 Commands = Mapping[str, Sequence[str | Path]]
 
@@ -23,7 +25,7 @@ class LocalServices(Supervisor):
     """Running `masquerade … serve` commands by name. The coordinator is stopped first, or it would miss the others."""
 
     def __init__(self, logs: Path, *, grace: float = 10.0) -> None:
-        super().__init__(logs, grace=grace, ended_first=("coordinator",))
+        super().__init__(logs, loads=_LOADS, grace=grace, ended_first=("coordinator",))
         self._drains: set[asyncio.Task[None]] = set()
 
     async def start(self, name: str, *words: str | Path) -> dict[str, Any]:

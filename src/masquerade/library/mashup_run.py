@@ -56,10 +56,16 @@ class MashupRun:
         """The method that the contract names."""
         return method_of(self.contract)
 
+    @property
+    def _loads(self) -> tuple[str, ...]:
+        """The modules that every party needs: with a class, those that grow decision trees, too."""
+        trees = ("sklearn.tree",) if self.contract.class_name is not None and has_sklearn() else ()
+        return (_PARTY, *trees)
+
     async def run(self) -> Release:
         """Return the joined and verified release; on failure raise the first cause. No process is left either way."""
         # A party's results are lost with the session anyway: it is killed, not asked to end.
-        async with Supervisor(self.folder, grace=0.0) as parties:
+        async with Supervisor(self.folder, loads=self._loads, grace=0.0) as parties:
             for name in self.contract.parties:
                 await parties.spawn(name, _PARTY)
             listening = {name: asyncio.get_running_loop().create_future() for name in self.contract.parties}

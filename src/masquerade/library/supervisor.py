@@ -1,7 +1,8 @@
 """Child processes: started, listened to, watched, and ended in order.
 
-Each runs in its own session, so that Ctrl-C is ours to handle, and writes its standard error to a log. Whatever
-happens to us (a failure, an interrupt, a second one, our death), no child is left behind.
+They are forked from one process, which loads what they have in common (`library/fork_server.py`). Each runs in its own
+session, so that Ctrl-C is ours to handle, and writes its standard error to a log. Whatever happens to us (a failure, an
+interrupt, a second one, our death), no child is left behind.
 """
 
 from __future__ import annotations
@@ -9,25 +10,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from masquerade.errors import MasqueradeError, PeerError, PeerUnreachable
-from masquerade.library import bound_process
+from masquerade.library.forked_process import ForkedProcess, ForkServer
 
 Result = TypeVar("Result")
 
 _DEATH_IS_NOTICED = 1.0  # seconds
-_LONGEST_LINE = 1 << 24  # longest line from a child, in bytes
 
 
 class Child:
     """A running process, which exchanges lines with us over its standard input and output."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
+    def __init__(self, name: str, process: ForkedProcess, log: Path) -> None:
         self.name, self.log = name, log
         self._process = process
 
@@ -38,7 +37,6 @@ class Child:
 
     async def tell(self, line: bytes) -> None:
         """Write a line to its standard input; PeerUnreachable when it has ended."""
-        assert self._process.stdin is not None
         self._process.stdin.write(line + b"\n")
         try:
             await self._process.stdin.drain()
@@ -47,17 +45,14 @@ class Child:
 
     async def hear(self) -> bytes:
         """Return the next line of its standard output; b"" once it has ended."""
-        assert self._process.stdout is not None
         return await self._process.stdout.readline()
 
     def hang_up(self) -> None:
         """Close its standard input, to signal that nothing more comes."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
+        self._process.stdin.write_eof()
 
     async def drain(self) -> None:
         """Discard its output until it has ended, so that it never blocks on a full pipe."""
-        assert self._process.stdout is not None
         while await self._process.stdout.read(1 << 16):
             pass
 
@@ -78,12 +73,27 @@ class Child:
         if self.code is None:
             self._process.kill()
 
+    def close(self) -> None:
+        """Close its streams, once it has ended."""
+        self._process.close()
+
 
 class Supervisor:
-    """Child processes by name, all ended on leaving the block: `ended_first` first, and each within `grace` seconds."""
+    """Child processes by name, all ended on leaving the block: `ended_first` first, and each within `grace` seconds.
 
-    def __init__(self, logs: Path, *, grace: float = 10.0, ended_first: tuple[str, ...] = ()) -> None:
-        self._logs, self._grace, self._ended_first = logs, grace, ended_first
+    `loads` names the modules that they have in common.
+    """
+
+    def __init__(
+        self,
+        logs: Path,
+        *,
+        loads: tuple[str, ...] = (),
+        grace: float = 10.0,
+        ended_first: tuple[str, ...] = (),
+    ) -> None:
+        self._logs, self._loads, self._grace, self._ended_first = logs, loads, grace, ended_first
+        self._server: ForkServer | None = None
         self.children: dict[str, Child] = {}
 
     async def __aenter__(self) -> Self:
@@ -99,15 +109,9 @@ class Supervisor:
         path = self._logs / f"{name}.log"
         log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", bound_process.__file__, str(os.getpid()), module),
-                *map(str, words),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-                limit=_LONGEST_LINE,
-            )
+            if self._server is None:
+                self._server = ForkServer(self._loads, log)
+            process = await self._server.fork(module, words, log)
         finally:
             os.close(log)
         self.children[name] = Child(name, process, path)
@@ -159,4 +163,8 @@ class Supervisor:
                 child.kill()
             for child in self.children.values():
                 await child.wait()
+                child.close()
             self.children.clear()
+            if self._server is not None:
+                server, self._server = self._server, None
+                await server.end()
