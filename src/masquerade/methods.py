@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from masquerade.anonymize.best_release import BestRelease
@@ -155,6 +156,15 @@ def read_method(
         problems.append(Problem(text, key=(key,)))
     made, wrong = read_declared(method, keys | fixed, **given)
     return made, common or CommonKeys(), [*problems, *wrong]
+
+
+def placed(table: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """The keys of a method, where its files are relative to a folder."""
+    files = {each.name for method in methods() for each in parameters_of(method) if each.rule.is_file}
+    return {
+        key: str(base / value) if key in files and isinstance(value, str) and value else value
+        for key, value in table.items()
+    }
 
 
 def _implied(keys: Iterable[str], available: Mapping[str, type[Method]], default: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from masquerade.protocol.joint_specialization import JointSpecialization
 from masquerade.protocol.multidimensional.method import JointMondrian
 
 HERE = "tests/contract/methods.py"
+QUERIES = str(Path(__file__).with_name("queries.sql"))
 Values = Mapping[str, tuple[Any, ...]]
 Example = TypeVar("Example")
 
@@ -81,7 +83,7 @@ TABLE_METHODS = {
     "auto": TableExample(
         refuses=(r"measure: must be a measure that needs no class attribute; got ",),
         may_suppress=anybody,
-        values={"measure": ("majority",), "budget": (1e-9,)},
+        values={"measure": ("majority",), "budget": (1e-9,), "workload": (QUERIES,)},
         always={"budget": 1e-4},  # two methods: all of them have runs of their own
     ),
     "tds": TableExample(
@@ -101,7 +103,10 @@ TABLE_METHODS = {
             r"The choose parameter of ProviderAwareMondrian must be ",
             r"priority: gain needs a class attribute; leave it out, or name one",
         ),
-        values={"priority": ({"spread": 1, "weight": 2}, {"spread": 1, "gain": 0.5})},
+        values={
+            "priority": ({"spread": 1, "weight": 2}, {"spread": 1, "gain": 0.5}),
+            "workload": (QUERIES,),
+        },
     ),
     "cheapest-box": TableExample(values={"purity": (0.0, 3.0)}),
     "datafly": TableExample(

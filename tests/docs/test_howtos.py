@@ -204,6 +204,7 @@ ONE_TABLE = [
     Page("identities", nothing, special={"writes `trial/ca.pem`": all_are_written}),
     Page("keys", library),
     Page("m-privacy", m_privacy, [*ANONYMIZE, "masquerade verify release.csv --job job.toml"]),
+    Page("purpose", one_table, ANONYMIZE),
     Page("requirements", requirements, ANONYMIZE),
     Page(
         "taxonomies",

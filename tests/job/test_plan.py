@@ -208,7 +208,8 @@ WRONG = {
     ),
     "misspelt key of an algorithm": (
         JOB + '[algorithm]\nscor = ""\n',
-        'algorithm.scor: unknown key (did you mean "score"?); known here: budget, measure, name, seed, verification',
+        'algorithm.scor: unknown key (did you mean "score"?); '
+        "known here: budget, measure, name, seed, verification, workload",
     ),
     "unknown algorithm": (
         JOB + '[algorithm]\nname = "tsd"\n',

@@ -20,6 +20,8 @@ from masquerade.anonymize.candidates import Candidates, candidates
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import Choice, Failed, OnStep, Outcome, Tried
 from masquerade.anonymize.publish import comparison_of, verified
+from masquerade.anonymize.workload_key import workload, workload_problems
+from masquerade.data.query_log import kept_query_log
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
 from masquerade.errors import ParameterError, Problem, RequirementUnreachable, RequirementViolated
@@ -27,7 +29,16 @@ from masquerade.forms.declared import parameter, shown_value
 from masquerade.forms.rules import choice, number, optional
 from masquerade.plugins import failure_of, outside_package
 from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement
-from masquerade.utility.measures import MEASURES, NCP, NEEDING_CLASS, Measurer, cost, margin, usual_measure
+from masquerade.utility.measures import (
+    MEASURES,
+    NCP,
+    NEEDING_CLASS,
+    NEEDING_WORKLOAD,
+    Measurer,
+    cost,
+    margin,
+    usual_measure,
+)
 
 _MILLION = 1_000_000
 
@@ -50,8 +61,15 @@ class BestRelease(TableMethod):
         help="seconds of the processor that the methods may take together, by what each declares",
     )
 
+    workload: str | None = workload(
+        "a log of queries: methods that can are made for it, and measures of its selections may be chosen by"
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.measure in NEEDING_WORKLOAD and self.workload is None:
+            allowed = "a measure that needs no workload"
+            raise ParameterError(Problem(key=("measure",), allowed=allowed, found=shown_value(self.measure)))
         if self.measure in NEEDING_CLASS and self.target is None:
             allowed = "a measure that needs no class attribute"
             raise ParameterError(Problem(key=("measure",), allowed=allowed, found=shown_value(self.measure)))
@@ -62,7 +80,12 @@ class BestRelease(TableMethod):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings with the default measure spelled out."""
-        return {"name": self.name, "measure": self.chosen_by, "budget": float(self.budget)}
+        return {
+            "name": self.name,
+            **self.parameters(),
+            "measure": self.chosen_by,
+            "budget": float(self.budget),
+        }
 
     @property
     def chosen_by(self) -> str:
@@ -71,6 +94,9 @@ class BestRelease(TableMethod):
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
         """What every method refuses."""
+        yield from (wrong := tuple(workload_problems(self.workload)))
+        if wrong:
+            return
         found = self._candidates(Conjunction(parts), schema)
         if not found.fitting:
             for problems in found.refused.values():
@@ -81,7 +107,8 @@ class BestRelease(TableMethod):
         """Run every method within the budget, and return the best outcome with what the others gave."""
         found = self._candidates(requirement, table.schema)
         within, beyond = self._affordable(found.fitting, len(table) * len(requirement.qid_attributes))
-        measurer = Measurer(table, self.target)
+        asked = kept_query_log(self.workload) if self.workload is not None else None
+        measurer = Measurer(table, self.target, workload=asked)
         tried: list[tuple[Tried, TableMethod, Outcome]] = []
         failed = [*found.failed]
         unreachable: RequirementUnreachable | None = None
@@ -111,7 +138,7 @@ class BestRelease(TableMethod):
 
     def _candidates(self, requirement: Requirement, schema: Schema) -> Candidates:
         others = (each for each in self.methods() if not issubclass(each, BestRelease))
-        return candidates(others, requirement, schema, self.target)
+        return candidates(others, requirement, schema, self.target, self.workload)
 
     def _affordable(
         self, methods: Sequence[TableMethod], cells: int

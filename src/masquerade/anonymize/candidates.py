@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.outcome import Failed
+from masquerade.anonymize.workload_key import WORKLOAD
 from masquerade.data.schema import Schema
 from masquerade.errors import ParameterError, Problem
+from masquerade.forms.declared import words_of
 from masquerade.plugins import failure_of
 from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
 
@@ -23,16 +25,23 @@ class Candidates:
 
 
 def candidates(
-    methods: Iterable[type[TableMethod]], requirement: Requirement, schema: Schema, target: str | None = None
+    methods: Iterable[type[TableMethod]],
+    requirement: Requirement,
+    schema: Schema,
+    target: str | None = None,
+    workload: str | None = None,
 ) -> Candidates:
-    """Return the settings of each method that take these requirements; of each method the usual ones first."""
+    """Return the settings of each method that take these requirements; of each method the usual ones first.
+
+    Those that can look at a workload do; then the same without it are worth trying, too.
+    """
     parts = without_redundant(requirement.parts)
     fitting: list[TableMethod] = []
     refused: dict[str, tuple[Problem, ...]] = {}
     failed: list[Failed] = []
     for method in methods:
         try:
-            found, problems = _settings_of(method, parts, schema, target)
+            found, problems = _settings_of(method, parts, schema, target, workload)
         except (Exception, SystemExit) as error:  # code of others may fail in any way
             failed.append(Failed({"name": method.name}, failure_of(method, error)))
             continue
@@ -43,12 +52,19 @@ def candidates(
 
 
 def _settings_of(
-    method: type[TableMethod], parts: Sequence[GroupRequirement], schema: Schema, target: str | None
+    method: type[TableMethod],
+    parts: Sequence[GroupRequirement],
+    schema: Schema,
+    target: str | None,
+    workload: str | None,
 ) -> tuple[list[TableMethod], tuple[Problem, ...]]:
     """Return a method with each of its settings that fit, and what is against the others."""
     found: list[TableMethod] = []
     problems: list[Problem] = []
-    for settings in method.tried_on(schema):
+    tried = list(method.tried_on(schema))
+    if workload is not None and WORKLOAD in words_of(method):
+        tried += [{**settings, WORKLOAD: workload} for settings in tried]
+    for settings in tried:
         try:
             made = method(target=target, **settings).fitted(parts)
             against: Sequence[Problem] = tuple(made.refusals(parts, schema))

@@ -12,6 +12,7 @@ from typing import Any
 from masquerade.anonymize.candidates import candidates
 from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.publish import Anonymised, anonymised
+from masquerade.data.query_log import kept_query_log
 from masquerade.data.table import Missing, Table
 from masquerade.errors import ParameterError, Problem, RequirementUnreachable
 from masquerade.plugins import failure_of
@@ -101,6 +102,7 @@ def side_by_side(
     sensitive: Sequence[str] = (),
     missing: Missing = "drop",
     seed: int = 7,
+    workload: str | None = None,
     on_method: Callable[[TableMethod, int | None], None] | None = None,
 ) -> SideBySide:
     """Run every setting of every method that fits, for the requirement as it is or for each of `ks`.
@@ -111,8 +113,9 @@ def side_by_side(
     rows: list[Row] = []
     first: RequirementUnreachable | None = None
     measurer: Measurer | None = None
+    log = kept_query_log(workload) if workload is not None else None
     for asked in [requirement.with_k(k) for k in ks] or [requirement]:
-        found = candidates(methods, asked, table.schema, target)
+        found = candidates(methods, asked, table.schema, target, workload)
         refused |= found.refused
         refused |= {str(each.method["name"]): (Problem(each.reason),) for each in found.failed}
         for method in found.fitting:
@@ -127,7 +130,7 @@ def side_by_side(
                 refused[method.name] = (Problem(failure_of(type(method), error)),)
                 continue
             table = made.table  # complete by now, with its columns as ranks
-            measurer = measurer or Measurer(table, target, seed)
+            measurer = measurer or Measurer(table, target, seed, log)
             rows.append(_row(made, method, asked, measurer))
     if not rows:
         raise first or ParameterError(*_reasons(refused))

@@ -28,6 +28,13 @@ def evaluate(
         int,
         typer.Option(min=0, help="Without --train: cross-validate in N parts; 0 for no decision trees."),
     ] = 10,
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of SQL queries whose selections are measured; without it the job's own.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Measure a release: metrics, query error and, where the job has a class, classification errors.
@@ -38,7 +45,14 @@ def evaluate(
 
     with progress() as shown:
         summary = evaluate_job(
-            original, release, job, queries=queries, train=train, folds=folds, on_stage=shown.stage
+            original,
+            release,
+            job,
+            queries=queries,
+            train=train,
+            folds=folds,
+            workload=workload,
+            on_stage=shown.stage,
         )
     if json:
         print_json(summary)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,20 @@ def read_query_log(path: str | Path, dialect: str | None = None) -> QueryLog:
     except (OSError, ValueError) as error:  # ValueError: an impossible path
         raise why_unreadable(source, error) from None
     return parse_query_log(text, str(path), dialect)
+
+
+def kept_query_log(path: str | Path) -> QueryLog:
+    """Read a log, or return it as it was read before if the file is the same."""
+    try:
+        state = Path(path).stat()
+    except (OSError, ValueError):
+        return read_query_log(path)
+    return _read_once(str(path), state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4)  # a job asks for it when it is checked, cut by and measured
+def _read_once(path: str, _changed: int, _size: int) -> QueryLog:
+    return read_query_log(path)
 
 
 def parse_query_log(text: str, source: str, dialect: str | None = None) -> QueryLog:

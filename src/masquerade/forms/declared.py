@@ -16,6 +16,7 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -69,12 +70,14 @@ class Declared:
 
     def parameters(self) -> dict[str, object]:
         """Return the parameters' values under their names in a job file; those that are None are left out."""
-        values = {each.name: getattr(self, each.name) for each in parameters_of(type(self))}
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-            if value is not None
-        }
+        values = [(each, getattr(self, each.name)) for each in parameters_of(type(self))]
+        return {each.name: _plain(each, value) for each, value in values if value is not None}
+
+
+def _plain(parameter: Parameter, value: Any) -> Any:
+    if parameter.rule.is_file:  # where it lies is nobody's business
+        return Path(value).name
+    return list(value) if isinstance(value, tuple) else value
 
 
 def parameters_of(declared: type) -> tuple[Parameter, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ class Rule:
     check: Callable[[Any], Any]
     json_schema: Mapping[str, Any] = field(default_factory=dict)
     choices: tuple[str, ...] = ()  # the allowed words of a choice
+    is_file: bool = False  # a path, in a job file relative to it; only its name is shown
     decimal: bool = False  # written as a string in contracts: canonical JSON has no floats
 
     @property
@@ -120,6 +121,11 @@ def text(words: str = "a text") -> Rule:
     return Rule(words, check, {"type": "string", "minLength": 1})
 
 
+def file(words: str) -> Rule:
+    """Allow the path of a file."""
+    return replace(text(words), is_file=True)
+
+
 def shares(*names: str) -> Rule:
     """Allow a table with a number of at least 0 for each of these names, not all 0; one left out is 0."""
 
@@ -152,7 +158,7 @@ def optional(rule: Rule) -> Rule:
         return None if value is None else rule.check(value)
 
     schema = {"anyOf": [dict(rule.json_schema), {"type": "null"}]}
-    return Rule(rule.words, check, schema, rule.choices, rule.decimal)
+    return replace(rule, check=check, json_schema=schema)
 
 
 def quoted(words: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ from masquerade.methods import (
     Auto,
     full_name,
     methods_between_parties,
+    placed,
     read_method,
     session_methods,
     table_methods,
@@ -62,7 +63,7 @@ class Plan:
 
     def _method(self) -> Method | None:
         """Return the method that `[algorithm]` names, for one table or for the parties; None if it is invalid."""
-        table, target = self.job.algorithm, self.job.roles.class_
+        table, target = placed(self.job.algorithm, self.base), self.job.roles.class_
         method: Method | None
         if self.job.parties and self.job.data is None:
             available = session_methods(self._arrangement())

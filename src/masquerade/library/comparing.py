@@ -66,10 +66,12 @@ def compare(
     sensitive: Iterable[str] = (),
     missing: Missing = "drop",
     seed: int = 7,
+    workload: str | None = None,
 ) -> Contest:
     """Anonymise a table by every method that takes the requirement, with the few settings that each declares.
 
-    `methods` names some of them. Each of `k` replaces the k of the requirement in turn. The result has `rows`, is a
+    `methods` names some of them. Each of `k` replaces the k of the requirement in turn. `workload` is a file of SQL
+    queries: releases are also made for it, and measured by its selections. The result has `rows`, is a
     frame for pandas, polars and Arrow, and writes a page with a chart (`report`). Nothing is released.
     """
     table = frame if isinstance(frame, Table) else Table(frame)
@@ -85,6 +87,7 @@ def compare(
         sensitive=protected,
         missing=missing,
         seed=seed,
+        workload=workload,
     )
 
 
@@ -98,6 +101,7 @@ def contest(
     sensitive: Sequence[str],
     missing: Missing,
     seed: int,
+    workload: str | None = None,
     on_stage: OnStage = silent,
 ) -> Contest:
     """Run the methods, and say which one is running."""
@@ -110,6 +114,7 @@ def contest(
         sensitive=sensitive,
         missing=missing,
         seed=seed,
+        workload=workload,
         on_method=lambda method, size: on_stage(Stage(described(method.settings()), detail=_k_words(size))),
     )
     return Contest(made.rows, made.refused, made.measure, made.source)

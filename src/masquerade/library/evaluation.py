@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def evaluate(
     train: int | None = None,
     folds: int = 10,
     sources: Mapping[str, Sequence[str]] | None = None,
+    workload: str | Path | None = None,
     seed: int = 7,
     on_stage: OnStage = silent,
 ) -> dict[str, Any]:
@@ -37,7 +39,8 @@ def evaluate(
     `metrics`; `weighted_overlap`; `attribute_losses`; `query_error` over this many random range `queries` (0 for
     none); and, with a class attribute `target`, `classification`: the errors BE, UE, IE, and SE for each source (a
     party's name and its attributes), of decision trees grown on the first `train` rows and tested on the rest, or
-    without `train` cross-validated in `folds` parts (0 for none).
+    without `train` cross-validated in `folds` parts (0 for none). With a file of SQL queries, `workload`, also
+    `selection`: how exactly the release answers which records they mean.
     """
     table = original if isinstance(original, Table) else Table(original)
     published = release if isinstance(release, Table) else Table(release)
@@ -70,6 +73,13 @@ def evaluate(
 
         on_stage(Stage(f"asking {queries} queries"))
         summary["query_error"] = query_error(comparison, queries, seed).summary()
+    if workload is not None:
+        from masquerade.data.query_log import kept_query_log
+        from masquerade.utility.workload import SelectionMeasurer
+
+        on_stage(Stage("asking the workload"))
+        measured = SelectionMeasurer(complete, kept_query_log(workload)).measure(comparison)
+        summary["selection"] = measured.summary()
     if target is not None and (train is not None or folds):
         from masquerade.utility.classification import classification_errors
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from masquerade.anonymize.outcome import OnStep
 from masquerade.anonymize.publish import publish
 from masquerade.anonymize.release import Provenance
+from masquerade.anonymize.workload_key import WORKLOAD
 from masquerade.data.database_url import database_scheme
 from masquerade.data.reading import Source
 from masquerade.data.schema import Schema
@@ -106,12 +107,14 @@ def evaluate_job(
     queries: int = 2500,
     train: int | None = None,
     folds: int = 10,
+    workload: str | Path | None = None,
     on_stage: OnStage = silent,
 ) -> dict[str, Any]:
     """Return the metrics of a release whose rows are in the order of the (kept) input; see `evaluate`.
 
     SE, the error of one source alone, is included if the job names parties with their attributes. If the
-    original is in a database, the job's query is run on it.
+    original is in a database, the job's query is run on it. The selections measured are those of `workload`, or of the
+    one that the job names.
     """
     plan = Plan(Path(job))
     schema = plan.schema()
@@ -139,6 +142,7 @@ def evaluate_job(
         train=train,
         folds=folds,
         sources=sources,
+        workload=workload or workload_of(plan),
         seed=plan.common.seed,
         on_stage=on_stage,
     )
@@ -167,8 +171,15 @@ def compare_job(
         sensitive=plan.published,
         missing=data.missing,
         seed=plan.common.seed,
+        workload=workload_of(plan),
         on_stage=on_stage,
     )
+
+
+def workload_of(plan: Plan) -> str | None:
+    """Return the file of queries that the job's method names, if any."""
+    named = getattr(plan.method, WORKLOAD, None)  # declared by some methods alone
+    return None if named is None else str(named)
 
 
 def input_of(plan: Plan, data: DataSection, schema: Schema) -> tuple[Table, tuple[str, ...]]:

@@ -11,6 +11,8 @@ NOTHING = "—"
 METRICS = {
     "classification_error": "Share of records whose class a decision tree misjudges, or that are suppressed.",
     "query_error": "Mean relative error of random counting queries. 0 is exact.",
+    "selection_precision": "Of the records that the workload's queries may mean, the share that they do mean.",
+    "selection_recall": "Of the records that the workload's queries mean, the share that is certain.",
     "discernibility": "Ordered pairs of records that cannot be told apart. Lower keeps more.",
     "weighted_discernibility": "The same for each attribute alone, weighted. Lower keeps more.",
     "weighted_overlap": "Ordered pairs of records that an attribute may leave alike, weighted. Lower keeps more.",

@@ -1,6 +1,7 @@
 """Measures: the figures by which releases of one table are compared, and one of them is chosen.
 
-Every metric is one. So are the error of random range queries, and where there is a class the error of a decision tree
+Every metric is one. So are the error of random range queries, with a workload the precision and recall of its
+selections, and where there is a class the error of a decision tree
 that learns from one part of the release and is judged on the others. A tree's error has a margin, its standard error:
 releases that differ by less are equally good.
 """
@@ -14,14 +15,17 @@ from math import sqrt
 
 import numpy as np
 
+from masquerade.data.query_log import QueryLog
 from masquerade.data.table import Table
 from masquerade.utility.classification import Classification, has_sklearn
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.metrics import measure, weighted_overlap
 from masquerade.utility.queries import query_error
+from masquerade.utility.workload import SelectionMeasurer
 
 NCP, CLASSIFICATION_ERROR, CLASSIFICATION_METRIC = "ncp", "classification_error", "classification_metric"
 QUERY_ERROR, WEIGHTED_OVERLAP = "query_error", "weighted_overlap"
+SELECTION_PRECISION, SELECTION_RECALL = "selection_precision", "selection_recall"
 MEASURES = (
     NCP,
     "loss",
@@ -35,9 +39,12 @@ MEASURES = (
     CLASSIFICATION_METRIC,
     CLASSIFICATION_ERROR,
     QUERY_ERROR,
+    SELECTION_PRECISION,
+    SELECTION_RECALL,
 )
+NEEDING_WORKLOAD = (SELECTION_PRECISION, SELECTION_RECALL)
 NEEDING_CLASS = ("majority", CLASSIFICATION_METRIC, CLASSIFICATION_ERROR)
-_HIGHER_IS_BETTER = ("precision",)
+_HIGHER_IS_BETTER = ("precision", *NEEDING_WORKLOAD)
 
 _QUERIES = 500
 _MOST_TRAINING, _TRAINING_SHARE = 10_000, 2 / 3  # records that trees learn from
@@ -69,11 +76,14 @@ class Measurer:
     table: Table
     target: str | None = None
     seed: int = 7
+    workload: QueryLog | None = None
 
     def figure(self, name: str, comparison: Comparison) -> float | None:
         """Return one figure; None where it does not apply."""
         if name == QUERY_ERROR:
             return query_error(comparison, _QUERIES, self.seed).mean if comparison.originals else None
+        if name in NEEDING_WORKLOAD:
+            return self._selection(comparison).get(name)
         if name == WEIGHTED_OVERLAP:
             return weighted_overlap(comparison)
         if name == CLASSIFICATION_ERROR:
@@ -86,7 +96,15 @@ class Measurer:
         return {
             **measure(comparison),
             **{name: self.figure(name, comparison) for name in (WEIGHTED_OVERLAP, QUERY_ERROR, *trees)},
+            **self._selection(comparison),
         }
+
+    def _selection(self, comparison: Comparison) -> dict[str, float | None]:
+        """Return how exactly the workload's subpopulations are found; nothing without a workload."""
+        if self.workload is None:
+            return {}
+        found = SelectionMeasurer(self.table, self.workload).measure(comparison)
+        return {SELECTION_PRECISION: found.precision, SELECTION_RECALL: found.recall}
 
     def _tree_error(self, comparison: Comparison) -> float | None:
         """Return the share of rows that are misjudged, or suppressed; None with too few rows to tell."""

@@ -9,6 +9,7 @@ hidden_cuts.py           undoes cuts between providers whose parts look alike an
 qids.py                  which QIDs are cut together
 linked_qids.py           the loop for several QIDs that share attributes
 axes.py, trees.py        the dimensions: what a group covers along each, and where it would be cut
+predicate_axes.py        the dimensions of a workload's predicates, along which is cut first
 candidates.py            the cuts along one dimension, by a pass over the records
 taxonomy_candidates.py   the cuts along all taxonomies, from the counts of tally.py
 parts.py, judge.py       the parts that cuts would make, and whether they satisfy

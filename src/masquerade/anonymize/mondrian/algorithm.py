@@ -37,13 +37,17 @@ from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, 
 from masquerade.anonymize.mondrian.qids import columns_of_parts, cut_by_value, linked
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.preparation import prepare
+from masquerade.anonymize.workload_key import workload, workload_problems
 from masquerade.data.column import Coded, Column
+from masquerade.data.query_log import kept_query_log
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
+from masquerade.engine.counts import Counts
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import choice, optional, switch
 from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
+from masquerade.utility.workload import edges_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,9 @@ class Mondrian(MondrianVariant):
 
     `priority` makes the release for a purpose: the cut is made that has the highest score of the group's `spread` along
     an attribute, that attribute's `weight` in the job, and the information `gain` about the class, all from 0 to 1 and
-    counted as the table says.
+    counted as the table says. `workload` names a log of SQL queries, such as those that the release will be asked:
+    groups are first cut where its predicates begin or end to hold, as far as the requirement allows, so that its
+    selections stay exact; then as usual.
     """
 
     seconds_per_million: ClassVar[float] = 0.5
@@ -87,6 +93,14 @@ class Mondrian(MondrianVariant):
         optional(choice("violating", "small")), None, help=f"{MERGE_HELP}; by default violating"
     )
     priority: Mapping[str, float] | None = priority()
+    workload: str | None = workload(
+        "a log of queries; groups are first cut where its predicates do, so that its selections stay exact"
+    )
+
+    def settings(self) -> dict[str, Any]:
+        """Return the name and parameters, without the choice that a priority replaces."""
+        told = super().settings()
+        return told if self.priority is None else {key: told[key] for key in told if key != "choose"}
 
     @classmethod
     def tried_on(cls, schema: Schema) -> Sequence[Mapping[str, Any]]:
@@ -97,22 +111,23 @@ class Mondrian(MondrianVariant):
     def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
         """Return the provider-aware variant where the requirement names providers and allows cuts between them."""
         named = any(part.provider_column is not None for part in parts)
-        if self.priority is not None:  # by value alone: what is left for providers would have no priority
+        if self._has_purpose:  # by value alone: a cut between providers serves no purpose of the release
             return self
         if named and (self.provider_aware or (self.provider_aware is None and may_cut_providers(parts))):
             return ProviderAwareMondrian(self.target, self.choose, self.strict, merge=self.merge)
         return self
 
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
-        """Fitness without providers to be fit against, and a priority that lacks what it counts, too."""
+        """Fitness without providers, a priority that lacks what it counts, a workload that is no log, too."""
         yield from super().refusals(parts, schema)
         if self.priority is not None:
             qid = [name for part in parts for name in part.qid]
             yield from priority_problems(self.priority, self.choose, self.target, qid, schema)
-            if self.provider_aware:
-                yield Problem(
-                    "not possible with a priority, which cuts by value alone", key=("provider_aware",)
-                )
+        if self._has_purpose and self.provider_aware:
+            yield Problem(
+                "not possible with priority or workload: those cut by value alone", key=("provider_aware",)
+            )
+        yield from workload_problems(self.workload)
         if self.choose == "fitness":
             yield Problem(key=("choose",), allowed=f'"certainty" or "widest"{OR_BY_CLASS}', found='"fitness"')
 
@@ -122,7 +137,7 @@ class Mondrian(MondrianVariant):
         if variant is not self:
             return variant.run(table, requirement, on_step)
         task = prepare(table, requirement, self)
-        classes = self.counted_class(table)
+        classes, edges = self.counted_class(table), self._edges(table, task.columns)
         released = {
             column.name: column
             for parts in linked(task.parts)
@@ -134,6 +149,7 @@ class Mondrian(MondrianVariant):
                 self.strict,
                 classes,
                 self.merge or "violating",
+                edges,
             )
         }
         return Outcome(tuple(released[column.name] for column in task.columns))
@@ -143,6 +159,18 @@ class Mondrian(MondrianVariant):
         if self.priority is not None and self.priority.get(GAIN) and self.target is not None:
             return table.coded(self.target)
         return super().counted_class(table)
+
+    @property
+    def _has_purpose(self) -> bool:
+        return self.priority is not None or self.workload is not None
+
+    def _edges(self, table: Table, columns: Sequence[Column]) -> dict[str, Counts]:
+        """Return where the workload's predicates cut."""
+        if self.workload is None:
+            return {}
+        known = [*table.arrow.column_names, *table.schema.identifiers]
+        domains = {column.name: (column.domain, table.schema[column.name].kind) for column in columns}
+        return edges_of(kept_query_log(self.workload), known, domains)
 
     def _choice(self, columns: Sequence[Column], schema: Schema, classes: Coded | None) -> Choice:
         """Return which cut of these columns is made."""

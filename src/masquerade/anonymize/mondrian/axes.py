@@ -8,7 +8,7 @@ records.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -173,8 +173,10 @@ class ContinuousAxis(Axis):
 
     most_parts = 2
 
-    def __init__(self, column: Column) -> None:
+    def __init__(self, column: Column, edges: Counts | None = None) -> None:
+        """Let cells end at `edges`, ranks in order, where no record of theirs is beyond."""
         super().__init__(column)
+        self.edges = edges if edges is not None else np.zeros(0, np.int64)
         assert isinstance(column.domain, Continuum)
         self._size = max(column.domain.size, 1)
         self.first = column.domain.first  # the smallest number; below it, missing cells
@@ -193,10 +195,7 @@ class ContinuousAxis(Axis):
         ordered += ranks
         ordered.sort()  # the groups are in order already: this sorts within them
         starts, sizes = batch.starts, batch.sizes
-        middle = ordered[starts + sizes // 2]
-        before = np.searchsorted(ordered, middle, "left") - starts
-        after = np.searchsorted(ordered, middle, "right") - starts
-        left = np.where(np.minimum(before, sizes - before) >= np.minimum(after, sizes - after), before, after)
+        left = self._lower_half(ordered, shift, starts, sizes)
         mixed = None
         if self.first:  # missing cells are cut off the numbers before anything else
             missing = np.searchsorted(ordered, shift + self.first, "left") - starts
@@ -214,9 +213,26 @@ class ContinuousAxis(Axis):
             widths = np.where(mixed, 1.0, widths)
         return View(ranks, lo, hi + 1, widths, can_split, cut.astype(np.int64), below.astype(np.int64))
 
+    def _lower_half(self, ordered: Ints, shift: Ints, starts: Counts, sizes: Counts) -> Counts:
+        """Return how many records of each group are below its cut; `ordered` has each group's ranks plus its shift."""
+        middle = ordered[starts + sizes // 2]
+        before = np.searchsorted(ordered, middle, "left") - starts
+        after = np.searchsorted(ordered, middle, "right") - starts
+        evenly = np.minimum(before, sizes - before) >= np.minimum(after, sizes - after)
+        below: Counts = np.where(evenly, before, after)
+        return below
+
     def lower_start(self, start: Counts, cut_at: Counts) -> Counts:
         """Return where the lower part of a cell begins: one that is cut inside the numbers holds no missing cell."""
         return np.where(cut_at > self.first, np.maximum(start, self.first), start)
+
+    def between_edges(self, lo: Counts, hi: Counts, view: View) -> tuple[Counts, Counts]:
+        """Shrink the cells `[lo, hi)` of groups to the edges around their values."""
+        ends = np.concatenate([[0], self.edges, [self._size]])
+        return (
+            np.maximum(lo, ends[np.searchsorted(ends, view.lo, "right") - 1]),
+            np.minimum(hi, ends[np.searchsorted(ends, view.hi - 1, "right")]),
+        )
 
     def cut(self, batch: Batch, view: View) -> Slots:
         """Make two slots per group: below the cut, and from it on."""
@@ -229,9 +245,12 @@ class ContinuousAxis(Axis):
         return Slots(of_row, first, widths.ravel())
 
 
-def axes_of(columns: Sequence[Column]) -> list[Axis]:
-    """Return one axis per released attribute."""
+def axes_of(columns: Sequence[Column], edges: Mapping[str, Counts] | None = None) -> list[Axis]:
+    """Return one axis per released attribute; cells of numbers end at the attribute's edges, where it has some."""
+    ends = edges or {}
     return [
-        TaxonomyAxis(column) if isinstance(column.domain, Taxonomy) else ContinuousAxis(column)
+        TaxonomyAxis(column)
+        if isinstance(column.domain, Taxonomy)
+        else ContinuousAxis(column, ends.get(column.name))
         for column in columns
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.anonymize.mondrian.axes import Axis, Batch, TaxonomyAxis
+from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, TaxonomyAxis
 from masquerade.anonymize.mondrian.tally import Tally
 from masquerade.data.column import Column, Generalised
 from masquerade.engine.counts import Counts, Flags
@@ -77,12 +77,17 @@ class Done:
         return Done(self._n_rows, kept)
 
     @property
+    def groups(self) -> list[Open]:
+        """The groups, to be cut further in another way."""
+        return list(self._groups)
+
+    @property
     def parted(self) -> Counts:
         """Which part of which hidden cut each group is in."""
         return np.concatenate([each.parted for each in self._groups])
 
     def partition(self, axes: Sequence[Axis]) -> Partition:
-        """Return all groups, with cells along taxonomies as narrow as the groups' values allow."""
+        """Return all groups, with cells along taxonomies as narrow as the groups' values allow, and between edges."""
         batches = [each.batch for each in self._groups]
         batch = Batch(
             np.concatenate([each.rows for each in batches]), np.concatenate([each.sizes for each in batches])
@@ -92,6 +97,8 @@ class Done:
             if isinstance(axis, TaxonomyAxis):
                 view = axis.look(batch)
                 cell[:] = view.lo, view.hi
+            elif isinstance(axis, ContinuousAxis) and axis.edges.size:
+                cell[:] = axis.between_edges(cell[0], cell[1], axis.look(batch))
         labels = np.empty(self._n_rows, np.int64)
         labels[batch.rows] = np.repeat(np.arange(batch.n_groups), batch.sizes)
         return Partition(labels, cells)

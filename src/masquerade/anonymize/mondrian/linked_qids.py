@@ -68,19 +68,21 @@ class LinkedPartition:
         choice: Choice,
         n_rows: int,
         strict: bool,
+        first: Sequence[Axis] = (),
     ) -> None:
         self._axes, self._choice, self._strict, self._n_rows = axes, choice, strict, n_rows
         qids = {names: _Qid(judge, np.zeros(n_rows, np.int64)) for names, judge in judges.items()}
         self._of_axis = [[qid for names, qid in qids.items() if axis.name in names] for axis in axes]
         self._qids = tuple(qids.values())
-        self._stuck = [
-            np.zeros(n_rows, bool) for _ in axes
-        ]  # rows whose linked records cannot be cut as they are
         self._cells = [
             np.tile([[0], [max(axis.column.domain.size, 1)]], n_rows) for axis in axes
         ]  # of numbers
-        while self._cut():
-            pass
+        for way in (first, axes) if first else (axes,):
+            self._axes = way
+            # Rows whose linked records cannot be cut as they are.
+            self._stuck = [np.zeros(n_rows, bool) for _ in axes]
+            while self._cut():
+                pass
 
     def released(self) -> tuple[Generalised, ...]:
         """Return the released columns."""
@@ -89,6 +91,13 @@ class LinkedPartition:
             everybody = np.arange(self._n_rows)
             if isinstance(axis, ContinuousAxis):
                 lo, hi = self._cells[at]
+                if axis.edges.size:
+                    linked, n_linked = self._linked(at)
+                    batch = _batch(linked, n_linked, everybody)
+                    members = batch.rows[batch.starts]  # all linked records have one cell
+                    lo, hi = axis.between_edges(lo[members], hi[members], axis.look(batch))
+                    columns.append(released_column(axis.column, lo, hi, linked))
+                    continue
                 columns.append(released_column(axis.column, lo, hi, everybody))
             else:
                 linked, n_linked = self._linked(at)

@@ -63,10 +63,22 @@ class Cutter:
             waiting += [following] if following is not None else []
 
 
-def partition(axes: Sequence[Axis], judge: Judge, choice: Choice, n_rows: int, strict: bool) -> Partition:
-    """Cut all records until no cut is allowed."""
+def partition(
+    axes: Sequence[Axis],
+    judge: Judge,
+    choice: Choice,
+    n_rows: int,
+    strict: bool,
+    first: Sequence[Axis] = (),
+) -> Partition:
+    """Cut all records until no cut is allowed; along `first`, the same attributes cut in another way, before all."""
     cutter, done = Cutter(axes, judge, choice, strict), Done(n_rows)
-    cutter.cut([cutter.everything(n_rows)], done)
+    waiting = [cutter.everything(n_rows)]
+    if first:
+        fragments = Done(n_rows)
+        replace(cutter, axes=first).cut([replace(each, tally=None) for each in waiting], fragments)
+        waiting = fragments.groups
+    cutter.cut(waiting, done)
     return done.partition(axes)
 
 

@@ -8,8 +8,10 @@ from masquerade.anonymize.mondrian.axes import axes_of
 from masquerade.anonymize.mondrian.judge import Judge, Merge
 from masquerade.anonymize.mondrian.linked_qids import LinkedPartition
 from masquerade.anonymize.mondrian.partition import Choice, partition
+from masquerade.anonymize.mondrian.predicate_axes import predicate_axes_of
 from masquerade.anonymize.preparation import Prepared
 from masquerade.data.column import Coded, Column, Generalised
+from masquerade.engine.counts import Counts
 from masquerade.privacy.requirement import GroupRequirement
 
 
@@ -49,9 +51,12 @@ def cut_by_value(
     strict: bool,
     classes: Coded | None = None,
     merge: Merge = "violating",
+    edges: Mapping[str, Counts] | None = None,
 ) -> tuple[Generalised, ...]:
-    """Cut the attributes of requirements whose QIDs are linked by common attributes."""
-    axes = axes_of(columns_of_parts(task, parts))
+    """Cut the attributes of requirements whose QIDs are linked by common attributes, first at the edges."""
+    columns = columns_of_parts(task, parts)
+    axes = axes_of(columns, edges)
+    first = predicate_axes_of(columns, edges) if edges else ()
     judges = {
         qid: judge_of(
             [part for part in parts if frozenset(part.qid) == qid], task.sensitive, n_rows, classes, merge
@@ -59,6 +64,6 @@ def cut_by_value(
         for qid in dict.fromkeys(frozenset(part.qid) for part in parts)
     }
     if len(judges) > 1:
-        return LinkedPartition(axes, judges, choice, n_rows, strict).released()
+        return LinkedPartition(axes, judges, choice, n_rows, strict, first).released()
     (judge,) = judges.values()
-    return partition(axes, judge, choice, n_rows, strict).released(axes)
+    return partition(axes, judge, choice, n_rows, strict, first).released(axes)

@@ -1,0 +1,2 @@
+SELECT COUNT(*) FROM people WHERE age >= 40;
+SELECT age FROM people WHERE age BETWEEN 25 AND 29;
