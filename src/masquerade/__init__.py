@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     )
     from masquerade.library.client import AsyncClient, Client
     from masquerade.library.comparing import compare
+    from masquerade.library.drafting import draft
     from masquerade.library.evaluation import evaluate
     from masquerade.library.jobs import anonymize_job, compare_job, evaluate_job, verify_job
     from masquerade.library.keys_and_masks import keys, mask, ratios
@@ -103,6 +104,7 @@ _HOME = {
         "TaxonomyError",
     ],
     "library.client": ["AsyncClient", "Client"],
+    "library.drafting": ["draft"],
     "library.evaluation": ["evaluate"],
     "library.python_api": ["Release", "Verification", "read", "roll_up", "verify"],
     "library.comparing": ["compare"],
@@ -217,6 +219,7 @@ __all__ = [
     "anonymize_job",
     "compare",
     "compare_job",
+    "draft",
     "evaluate",
     "evaluate_job",
     "generate_people",

@@ -202,6 +202,7 @@ ONE_TABLE = [
     Page("databases", databases, ANONYMIZE, {"with the query beside it": is_readable}),
     Page("evaluate", evaluate),
     Page("identities", nothing, special={"writes `trial/ca.pem`": all_are_written}),
+    Page("init", library),
     Page("keys", library),
     Page("m-privacy", m_privacy, [*ANONYMIZE, "masquerade verify release.csv --job job.toml"]),
     Page("purpose", one_table, ANONYMIZE),

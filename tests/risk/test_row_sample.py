@@ -101,7 +101,7 @@ def test_a_row_of_a_large_file_is_not_shown(tmp_path: Path, monkeypatch: pytest.
 def test_databases_in_one_pass(tmp_path: Path) -> None:
     import sqlite3
 
-    from masquerade.library.keys_and_masks import TableFile
+    from masquerade.data.table_file import TableFile
 
     path = tmp_path / "people.db"
     with sqlite3.connect(path) as database:

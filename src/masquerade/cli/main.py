@@ -25,6 +25,7 @@ from masquerade.cli import (
     download,
     evaluate,
     identity,
+    init,
     keys,
     mashup,
     mask,
@@ -51,6 +52,7 @@ app = typer.Typer(
 app.command("demo", short_help="A coordinator and three parties here, and one table through it all.")(
     demo.demo
 )
+app.command("init", short_help="A first job file for a table.")(init.init)
 app.command("anonymize", short_help="One table in, one verified release out.")(anonymize.anonymize)
 app.command("compare", short_help="The methods that fit a job, side by side.")(compare.compare)
 app.command("mashup", short_help="Tables of several parties in, one verified release out.")(mashup.mashup)

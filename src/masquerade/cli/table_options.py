@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from masquerade.library.keys_and_masks import TableFile
+    from masquerade.data.table_file import TableFile
 
 TableArgument = Annotated[
     str,
@@ -40,7 +40,7 @@ def words(text: str) -> list[str]:
 
 def table_file(source: str, query: str | None, separator: str | None, encoding: str | None) -> TableFile:
     """The table that the options describe; a separator may be written as \\t."""
-    from masquerade.library.keys_and_masks import TableFile
+    from masquerade.data.table_file import TableFile
 
     return TableFile(source, query, "\t" if separator == "\\t" else separator, encoding)
 

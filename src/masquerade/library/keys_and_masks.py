@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from masquerade.data.batches import read_batches
-from masquerade.data.csv_encoding import likely_encoding
-from masquerade.data.database_url import database_scheme
 from masquerade.data.reading import chosen
-from masquerade.data.source import CSV_SUFFIXES
 from masquerade.data.table import Table
+from masquerade.data.table_file import TableFile
 from masquerade.errors import DataError, ParameterError, given
 from masquerade.library.python_api import names_of
 from masquerade.net.progress import OnStage, Stage, silent
@@ -25,25 +23,6 @@ from masquerade.risk.ground import MEASURES, Measure
 from masquerade.risk.publishing import Limit, Masked, choose_columns
 from masquerade.risk.row_sample import RowSample, Sampled, SampleSize
 from masquerade.risk.weights import Weights, checked_weights, weights_of
-
-
-@dataclass(frozen=True)
-class TableFile:
-    """A table that is read in one pass: a file or a database query, and how it is written."""
-
-    source: str
-    query: str | None = None
-    separator: str | None = None
-    encoding: str | None = None  # None to find out
-
-    @property
-    def found_encoding(self) -> str:
-        """The encoding given, or the one that the file's first bytes show."""
-        if self.encoding is not None:
-            return self.encoding
-        path = Path(self.source)
-        is_csv = database_scheme(self.source) is None and path.suffix.lower() in CSV_SUFFIXES
-        return likely_encoding(path) if is_csv else "utf-8"
 
 
 def keys(

@@ -1,4 +1,4 @@
-"""The commands `keys` and `mask`: their JSON, what they tell a person, and what they refuse."""
+"""The commands `keys`, `mask` and `init`: their JSON, what they tell a person, and what they refuse."""
 
 from __future__ import annotations
 
@@ -89,3 +89,15 @@ def test_the_encoding_is_found(tmp_path: Path, encoding: str, capsys: Capture) -
     path = tmp_path / "people.csv"
     path.write_bytes("name|city\nJosé|Málaga\nIñaki|Málaga\n".encode(encoding))
     assert here(capsys, "keys", path, "--json").json["key"] == ["name"]
+
+
+def test_init_writes_a_job_that_runs(table: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.chdir(table.parent)
+    found = here(capsys, "init", table, "--k", "2", "--sensitive", "state", "--json").json
+    assert found["job"] == "job.toml"
+    assert found["attributes"][2]["role"] == "sensitive"
+    assert {"name", "role", "type", "reason"} == set(found["attributes"][0])
+    assert here(capsys, "anonymize", "job.toml", "--json").json["released"] == 5
+    assert here(capsys, "init", table).problems == [
+        "job.toml: there is such a file already; name another with --output"
+    ]

@@ -1,0 +1,242 @@
+"""Draft a job: read a table, find out what its columns are, and write a job that runs as it is.
+
+Nothing is guessed that would make a release less private: what is sensitive and what the class is must be said, and
+every other column that is released is generalised. Whatever cannot be, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.data.encode import MISSING_VALUES
+from masquerade.data.reading import Source, chosen
+from masquerade.data.table_file import TableFile
+from masquerade.engine.counts import pair_counts, which_occur
+from masquerade.errors import AnswerIsNo, ParameterError
+from masquerade.files import FileExists, replacing_together
+from masquerade.job.draft.attribute_text import AttributeText, attribute_text
+from masquerade.job.draft.profile import Profile, profile
+from masquerade.job.draft.roles import Proposal, propose_roles
+from masquerade.job.draft.toml_text import comment, key, listed, quoted, relative
+
+_MOST_DROPPED = 0.05  # of the rows; if more have a missing cell, missing cells are kept as values
+DEFAULT_K, _DIVERSITY = 5, 2
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A job's text, the taxonomies it needs, and what was proposed for each column."""
+
+    job: Path
+    text: str
+    taxonomies: dict[Path, str] = field(default_factory=dict)
+    attributes: tuple[dict[str, str], ...] = ()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The JSON summary of `init`."""
+        files = [str(path) for path in self.taxonomies]
+        return {"job": str(self.job), "attributes": list(self.attributes), "taxonomies": files}
+
+    def write(self) -> None:
+        """Write all files, the job last; what exists under its name is not replaced."""
+        refuse_existing(self.job)
+        with replacing_together() as opened:
+            for path, text in {self.job: self.text, **self.taxonomies}.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with opened(path) as file:
+                    file.write(text.encode())
+
+
+def refuse_existing(job: Path) -> None:
+    """Refuse to write over a file, which may have been worked on."""
+    if job.exists():
+        raise FileExists.at(job, "there is such a file already; name another with --output")
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """A table's columns, and the roles proposed for them."""
+
+    file: TableFile
+    source: Source
+    profiles: dict[str, Profile]
+    roles: dict[str, Proposal]
+
+    def named(self, role: str) -> list[str]:
+        """The columns of a role, in the order of the table."""
+        return [name for name in self.profiles if self.roles[name].role == role]
+
+    @property
+    def missing_words(self) -> list[str]:
+        """The texts that mean a missing cell, beside the usual ones."""
+        words = (word for each in self.profiles.values() for word in each.missing_words)
+        return list(dict.fromkeys(words))
+
+
+def look_at(
+    file: TableFile, target: str | None, sensitive: Sequence[str], *, lists_all: bool = True
+) -> Columns:
+    """Read a table and propose a role for each column; with `lists_all` those named must all be there."""
+    source = file.read()
+    asked = [*([target] if target is not None else []), *sensitive]
+    if lists_all:
+        chosen(source.origin.name, source.all_columns, asked)
+    if target is not None and target in sensitive:
+        raise ParameterError(f"{target}: both the class and sensitive; name it once")
+    profiles = {name: profile(name, source.table.column(name), MISSING_VALUES) for name in source.all_columns}
+    return Columns(file, source, profiles, propose_roles(list(profiles.values()), target, sensitive))
+
+
+def draft_job(
+    file: TableFile,
+    job: Path,
+    *,
+    target: str | None = None,
+    sensitive: Sequence[str] = (),
+    k: int = DEFAULT_K,
+) -> Draft:
+    """Draft the job of one table. Nothing is written yet."""
+    if k < 1:
+        raise ParameterError(f"k must be a whole number of at least 1; got {k}")
+    columns = look_at(file, target, sensitive)
+    qid = columns.named("quasi-identifier")
+    if not qid:
+        raise AnswerIsNo(
+            f"{columns.source.origin.name}: no column is left that could be generalised and released"
+        )
+    special = [*sensitive, *([target] if target is not None else [])]
+    complete = _complete([columns.profiles[name] for name in (*qid, *special)])
+    keep = complete.mean() < 1 - _MOST_DROPPED
+    kept: NDArray[np.bool_] = np.ones(complete.size, bool) if keep else complete
+    taxonomies: dict[Path, str] = {}
+    lines = [
+        *comment(
+            "Drafted by `masquerade init`. Look it through; it runs as it is: masquerade anonymize "
+            + job.name
+        ),
+        "",
+        "[data]",
+        *data_lines(columns, job),
+    ]
+    if keep:
+        lines += [
+            'missing = "keep"' + f"  # {int((~complete).sum()):,} of {complete.size:,} rows lack a cell"
+        ]
+    attributes = []
+    for name in columns.profiles:
+        section = None
+        if name in qid:
+            section = attribute_text(
+                columns.profiles[name], file.path, job, set(taxonomies), _likeness(columns, name, target)
+            )
+            if section.file is not None:
+                taxonomies[section.file] = section.text
+        lines += ["", *attribute_lines(columns, name, section)]
+        attributes.append(told(columns, name, section))
+    lines += ["", *roles_lines(target, sensitive, columns.named("identifier"))]
+    lines += [*privacy_lines(qid, min(k, int(kept.sum())), k)]
+    for name in sensitive:
+        lines += diversity_lines(columns.profiles[name], qid, kept)
+    stem = "table" if file.path is None else file.path.stem
+    lines += ["", *output_lines(stem)]
+    return Draft(job, "\n".join(lines) + "\n", taxonomies, tuple(attributes))
+
+
+def attribute_lines(columns: Columns, name: str, section: AttributeText | None) -> list[str]:
+    """Write the section of an attribute, or a comment on a column that has none."""
+    proposal = columns.roles[name]
+    lines = comment(f"{name}: {proposal.role}; {proposal.reason}" + (f"; {section.tree}" if section else ""))
+    return lines if section is None else [*lines, f"[attributes.{key(name)}]", *section.lines]
+
+
+def roles_lines(target: str | None, sensitive: Sequence[str], identifiers: Sequence[str] = ()) -> list[str]:
+    """Write `[roles]`."""
+    lines = ["[roles]"]
+    if target is not None:
+        lines.append(f"class = {quoted(target)}")
+    if sensitive:
+        lines.append(f"sensitive = {listed(sensitive)}  # released as they are")
+    if identifiers:
+        lines.append(f"identifiers = {listed(identifiers)}  # never released")
+    return [*lines, ""]
+
+
+def privacy_lines(qid: Iterable[str], k: int, asked: int) -> list[str]:
+    """Write the k-anonymity of the draft."""
+    why = "" if k == asked else f"  # not {asked}: there are no more records"
+    return ["[[privacy]]", 'model = "k-anonymity"', f"qid = {listed(qid)}", f"k = {k}{why}"]
+
+
+def output_lines(stem: str) -> list[str]:
+    """Write `[output]`."""
+    return [
+        "[output]",
+        f"table = {quoted(f'{stem}-release.csv')}",
+        f"report = {quoted(f'{stem}-report.html')}",
+    ]
+
+
+def data_lines(columns: Columns, job: Path) -> list[str]:
+    """Write where a table is and how it is written."""
+    file = columns.file
+    where = file.source if file.path is None else relative(file.path, job)
+    lines = [f"source = {quoted(where)}"]
+    if file.query is not None:
+        lines.append(f"query = {quoted(file.query)}")
+    if file.separator is not None:
+        lines.append(f"separator = {quoted(file.separator)}")
+    if file.found_encoding != "utf-8":
+        lines.append(f"encoding = {quoted(file.found_encoding)}")
+    if missing_words := columns.missing_words:
+        lines.append(f"missing_values = {listed([*MISSING_VALUES, *missing_words])}")
+    return lines
+
+
+def diversity_lines(column: Profile, qid: Sequence[str], kept: NDArray[np.bool_]) -> list[str]:
+    """Write the ℓ-diversity of a sensitive attribute, where it has values enough."""
+    codes = column.codes[kept] + np.int32(1)
+    different = int(which_occur(codes, len(column.cells) + 1).sum())
+    if different < _DIVERSITY:
+        return ["", *comment(f"{column.name} has a single value, so no group can be diverse in it")]
+    return [
+        "",
+        "[[privacy]]",
+        'model = "l-diversity"',
+        f"qid = {listed(qid)}",
+        f"sensitive = {quoted(column.name)}",
+        f"l = {_DIVERSITY}  # different values in a group, at least",
+    ]
+
+
+def _complete(columns: Sequence[Profile]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = np.logical_and.reduce([column.codes >= 0 for column in columns])
+    return found
+
+
+def _likeness(columns: Columns, name: str, target: str | None) -> list[float] | None:
+    """Return the share of the most common class among the rows of each cell."""
+    if target is None:
+        return None
+    column, label = columns.profiles[name], columns.profiles[target]
+    both = (column.codes >= 0) & (label.codes >= 0)
+    if not both.any():
+        return None
+    counts = pair_counts(column.codes[both], label.codes[both], len(column.cells), len(label.cells))
+    most = int(counts.sum(axis=0).argmax())
+    rows = counts.sum(axis=1)
+    shares: list[float] = np.round(counts[:, most] / np.maximum(rows, 1), 6).tolist()
+    return shares
+
+
+def told(columns: Columns, name: str, section: AttributeText | None) -> dict[str, str]:
+    """Return what the summary says of a column."""
+    proposal = columns.roles[name]
+    reason = proposal.reason + (f"; {section.tree}" if section is not None else "")
+    return {"name": name, "role": proposal.role, "type": columns.profiles[name].type, "reason": reason}

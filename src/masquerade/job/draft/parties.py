@@ -1,0 +1,185 @@
+"""Draft the mashup of several tables, each another party's: the same people, or the same columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from masquerade.data.encode import MISSING_VALUES
+from masquerade.data.table_file import TableFile
+from masquerade.errors import AnswerIsNo, ParameterError
+from masquerade.job.draft.attribute_text import attribute_text
+from masquerade.job.draft.draft import (
+    Columns,
+    Draft,
+    attribute_lines,
+    data_lines,
+    diversity_lines,
+    look_at,
+    output_lines,
+    privacy_lines,
+    roles_lines,
+    told,
+)
+from masquerade.job.draft.profile import Profile, profile
+from masquerade.job.draft.roles import propose_roles
+from masquerade.job.draft.toml_text import comment, key, listed, quoted
+
+_NOTHING_LEFT = "no column is left that could be generalised and released"
+
+
+def draft_mashup(
+    files: Sequence[TableFile],
+    job: Path,
+    *,
+    target: str | None = None,
+    sensitive: Sequence[str] = (),
+    k: int = 5,
+) -> Draft:
+    """Draft the job of `masquerade mashup`. Nothing is written yet."""
+    tables = [look_at(file, target, sensitive, lists_all=False) for file in files]
+    for name in (*([target] if target is not None else []), *sensitive):
+        if not any(name in table.profiles for table in tables):
+            raise ParameterError(f'no table has a column "{name}"')
+    names = _party_names(files)
+    if len({tuple(sorted(table.profiles)) for table in tables}) == 1:
+        return _same_columns(tables, names, job, sensitive, k)
+    return _same_people(tables, names, job, target, sensitive, k)
+
+
+def _same_people(
+    tables: list[Columns], names: list[str], job: Path, target: str | None, sensitive: Sequence[str], k: int
+) -> Draft:
+    """Join what several parties know of the same people; the first who has an attribute contributes it."""
+    ids, common = _identifiers(tables)
+    contributors: dict[str, int] = {}
+    for at, table in enumerate(tables):
+        for name in (*table.named("quasi-identifier"), *table.named("sensitive"), *table.named("class")):
+            if name != ids[at]:
+                contributors.setdefault(name, at)
+    holders = {name: at for name, at in contributors.items() if name != target and name not in sensitive}
+    if not holders:
+        raise AnswerIsNo(_NOTHING_LEFT)
+    if target is not None and all(target in table.profiles for table in tables):
+        del contributors[target]  # nobody needs to share it
+    lines = _head(job)
+    for at, (table, party) in enumerate(zip(tables, names, strict=True)):
+        lines += [
+            "",
+            f"[parties.{key(party)}]",
+            *data_lines(table, job),
+            f"id = {quoted(ids[at])}  # identifies people, and is never released",
+            f"attributes = {listed(name for name, holder in contributors.items() if holder == at)}",
+        ]
+    return _finished([*lines, ""], tables, holders, job, min(k, common), k, target, sensitive)
+
+
+def _same_columns(
+    tables: list[Columns], names: list[str], job: Path, sensitive: Sequence[str], k: int
+) -> Draft:
+    """Providers of different people: taxonomies must cover the values of all of them."""
+    first = _joined(tables, sensitive)
+    qid = first.named("quasi-identifier")
+    if not qid:
+        raise AnswerIsNo(_NOTHING_LEFT)
+    lines = _head(job)
+    for table, name in zip(tables, names, strict=True):
+        lines += ["", f"[parties.{key(name)}]", *data_lines(table, job)]
+    advice = 'against providers that collude, add [[privacy]] with model = "m-privacy" and m = 1'
+    lines += ["", "[algorithm]", f'name = "mondrian"  # {advice}']
+    rows = first.source.table.num_rows
+    return _finished([*lines, ""], [first], dict.fromkeys(qid, 0), job, min(k, rows), k, None, sensitive)
+
+
+def _joined(tables: list[Columns], sensitive: Sequence[str]) -> Columns:
+    """All providers' records, as one table."""
+    order = tables[0].source.table.column_names
+    arrow = pa.concat_tables(
+        [table.source.table.select(order) for table in tables], promote_options="permissive"
+    )
+    profiles = {name: profile(name, arrow.column(name), MISSING_VALUES) for name in order}
+    source = replace(tables[0].source, table=arrow)
+    return Columns(tables[0].file, source, profiles, propose_roles(list(profiles.values()), None, sensitive))
+
+
+def _finished(
+    lines: list[str],
+    tables: list[Columns],
+    holders: dict[str, int],
+    job: Path,
+    k: int,
+    asked: int,
+    target: str | None,
+    sensitive: Sequence[str],
+) -> Draft:
+    """Add the attributes, each as its holder has it, the roles and the requirements."""
+    qid, taxonomies = list(holders), dict[Path, str]()
+    attributes, seen = list[dict[str, str]](), set[str]()
+    for at, table in enumerate(tables):
+        for name in table.profiles:
+            if name in seen or (name in holders and holders[name] != at):
+                continue
+            seen.add(name)
+            section = None
+            if name in holders:
+                section = attribute_text(table.profiles[name], table.file.path, job, set(taxonomies), None)
+                if section.file is not None:
+                    taxonomies[section.file] = section.text
+            lines += [*attribute_lines(table, name, section), ""]
+            attributes.append(told(table, name, section))
+    lines += [*roles_lines(target, sensitive), *privacy_lines(qid, k, asked)]
+    for name in sensitive:
+        column = next(table.profiles[name] for table in tables if name in table.profiles)
+        lines += diversity_lines(column, qid, column.codes >= 0)
+    lines += ["", *output_lines("joint")]
+    return Draft(job, "\n".join(lines) + "\n", taxonomies, tuple(attributes))
+
+
+def _identifiers(tables: Sequence[Columns]) -> tuple[list[str], int]:
+    """Return each table's column that identifies people, and how many people all tables have."""
+    best: tuple[int, list[str]] = (0, [])
+    for name, column in tables[0].profiles.items():
+        if not _is_key(column):
+            continue
+        common, chosen = set(column.cells), [name]
+        for other in tables[1:]:
+            keys = [each for each in other.profiles.values() if _is_key(each)]
+            match = max(
+                keys, key=lambda each: (len(common & set(each.cells)), each.name == name), default=None
+            )
+            if match is None:
+                break
+            common &= set(match.cells)
+            chosen.append(match.name)
+        else:
+            best = max(best, (len(common), chosen), key=lambda each: each[0])
+    if not best[0]:
+        raise AnswerIsNo(
+            "the tables have no people in common: in each, a column must identify people, with values that occur in all"
+        )
+    return best[1], best[0]
+
+
+def _is_key(column: Profile) -> bool:
+    """Return whether each row has its own value, as an identifier must."""
+    return column.present == column.codes.size == len(column.cells)
+
+
+def _party_names(files: Sequence[TableFile]) -> list[str]:
+    """Name the parties after their files."""
+    names = list[str]()
+    for at, file in enumerate(files, start=1):
+        stem = re.sub(r"[^a-z0-9]+", "-", file.path.stem.lower()).strip("-") if file.path is not None else ""
+        name = stem if stem and stem not in names else f"party-{at}"
+        names.append(name)
+    return names
+
+
+def _head(job: Path) -> list[str]:
+    return comment(
+        "Drafted by `masquerade init`. Look it through; it runs as it is: masquerade mashup " + job.name
+    )

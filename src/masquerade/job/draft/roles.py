@@ -1,0 +1,124 @@
+"""Which role a column has, and why: by its name, by what its cells look like, and by how far it identifies rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from masquerade.job.draft.column_names import (
+    always_identifies,
+    known_of_people,
+    may_identify,
+    sounds_sensitive,
+)
+from masquerade.job.draft.profile import Profile
+from masquerade.risk.coded_table import CodedTable
+from masquerade.risk.greedy_key import greedy_key
+from masquerade.risk.partition import Partition, partition_by
+
+Role = Literal["identifier", "quasi-identifier", "sensitive", "class", "other"]
+
+MOST_QUASI_IDENTIFIERS = 10
+_NEARLY_ALL, _MANY, _FEW_ROWS = 0.98, 0.5, 20
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The role proposed for a column, and why."""
+
+    role: Role
+    reason: str
+
+
+def propose_roles(
+    columns: Sequence[Profile], target: str | None, sensitive: Sequence[str]
+) -> dict[str, Proposal]:
+    """Propose a role for each column; those of the class and the sensitive attributes are given."""
+    proposed: dict[str, Proposal] = {}
+    for column in columns:
+        if column.name == target:
+            proposed[column.name] = Proposal("class", "you named it as the class")
+        elif column.name in sensitive:
+            proposed[column.name] = Proposal("sensitive", "you named it as sensitive")
+        elif (settled := _by_itself(column)) is not None:
+            proposed[column.name] = settled
+    left = [column for column in columns if column.name not in proposed]
+    return {**proposed, **_quasi_identifiers(left)}
+
+
+def _by_itself(column: Profile) -> Proposal | None:
+    """Return the role of a column that cannot be generalised usefully: an identifier, free text, or always the same."""
+    share, different = (
+        column.distinct_ratio,
+        f"{len(column.cells):,} different values in {column.present:,} rows",
+    )
+    if len(column.cells) < 2:
+        return Proposal("other", "left out: it has the same value in every row")
+    if always_identifies(column.name):
+        return Proposal(
+            "identifier", f'its name, "{column.name}", is that of something that identifies people'
+        )
+    if sum("@" in cell for cell in column.cells) > _NEARLY_ALL * len(column.cells):
+        return Proposal("identifier", "its cells are e-mail addresses")
+    if may_identify(column.name) and share >= _MANY:
+        return Proposal("identifier", f'its name, "{column.name}", and {different}')
+    if column.type == "text":
+        return Proposal("other", f"left out: free text, which may hold anything; {different}")
+    is_measured = column.type == "date" or (column.type == "number" and not _is_numbering(column))
+    if share >= _NEARLY_ALL and column.present >= _FEW_ROWS and not is_measured:
+        return Proposal("identifier", f"it identifies nearly every row: {different}")
+    return None
+
+
+def _is_numbering(column: Profile) -> bool:
+    """Return whether numbers just count the rows."""
+    if not all(cell.isdigit() for cell in column.cells):
+        return False
+    numbers = sorted(map(int, column.cells))
+    return numbers[-1] - numbers[0] + 1 == len(numbers)
+
+
+def _quasi_identifiers(columns: Sequence[Profile]) -> Mapping[str, Proposal]:
+    """Take what people are known by, then what tells most rows apart, and leave out what is too much."""
+    if not columns:
+        return {}
+    table = CodedTable(
+        tuple(column.name for column in columns),
+        tuple(column.codes + np.int32(1) for column in columns),
+        tuple(len(column.cells) + 1 for column in columns),
+        len(columns[0].codes),
+    )
+    everything = partition_by(table, range(table.width)).extent.pairs
+    key = greedy_key(
+        Partition.of(table),
+        range(table.width),
+        lambda extent: extent.pairs == everything,
+        [1.0] * table.width,
+    )
+    assert key is not None  # all columns together tell as much apart as all columns
+    share = partition_by(table, key).extent.groups / max(table.rows, 1)
+    together = f"with {', '.join(table.names[at] for at in key)}" if len(key) > 1 else "alone"
+    known = [at for at in range(table.width) if known_of_people(table.names[at])]
+    order = list(dict.fromkeys([*known, *key, *range(table.width)]))
+    found = {}
+    for position, at in enumerate(order):
+        name = table.names[at]
+        hint = "; it sounds sensitive: name it with --sensitive if it is" if sounds_sensitive(name) else ""
+        if position >= MOST_QUASI_IDENTIFIERS:
+            found[name] = Proposal(
+                "other", "left out: the more attributes, the less is left of each; add it if needed"
+            )
+        elif at in known:
+            found[name] = Proposal(
+                "quasi-identifier", f"others know this of a person, or can look it up{hint}"
+            )
+        elif at in key:
+            reason = f"{together} it tells {share:.0%} of the rows from all others"
+            found[name] = Proposal("quasi-identifier", reason + hint)
+        else:
+            reason = f"others might know it; it has {len(columns[at].cells):,} different values"
+            found[name] = Proposal("quasi-identifier", reason + hint)
+    return found

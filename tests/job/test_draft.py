@@ -1,0 +1,259 @@
+"""Drafts: every one runs as it is, whatever the table looks like, and releases no identifier."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import tomllib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from examples import examples
+from masquerade.data.interval_taxonomy import interval_taxonomy
+from masquerade.data.table_file import TableFile
+from masquerade.data.taxonomy import Taxonomy
+from masquerade.data.taxonomy_csv import outline_of_rows
+from masquerade.errors import AnswerIsNo, DataError, ParameterError
+from masquerade.files import FileExists
+from masquerade.job.draft.attribute_text import _rows
+from masquerade.job.draft.draft import Draft
+from masquerade.job.draft.profile import profile
+from masquerade.job.draft.trees import balanced, calendar, prefixes, round_intervals
+
+N = 60
+Cells = dict[str, list[str]]
+
+
+def column(cells: list[str], name: str = "x") -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(cells, pa.string())])
+
+
+def write(path: Path, cells: Cells, separator: str = ",", encoding: str = "utf-8") -> Path:
+    rows = [list(cells), *zip(*cells.values(), strict=True)]
+    lines = [separator.join(f'"{cell}"' if separator in cell else cell for cell in row) for row in rows]
+    path.write_bytes(("\n".join(lines) + "\n").encode(encoding))
+    return path
+
+
+def drawn(seed: int = 1) -> random.Random:
+    return random.Random(seed)
+
+
+def days(form: str) -> list[str]:
+    start, draw = datetime.date(1950, 3, 1), drawn()
+    return [(start + datetime.timedelta(days=draw.randrange(20_000))).strftime(form) for _ in range(N)]
+
+
+def words() -> list[str]:
+    return [drawn(at).choice(["red", "green", "blue", "grey; dark", 'the "odd" one']) for at in range(N)]
+
+
+def sentences() -> list[str]:
+    return [f"Seen on day {at}: complains about this and that, and {at * 7} others" for at in range(N)]
+
+
+ODD: dict[str, Cells] = {
+    "dates": {"born": days("%Y-%m-%d"), "admitted": days("%d/%m/%Y"), "seen": days("%Y-%m-%d %H:%M:%S")},
+    "german dates": {"Geburtsdatum": days("%d.%m.%Y"), "Farbe": words()},
+    "digits that are dates": {"birth_date": days("%Y%m%d"), "colour": words()},
+    "postcodes": {"zip": [f"0{drawn(at).randrange(1000, 1099)}" for at in range(N)], "sex": ["m", "f"] * 30},
+    "british postcodes": {
+        "postcode": [f"SW{drawn(at).randrange(1, 20)} {drawn(at).randrange(1, 9)}AA" for at in range(N)],
+        "age": [str(20 + at % 50) for at in range(N)],
+    },
+    "free text": {"note": sentences(), "age": [str(at % 9) for at in range(N)]},
+    "missing here and there": {
+        "age": ["" if at % 30 == 0 else str(at % 17) for at in range(N)],
+        "job": ["?" if at % 29 == 0 else f"j{at % 5}" for at in range(N)],
+    },
+    "missing everywhere": {
+        "age": ["NA" if at % 2 else str(at % 17) for at in range(N)],
+        "job": ["" if at % 3 else f"j{at % 5}" for at in range(N)],
+    },
+    "decimals": {"height": [f"1.{at:02d}" for at in range(N)], "gain": [f"{at * 12.5}" for at in range(N)]},
+    "decimal commas": {"weight": [f"{60 + at},{at % 10}" for at in range(N)], "sex": ["m", "f"] * 30},
+    "large, small and negative": {
+        "debt": [str((-1) ** at * 10 ** (at % 12)) for at in range(N)],
+        "rate": [f"{at % 7}e-9" for at in range(N)],
+    },
+    "names that need quotes": {"native country.": words(), 'say "age"': [str(at % 8) for at in range(N)]},
+    "one value": {"state": ["CA"] * N, "age": [str(at % 8) for at in range(N)]},
+    "stars and bars": {
+        "class": ["*", "a | b", "a", "b", "a | b | c", "c"] * 10,
+        "age": [str(at % 8) for at in range(N)],
+    },
+    "few rows": {"age": ["1", "2", "3"], "job": ["x", "y", "x"]},
+}
+
+
+def runs(draft: Draft) -> dict[str, object]:
+    """Anonymise by the draft; returns the summary."""
+    written = mq.anonymize_job(draft.job)
+    assert mq.verify_job(written.table, draft.job)
+    return written.summary
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_a_draft_runs_as_it_is(case: str, tmp_path: Path) -> None:
+    separator = ";" if "comma" in case else ","
+    draft = mq.draft(write(tmp_path / "people.csv", ODD[case], separator), tmp_path / "job.toml")
+    tomllib.loads(draft.job.read_text("utf-8"))
+    assert [each["name"] for each in draft.attributes] == list(ODD[case])
+    assert runs(draft)["released"]
+
+
+TYPES: list[tuple[str, str, str]] = [
+    *[("dates", name, "date") for name in ("born", "admitted", "seen")],
+    ("german dates", "Geburtsdatum", "date"),
+    ("digits that are dates", "birth_date", "date"),
+    ("postcodes", "zip", "code"),
+    ("british postcodes", "postcode", "code"),
+    ("free text", "note", "text"),
+    ("missing everywhere", "age", "number"),
+    ("decimal commas", "weight", "number"),
+    ("names that need quotes", "native country.", "category"),
+]
+
+
+@pytest.mark.parametrize(("case", "name", "kind"), TYPES)
+def test_types_are_found(case: str, name: str, kind: str) -> None:
+    assert profile(name, column(ODD[case][name]), ["", "?"]).type == kind
+
+
+def test_roles_and_reasons(tmp_path: Path) -> None:
+    cells = {
+        "patient_id": [f"p{at}" for at in range(N)],
+        "row": [str(at + 1) for at in range(N)],
+        "email": [f"u{at}@example.org" for at in range(N)],
+        "token": [f"{at * 7919:x}zz" for at in range(N)],
+        "note": sentences(),
+        "age": [str(20 + at % 40) for at in range(N)],
+        "diagnosis": ["flu", "cold", "gout"] * 20,
+        "income": ["low", "high"] * 30,
+    }
+    draft = mq.draft(
+        write(tmp_path / "people.csv", cells),
+        tmp_path / "job.toml",
+        target="income",
+        sensitive=["diagnosis"],
+        k=4,
+    )
+    roles = {each["name"]: each["role"] for each in draft.attributes}
+    assert [name for name, role in roles.items() if role == "identifier"] == [
+        "patient_id",
+        "row",
+        "email",
+        "token",
+    ]
+    assert (roles["note"], roles["age"]) == ("other", "quasi-identifier")
+    assert (roles["diagnosis"], roles["income"]) == ("sensitive", "class")
+    assert all(each["reason"] for each in draft.attributes)
+    job = tomllib.loads(draft.text)
+    assert [(each["model"], each.get("k"), each.get("l")) for each in job["privacy"]] == [
+        ("k-anonymity", 4, None),
+        ("l-diversity", None, 2),
+    ]
+    release = runs(draft)
+    assert set(release["dropped"]) == {"patient_id", "row", "email", "token", "note"}  # type: ignore[call-overload]
+
+
+def test_a_parquet_file_and_a_database(tmp_path: Path) -> None:
+    table = mq.generate_people(80).drop_columns(["ssn"])
+    pyarrow.parquet.write_table(table, tmp_path / "people.parquet")
+    assert runs(mq.draft(tmp_path / "people.parquet", tmp_path / "parquet.toml"))["released"]
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "people.db") as database:
+        database.execute("CREATE TABLE people (age INTEGER, sex TEXT)")
+        database.executemany("INSERT INTO people VALUES (?, ?)", [(at % 30, "mf"[at % 2]) for at in range(N)])
+    file = TableFile(f"sqlite:///{tmp_path}/people.db", "SELECT * FROM people")
+    assert runs(mq.draft(file, tmp_path / "database.toml"))["released"] == N
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_the_encoding_goes_into_the_job(encoding: str, tmp_path: Path) -> None:
+    cells = {"Straße": ["Ä", "Ö", "Ü"] * 20, "age": [str(at % 9) for at in range(N)]}
+    path = write(tmp_path / "leute.csv", cells, ";", encoding)
+    assert runs(mq.draft(path, tmp_path / "job.toml"))["released"] == N
+
+
+def test_hierarchies_beside_the_table_are_used_where_they_fit(tmp_path: Path) -> None:
+    cells = {
+        "job": ["clerk", "cook"] * 30,
+        "town": ["Rome", "Oslo"] * 30,
+        "age": [str(at % 20) for at in range(N)],
+    }
+    path = write(tmp_path / "people.csv", cells)
+    (tmp_path / "people_hierarchy_job.csv").write_text("clerk;office;*\ncook;kitchen;*\n")
+    (tmp_path / "hierarchies").mkdir()
+    (tmp_path / "hierarchies" / "town.csv").write_text("Rome;Italy;*\n")
+    (tmp_path / "age.csv").write_text("[0, 10);*\n[10, 20);*\n")
+    draft = mq.draft(path, tmp_path / "job.toml")
+    told = {each["name"]: each["reason"] for each in draft.attributes}
+    assert "the taxonomy in people_hierarchy_job.csv" in told["job"]
+    assert "the taxonomy in age.csv" in told["age"]
+    assert "town.csv does not fit: 1 values of the column are no leaf of it" in told["town"]
+    assert [path.name for path in draft.taxonomies] == ["town.csv"]
+    assert runs(draft)["released"] == N
+
+
+def test_what_cannot_be_drafted(tmp_path: Path) -> None:
+    path = write(tmp_path / "people.csv", {"ssn": [str(at) for at in range(N)], "note": sentences()})
+    with pytest.raises(AnswerIsNo, match="no column is left"):
+        mq.draft(path, tmp_path / "job.toml")
+    with pytest.raises(DataError, match='no column "noet"'):
+        mq.draft(path, tmp_path / "job.toml", sensitive=["noet"])
+    with pytest.raises(ParameterError, match="both the class and sensitive"):
+        mq.draft(path, tmp_path / "job.toml", target="note", sensitive=["note"])
+    with pytest.raises(ParameterError, match="name one table"):
+        mq.draft([path, path], tmp_path / "job.toml")
+    assert not (tmp_path / "job.toml").exists()
+    (tmp_path / "job.toml").write_text("mine")
+    with pytest.raises(FileExists, match="already"):
+        mq.draft(path, tmp_path / "job.toml")
+    assert (tmp_path / "job.toml").read_text() == "mine"
+
+
+# --- trees ---
+
+TEXTS = st.text("ab0*|;", min_size=1, max_size=4)
+NUMBERS = st.decimals(-(10**9), 10**9, places=3, allow_nan=False).map(str)
+DATES = st.dates(datetime.date(1860, 1, 1), datetime.date(2100, 1, 1)).map(str)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=20))
+@settings(max_examples=examples(50))
+def test_round_intervals_cover_all_numbers(cells: list[str]) -> None:
+    found = profile("x", column(cells), [""])
+    tree = interval_taxonomy(outline_of_rows(_rows(round_intervals(found)), "x"), "continuous", "x")
+    assert tree.edges is not None
+    assert tree.edges[0] <= min(map(float, cells))
+    assert max(map(float, cells)) < tree.edges[-1]
+    assert len(tree.leaves) <= 130
+
+
+@given(st.lists(DATES, min_size=1, max_size=20))
+@settings(max_examples=examples(30))
+def test_a_calendar_covers_all_dates(cells: list[str]) -> None:
+    found = profile("x", column(cells), [""])
+    tree = interval_taxonomy(outline_of_rows(_rows(calendar(found)), "x"), "date", "x")
+    assert tree.edges is not None
+    days_of = [datetime.date.fromisoformat(cell).toordinal() - 719163 for cell in cells]
+    assert tree.edges[0] <= min(days_of)
+    assert max(days_of) < tree.edges[-1]
+
+
+@given(st.lists(TEXTS, min_size=2, max_size=20, unique=True))
+@settings(max_examples=examples(50))
+def test_a_tree_of_categories_has_all_of_them(cells: list[str]) -> None:
+    found = profile("x", column(cells), [""])
+    for make in (balanced, prefixes):
+        leaves = [path[0] for path in make(found)]
+        assert sorted(leaves) == sorted(found.cells)
+    assert set(Taxonomy(outline_of_rows(_rows(balanced(found)), "x").branch()).leaves) == set(found.cells)
