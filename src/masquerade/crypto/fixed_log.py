@@ -76,7 +76,7 @@ def log2(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 def log2_word(build: Builder, number: Sequence[Literal], *, shallow: bool = False) -> Word:
     """Build the same function; of 0 it is anything."""
     n_bits = len(number)
-    mantissa, zeros = _normalised(build, number)
+    mantissa, zeros = words.normalised(build, number)
     m = [FALSE] * (_MANTISSA + 1 - n_bits) + mantissa
     terms: list[Word] = []
     for i, log in enumerate(_factor_logs(), start=1):
@@ -105,14 +105,3 @@ def log2_word(build: Builder, number: Sequence[Literal], *, shallow: bool = Fals
         shallow=shallow,
     )
     return logs[_INNER - PLACES :]
-
-
-def _normalised(build: Builder, number: Sequence[Literal]) -> tuple[Word, Word]:
-    """Shift a number up until its highest bit is set. Return it, and by how much it was shifted."""
-    word, zeros = list(number), []
-    for place in reversed(range((len(word) - 1).bit_length())):
-        by = 1 << place
-        empty = words.is_zero(build, word[-by:])
-        word = words.multiplex(build, empty, word, ([FALSE] * by + word)[: len(word)])
-        zeros.append(empty)
-    return word, zeros[::-1]

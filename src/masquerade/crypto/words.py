@@ -138,6 +138,17 @@ def look_up(build: Builder, index: Sequence[Literal], entries: Sequence[Sequence
     return level[0]
 
 
+def normalised(build: Builder, number: Sequence[Literal]) -> tuple[Word, Word]:
+    """Shift a number up until its highest bit is set. Return it, and by how much it was shifted."""
+    word, zeros = list(number), []
+    for place in reversed(range((len(word) - 1).bit_length())):
+        by = 1 << place
+        empty = is_zero(build, word[-by:])
+        word = multiplex(build, empty, word, ([FALSE] * by + word)[: len(word)])
+        zeros.append(empty)
+    return word, zeros[::-1]
+
+
 def population(build: Builder, bits: Sequence[Literal]) -> Word:
     """Count the bits that are set, by full adders, three bits of a column at a time."""
     columns: list[list[Literal]] = [list(bits)]

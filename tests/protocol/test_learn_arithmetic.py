@@ -1,0 +1,118 @@
+"""Computing on shares: each result is what the numbers themselves give, and no message depends on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from examples import examples
+from masquerade.crypto.logarithm import Precision, scaled_logarithms, signed
+from masquerade.crypto.rings import Elements, PowerOfTwo
+from masquerade.crypto.shares import share
+from masquerade.errors import ParameterError
+from masquerade.net.memory import run_together
+from masquerade.net.script import Script
+from masquerade.protocol.joint_histogram.pair import Pair, prepare_pair
+from masquerade.protocol.learn import arithmetic, scaling
+from masquerade.protocol.learn.logarithm import (
+    logarithms,
+    plain_weighted_logarithms,
+    weighted_logarithms,
+)
+
+NAMES = ("anna", "berta")
+RING = PowerOfTwo(64)
+SMALL = st.lists(st.integers(-(2**30), 2**30), min_size=1, max_size=6)
+
+Part = Callable[[Pair], Script[Any]]
+
+
+def both(part: Callable[[int], Part]) -> list[Any]:
+    def whole(me: int) -> Script[Any]:
+        pair = yield from prepare_pair(me, NAMES, b"test")
+        return (yield from part(me)(pair))
+
+    results = run_together({name: whole(me) for me, name in enumerate(NAMES)})
+    return [results[name] for name in NAMES]
+
+
+def computed(function: Callable[..., Script[Elements]], *shared: list[int], **others: Any) -> list[int]:
+    """What a function of shared numbers gives, put together."""
+    shares = [share(np.array(each, np.int64), 2, RING) for each in shared]
+    found = both(lambda me: lambda pair: function(pair, *(each[me] for each in shares), **others))
+    return [int(each) for each in signed(RING.add(*found), RING)]
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(SMALL)
+def test_products_and_quotients_are_exact(numbers: list[int]) -> None:
+    others = numbers[::-1]
+    assert computed(arithmetic.multiplied, numbers, others, ring=RING) == [
+        x * y for x, y in zip(numbers, others, strict=True)
+    ]
+    assert computed(arithmetic.halved, numbers, times=7, ring=RING) == [x >> 7 for x in numbers]
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(SMALL)
+def test_the_lowest_is_found_and_nothing_else(numbers: list[int]) -> None:
+    shares = share(np.array(numbers, np.int64), 2, RING)
+    found = both(lambda me: lambda pair: arithmetic.lowest(pair, shares[me], RING))
+    assert found == [numbers.index(min(numbers))] * 2
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(st.lists(st.integers(-100, 100), min_size=4, max_size=4), st.lists(st.integers(-50, 50), min_size=1))
+def test_a_polynomial_is_evaluated_where_only_the_other_party_knows(
+    polynomial: list[int], points: list[int]
+) -> None:
+    coefficients = [RING.elements(np.full(len(points), each)) for each in polynomial]
+    where = RING.elements(np.array(points))
+    found = both(
+        lambda me: lambda pair: arithmetic.evaluated(pair, coefficients if me == 0 else where, 3, RING)
+    )
+    expected = [sum(c * y**i for i, c in enumerate(polynomial)) for y in points]
+    assert signed(RING.add(*found), RING).tolist() == expected
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(st.lists(st.integers(1, 2**13 - 1), min_size=1, max_size=8), st.integers(2, 4))
+def test_logarithms_on_shares_are_those_of_the_numbers(numbers: list[int], terms: int) -> None:
+    precision = Precision(13, terms)
+    assert (
+        computed(logarithms, numbers, precision=precision)
+        == scaled_logarithms(np.array(numbers), precision).tolist()
+    )
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(st.lists(st.integers(0, 2**17 - 1), min_size=1, max_size=8))
+def test_weighted_logarithms_are_those_of_the_numbers(numbers: list[int]) -> None:
+    precision = Precision(17, 3)
+    found = computed(weighted_logarithms, numbers, precision=precision)
+    assert found == plain_weighted_logarithms(np.array(numbers), precision).tolist()
+    assert all(each == 0 for each, x in zip(found, numbers, strict=True) if x < 2)
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(st.lists(st.integers(0, 2**30), min_size=1, max_size=6), st.fractions(0, 50, max_denominator=1000))
+def test_scaling_by_a_fraction_errs_by_less_than_one_and_a_half(numbers: list[int], factor: Fraction) -> None:
+    found = computed(scaling.scaled, numbers, factor=factor, ring=RING)
+    assert all(abs(each - factor * x) < 1.5 for each, x in zip(found, numbers, strict=True))
+    pair = scaling.shared_excessively(np.array(numbers, np.uint64), 2**30, RING)
+    ours = [scaling.scaled_excessive(me, each, factor, RING) for me, each in enumerate(pair)]
+    found = [int(each) for each in signed(RING.add(*ours), RING)]
+    assert all(abs(each - factor * x) < 1.5 for each, x in zip(found, numbers, strict=True))
+
+
+def test_excessive_shares_exceed_the_modulus_always() -> None:
+    one, other = scaling.shared_excessively(np.zeros(1000, np.uint64), 100, PowerOfTwo(10))
+    assert ((one + other) == 1 << 10).all()
+    with pytest.raises(ParameterError, match="between 0 and 100"):
+        scaling.shared_excessively(np.array([101], np.uint64), 100, RING)
