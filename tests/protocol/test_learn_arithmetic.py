@@ -63,8 +63,18 @@ def test_products_and_quotients_are_exact(numbers: list[int]) -> None:
 @given(SMALL)
 def test_the_lowest_is_found_and_nothing_else(numbers: list[int]) -> None:
     shares = share(np.array(numbers, np.int64), 2, RING)
-    found = both(lambda me: lambda pair: arithmetic.lowest(pair, shares[me], RING))
-    assert found == [numbers.index(min(numbers))] * 2
+    columns = [np.stack([each, each[::-1]], axis=1) for each in shares]
+    found = both(lambda me: lambda pair: arithmetic.lowest(pair, columns[me], RING))
+    backwards = numbers[::-1]
+    expected = [numbers.index(min(numbers)), backwards.index(min(numbers))]
+    assert [each.tolist() for each in found] == [expected] * 2
+
+
+def test_shares_of_small_numbers_are_lifted_into_the_ring() -> None:
+    numbers = np.array([[0, 1, 5], [1000, 1023, 512]])
+    shares = [each.astype(np.uint16) for each in share(numbers, 2, PowerOfTwo(16))]
+    found = both(lambda me: lambda pair: arithmetic.lifted(pair, shares[me], 10, RING))
+    assert (RING.add(*found) == numbers).all()
 
 
 @settings(max_examples=examples(8), deadline=None)

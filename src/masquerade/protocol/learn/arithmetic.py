@@ -8,6 +8,7 @@ one number.
     evaluated        two messages; k·w transfers for a polynomial of degree k
     from_digits      two messages; one transfer a digit
     halved           a garbled circuit of w ANDs and w − d transfers, to drop d digits
+    lifted           a garbled circuit of n ANDs and n transfers, for numbers of n digits
     lowest           a garbled circuit of about 3w ANDs a number
 
 All are secure against a party that follows the protocol and wants to know more.
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from masquerade.crypto import words
 from masquerade.crypto.bits import Bits, digits
@@ -108,12 +110,34 @@ def halved(pair: Pair, shares: Elements, times: int, ring: PowerOfTwo) -> Script
     return combined(places, weights, ring)
 
 
-def lowest(pair: Pair, shares: Elements, ring: PowerOfTwo) -> Script[int]:
-    """Return which of the shared numbers is the lowest, the first of equal ones. Both parties learn that alone."""
-    circuit = _lowest_circuit(ring.bits, len(shares))
-    inputs = {SIDES[pair.me]: digits(shares, ring.bits).T.reshape(-1, 1)}
-    found = yield from read_outputs(pair, circuit, 1, inputs)
-    return int(found["index"][:, 0] @ (1 << np.arange(len(found["index"]))))
+def lowest(pair: Pair, shares: Elements, ring: PowerOfTwo) -> Script[NDArray[np.int64]]:
+    """Return which of the shared numbers of each column is the lowest, the first of equal ones.
+
+    Both parties learn these indices alone.
+    """
+    n_numbers, n_columns = shares.shape
+    inputs = {SIDES[pair.me]: stacked_digits(shares, ring.bits)}
+    found = yield from read_outputs(pair, _lowest_circuit(ring.bits, n_numbers), n_columns, inputs)
+    return numbers_of(found["index"])
+
+
+def lifted(pair: Pair, shares: NDArray[np.unsignedinteger], bits: int, ring: PowerOfTwo) -> Script[Elements]:
+    """Return our shares, in the ring, of numbers below 2^`bits` that are shared modulo a smaller power of two."""
+    own = digits(shares.ravel().astype(np.uint64), bits)
+    found = yield from shared_outputs(pair, _quotient_circuit(bits, 0), shares.size, {SIDES[pair.me]: own})
+    places = yield from from_digits(pair, found["quotient"], ring)
+    return combined(places, [1 << place for place in range(bits)], ring).reshape(shares.shape)
+
+
+def stacked_digits(numbers: Elements, bits: int) -> Bits:
+    """Return the lowest digits of each column's numbers as one circuit input, the first number's first."""
+    places = digits(numbers.ravel(), bits).reshape(bits, *numbers.shape)
+    return places.transpose(1, 0, 2).reshape(-1, numbers.shape[1])
+
+
+def numbers_of(bits: Bits) -> NDArray[np.int64]:
+    """Return the numbers whose binary digits are the rows, the lowest first."""
+    return (1 << np.arange(len(bits), dtype=np.int64)) @ bits.astype(np.int64)
 
 
 def combined(rows: Elements, weights: Sequence[int], ring: PowerOfTwo) -> Elements:

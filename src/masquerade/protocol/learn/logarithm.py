@@ -8,6 +8,8 @@ What either party sees: masked messages of lengths that follow from the number o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,6 +55,21 @@ def weighted_logarithms(pair: Pair, shares: Elements, precision: Precision) -> S
     if dropped := dropped_digits(precision):
         logs = yield from halved(pair, logs, dropped, precision.ring)
     return (yield from multiplied(pair, shares, logs, precision.ring))
+
+
+def uncertainties(pair: Pair, tables: Sequence[Elements], precision: Precision) -> Script[list[Elements]]:
+    """Return our shares of what each table's rows leave uncertain of its columns, in units of σ / 2^d.
+
+    Of shared counts N, that is Σ_r N(r) · ln N(r) − Σ_r Σ_c N(r, c) · ln N(r, c): the conditional entropy, times n.
+    """
+    ring = precision.ring
+    terms = [np.concatenate((ring.total(table, axis=1), table.ravel())) for table in tables]
+    logs = yield from weighted_logarithms(pair, np.concatenate(terms), precision)
+    parts = np.split(logs, np.cumsum([each.size for each in terms])[:-1])
+    return [
+        ring.subtract(ring.total(part[: len(table)]), ring.total(part[len(table) :]))
+        for part, table in zip(parts, tables, strict=True)
+    ]
 
 
 def plain_weighted_logarithms(numbers: NDArray[np.int64], precision: Precision) -> NDArray[np.int64]:

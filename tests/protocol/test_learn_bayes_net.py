@@ -1,0 +1,100 @@
+"""The net that two parties find is the one that their pooled records give."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from examples import examples
+from masquerade.crypto.logarithm import Precision
+from masquerade.net.memory import run_together
+from masquerade.net.script import Script
+from masquerade.protocol.joint_histogram.pair import prepare_pair
+from masquerade.protocol.learn.bayes_net import net_structure, penalty
+from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, WholeRecords
+from masquerade.protocol.learn.logarithm import plain_weighted_logarithms
+from protocol.test_learn_id3 import NAMES, Record, codes
+
+PRECISION = Precision(8, 3)
+Net = dict[str, tuple[str, ...]]
+
+
+def pooled(records: Sequence[Record], sizes: Mapping[str, int], order: Sequence[str], most: int) -> Net:
+    net = {}
+    for at, name in enumerate(order):
+        parents: list[str] = []
+        best = score(records, sizes, name, parents)
+        while len(parents) < most:
+            found = [
+                (score(records, sizes, name, [*parents, each]), each)
+                for each in order[:at]
+                if each not in parents
+            ]
+            if not found or min(each for each, _ in found) >= best:
+                break
+            best, _ = min(found, key=lambda each: each[0])
+            parents.append(next(each for value, each in found if value == best))
+        net[name] = tuple(parents)
+    return net
+
+
+def score(records: Sequence[Record], sizes: Mapping[str, int], name: str, parents: list[str]) -> int:
+    above = Counter(tuple(record[each] for each in parents) for record in records)
+    cells = Counter((tuple(record[each] for each in parents), record[name]) for record in records)
+
+    def total(counts: Counter[Any]) -> int:
+        return int(plain_weighted_logarithms(np.array(list(counts.values())), PRECISION).sum())
+
+    return total(above) - total(cells) + penalty(sizes, name, parents, len(records), PRECISION)
+
+
+def between(sides: Sequence[SharedCounts], order: Sequence[str], n: int, most: int) -> list[Net]:
+    def whole(me: int) -> Script[Net]:
+        pair = yield from prepare_pair(me, NAMES, b"test")
+        return (yield from net_structure(pair, sides[me], order, n, most, PRECISION))
+
+    found = run_together({name: whole(me) for me, name in enumerate(NAMES)})
+    return [found[name] for name in NAMES]
+
+
+def dependent(n: int, seed: int) -> tuple[list[Record], dict[str, int]]:
+    """Records of a ← (nothing), b ← a, c ← b and d ← b, c, with some noise."""
+    random = np.random.default_rng(seed)
+    records = []
+    for _ in range(n):
+        a = int(random.integers(3))
+        b = a if random.random() < 0.9 else int(random.integers(3))
+        c = int(b > 0) ^ int(random.random() < 0.1)
+        d = (b + c) % 2 if random.random() < 0.9 else int(random.integers(2))
+        records.append({"a": a, "b": b, "c": c, "d": d})
+    return records, {"a": 3, "b": 3, "c": 2, "d": 2}
+
+
+def test_what_depends_on_what_is_found() -> None:
+    records, sizes = dependent(250, seed=3)
+    assert pooled(records, sizes, "abcd", 2) == {"a": (), "b": ("a",), "c": ("b",), "d": ("b", "c")}
+
+
+@settings(max_examples=examples(6), deadline=None)
+@given(st.integers(10, 250), st.integers(0, 99), st.data())
+def test_both_ways_to_split_a_table_give_the_pooled_net(n: int, seed: int, data: st.DataObject) -> None:
+    records, sizes = dependent(n, seed)
+    expected = pooled(records, sizes, "abcd", 2)
+    at = data.draw(st.integers(0, n))
+    whole: list[SharedCounts] = [
+        WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:at], records[at:])
+    ]
+    assert between(whole, "abcd", n, 2) == [expected] * 2
+    holder = {name: data.draw(st.integers(0, 1)) for name in sizes} | {"b": 0, "d": 1}
+    split: list[SharedCounts] = [
+        SplitColumns(
+            codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder
+        )
+        for me in (0, 1)
+    ]
+    assert between(split, "abcd", n, 2) == [expected] * 2

@@ -1,0 +1,130 @@
+"""ID3 between two parties gives the pooled tree, however records or columns are split."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from examples import examples
+from masquerade.crypto.logarithm import Precision
+from masquerade.net.memory import Wire, run_together
+from masquerade.net.script import Script
+from masquerade.protocol.joint_histogram.pair import prepare_pair
+from masquerade.protocol.learn import counting
+from masquerade.protocol.learn.counting import SharedCounts, SplitColumns, WholeRecords
+from masquerade.protocol.learn.id3 import Node, decision_tree
+from masquerade.protocol.learn.logarithm import plain_weighted_logarithms
+
+NAMES = ("anna", "berta")
+Record = dict[str, int]
+
+PRECISION = Precision(8, 3)
+
+
+def pooled(records: Sequence[Record], sizes: Mapping[str, int], left: list[str], above: int = 0) -> Any:
+    """ID3 on all records, as a textbook has it: a label, or (attribute, what follows each value)."""
+    if not records:
+        return above
+    classes = Counter(record["class"] for record in records)
+    common = min(classes, key=lambda label: (-classes[label], label))
+    if len(classes) == 1 or not left:
+        return common
+    attribute = min(left, key=lambda name: (uncertain(records, name), left.index(name)))
+    rest = [name for name in left if name != attribute]
+    return attribute, [
+        pooled([each for each in records if each[attribute] == value], sizes, rest, common)
+        for value in range(sizes[attribute])
+    ]
+
+
+def uncertain(records: Sequence[Record], name: str) -> int:
+    values = Counter(record[name] for record in records)
+    cells = Counter((record[name], record["class"]) for record in records)
+
+    def total(counts: Counter[Any]) -> int:
+        return int(plain_weighted_logarithms(np.array(list(counts.values())), PRECISION).sum())
+
+    return total(values) - total(cells)
+
+
+def as_pooled(node: Node) -> Any:
+    if node.attribute is None:
+        return node.label
+    return node.attribute, [as_pooled(child) for child in node.children]
+
+
+def between(sides: Sequence[SharedCounts], attributes: list[str], wire: Wire | None = None) -> list[Any]:
+    def whole(me: int) -> Script[Node]:
+        pair = yield from prepare_pair(me, NAMES, b"test")
+        return (yield from decision_tree(pair, sides[me], attributes, "class", PRECISION))
+
+    found = run_together({name: whole(me) for me, name in enumerate(NAMES)}, wire)
+    return [as_pooled(found[name]) for name in NAMES]
+
+
+def codes(records: Sequence[Record], names: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+    return {name: np.array([record[name] for record in records], np.int64) for name in names}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Record], dict[str, int]]:
+    sizes = {name: draw(st.integers(1, 3)) for name in "abc"} | {"class": draw(st.integers(1, 3))}
+    record = st.fixed_dictionaries({name: st.integers(0, size - 1) for name, size in sizes.items()})
+    return draw(st.lists(record, min_size=1, max_size=30)), sizes
+
+
+@settings(max_examples=examples(15), deadline=None)
+@given(tables(), st.data())
+def test_whole_records_of_two_parties_give_the_pooled_tree(
+    table: tuple[list[Record], dict[str, int]], data: st.DataObject
+) -> None:
+    records, sizes = table
+    at = data.draw(st.integers(0, len(records)))
+    sides = [
+        WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records[:at], records[at:])
+    ]
+    assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(tables(), st.data())
+def test_columns_split_in_any_way_give_the_pooled_tree(
+    table: tuple[list[Record], dict[str, int]], data: st.DataObject
+) -> None:
+    records, sizes = table
+    holder = {name: data.draw(st.integers(0, 1)) for name in sizes} | {"a": 0, "c": 1}
+    few = data.draw(st.sampled_from([0, counting._FEW_CELLS]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "_FEW_CELLS", few)  # with 0 each question is counted by itself
+        _check_split(records, sizes, holder)
+
+
+def _check_split(records: list[Record], sizes: dict[str, int], holder: Mapping[str, int]) -> None:
+    sides = [
+        SplitColumns(
+            codes(records, [name for name in sizes if holder[name] == me]), sizes, PRECISION.bits, holder
+        )
+        for me in (0, 1)
+    ]
+    assert between(sides, ["a", "b", "c"]) == [pooled(records, sizes, ["a", "b", "c"])] * 2
+
+
+@pytest.mark.parametrize("wet", [0, 1])
+def test_the_messages_of_two_tables_with_one_tree_are_equally_long(wet: int) -> None:
+    """What is sent depends on the tree alone: another party's records with the same tree look the same."""
+    sizes = {"a": 2, "b": 2, "class": 2}
+    tree = ("a", [0, 1])
+    lengths = []
+    for weight in (1, 9):
+        records = [{"a": value, "b": wet, "class": value} for value in (0, 1)] * weight
+        sides = [WholeRecords(codes(part, list(sizes)), sizes, PRECISION.bits) for part in (records, [])]
+        wire = Wire()
+        assert between(sides, ["a", "b"], wire) == [tree] * 2
+        lengths.append([(each.sender, len(each.data)) for each in wire.heard])
+    assert lengths[0] == lengths[1]
