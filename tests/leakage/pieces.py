@@ -14,6 +14,7 @@ from leakage.masked import NAMES, REPEAT, Piece
 from masquerade.crypto.circuits_library import BidWords
 from masquerade.crypto.count_circuits import row_distinct
 from masquerade.crypto.homomorphic import SecretKey
+from masquerade.crypto.rings import PowerOfTwo
 from masquerade.net.script import Script
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.protocol import secure_argmax
@@ -25,6 +26,7 @@ from masquerade.protocol.joint_histogram.histogram import Bounds, joint_histogra
 from masquerade.protocol.joint_histogram.homomorphic import homomorphic_rows, looked_up_bits
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.joint_histogram.verdict import every_group_satisfies
+from masquerade.protocol.learn.arithmetic import multiplied
 from masquerade.protocol.ssi import Scheme, new_key, ssi_first, ssi_second
 
 N = 4  # records
@@ -178,6 +180,13 @@ def equality(_: Any, number: int, me: int, world: int) -> Script[Any]:
     return np.array([len(differing)])
 
 
+def product(setup: Any, number: int, me: int, world: int) -> Script[Any]:
+    """Shares of products: one's own shares are always the same, and the numbers are small, or as large as can be."""
+    own = np.array([3, 1 << 15], np.uint64)
+    ours = own if number == me else np.array([[0, 1], [65535, 4242]][world], np.uint64)
+    return (yield from multiplied(setup, ours, ours, PowerOfTwo(16)))
+
+
 PIECES: dict[str, Piece] = {
     each.name: each
     for each in (
@@ -186,6 +195,7 @@ PIECES: dict[str, Piece] = {
         Piece("look-up of bits", pair, look_up_bits),
         Piece("threshold", pair, threshold),
         Piece("verdict", pair, verdict),
+        Piece("product", pair, product),
         Piece("encryption", pair, encryption, repeat=28),
         Piece("set intersection", pair, intersection, repeat=28),
         Piece("encrypted join", nothing, join, repeat=28),
