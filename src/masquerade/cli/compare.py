@@ -16,7 +16,7 @@ from masquerade.errors import ParameterError, shown
 if TYPE_CHECKING:
     from masquerade.anonymize.side_by_side import Row, SideBySide
 
-_SHOWN = ("ncp", "query_error", "classification_error")
+_SHOWN = ("ncp", "query_error", "classification_error", "selection_precision", "selection_recall")
 
 
 def compare(

@@ -35,6 +35,17 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    predict: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="An attribute that the others are to predict; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    clusters: Annotated[
+        int, typer.Option(min=0, help="Find N clusters in the release, and judge them; 0 for none.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Measure a release: metrics, query error and, where the job has a class, classification errors.
@@ -52,6 +63,8 @@ def evaluate(
             train=train,
             folds=folds,
             workload=workload,
+            predict=predict or (),
+            clusters=clusters,
             on_stage=shown.stage,
         )
     if json:

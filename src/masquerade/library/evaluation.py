@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from masquerade.data.table import Missing, Table
 from masquerade.errors import DataError, ParameterError, given
-from masquerade.library.python_api import checked_requirement
+from masquerade.library.python_api import checked_requirement, names_of
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.requirement import Requirement
-from masquerade.utility.comparison import compare
+from masquerade.utility.comparison import Comparison, compare
 from masquerade.utility.losses import certainty_losses, losses_of
 from masquerade.utility.metrics import measure, weighted_overlap
 
@@ -31,6 +31,8 @@ def evaluate(
     folds: int = 10,
     sources: Mapping[str, Sequence[str]] | None = None,
     workload: str | Path | None = None,
+    predict: Iterable[str] = (),
+    clusters: int = 0,
     seed: int = 7,
     on_stage: OnStage = silent,
 ) -> dict[str, Any]:
@@ -40,12 +42,20 @@ def evaluate(
     none); and, with a class attribute `target`, `classification`: the errors BE, UE, IE, and SE for each source (a
     party's name and its attributes), of decision trees grown on the first `train` rows and tested on the rest, or
     without `train` cross-validated in `folds` parts (0 for none). With a file of SQL queries, `workload`, also
-    `selection`: how exactly the release answers which records they mean.
+    `selection`: how exactly the release answers which records they mean. `accuracy` is that of naive Bayes and of the
+    tree for the class, `prediction` the same for each attribute in `predict`; with `clusters`, so many of them are
+    found in the release and judged by the original (`clustering`).
     """
     table = original if isinstance(original, Table) else Table(original)
     published = release if isinstance(release, Table) else Table(release)
     qid = checked_requirement(requirement).qid_attributes
-    _check_numbers(queries=queries, folds=folds, seed=seed, **({} if train is None else {"train": train}))
+    _check_numbers(
+        queries=queries,
+        folds=folds,
+        seed=seed,
+        clusters=clusters,
+        **({} if train is None else {"train": train}),
+    )
     special = [name for name in requirement.special_columns if name not in requirement.provider_columns]
     used = [*table.schema.names, *([target] if target is not None else []), *special]
     complete = table.complete(dict.fromkeys(used), missing)
@@ -81,6 +91,7 @@ def evaluate(
         measured = SelectionMeasurer(complete, kept_query_log(workload)).measure(comparison)
         summary["selection"] = measured.summary()
     if target is not None and (train is not None or folds):
+        from masquerade.utility.accuracy import accuracies
         from masquerade.utility.classification import classification_errors
 
         on_stage(Stage("growing decision trees"))
@@ -88,7 +99,32 @@ def evaluate(
         summary["classification"] = classification_errors(
             complete, comparison, train=mask, folds=folds, seed=seed, sources=sources or None
         )
+        summary["accuracy"] = accuracies(
+            complete, target, comparison.released, train=mask, folds=folds, seed=seed
+        )
+    if predicted := names_of("predict", predict):
+        on_stage(Stage("predicting"))
+        summary["prediction"] = {
+            name: _prediction(complete, comparison, name, train, folds or 10, seed) for name in predicted
+        }
+    if clusters:
+        from masquerade.utility.clustering import clustering
+
+        on_stage(Stage("finding clusters"))
+        summary["clustering"] = clustering(complete, comparison.released, clusters, seed)
     return summary
+
+
+def _prediction(
+    table: Table, comparison: Comparison, name: str, train: int | None, folds: int, seed: int
+) -> dict[str, Any]:
+    """Measure how well the other attributes predict one, in the original and as released."""
+    from masquerade.utility.accuracy import accuracies, prediction_task
+
+    task = prediction_task(table, name)
+    others = [column for column in comparison.released if column.name != name]
+    mask = None if train is None else np.arange(len(table)) < train
+    return accuracies(task, name, others, train=mask, folds=folds, seed=seed)
 
 
 def _check_numbers(**numbers: object) -> None:

@@ -108,6 +108,8 @@ def evaluate_job(
     train: int | None = None,
     folds: int = 10,
     workload: str | Path | None = None,
+    predict: Sequence[str] = (),
+    clusters: int = 0,
     on_stage: OnStage = silent,
 ) -> dict[str, Any]:
     """Return the metrics of a release whose rows are in the order of the (kept) input; see `evaluate`.
@@ -143,6 +145,8 @@ def evaluate_job(
         folds=folds,
         sources=sources,
         workload=workload or workload_of(plan),
+        predict=predict,
+        clusters=clusters,
         seed=plan.common.seed,
         on_stage=on_stage,
     )

@@ -10,6 +10,7 @@ NOTHING = "—"
 
 METRICS = {
     "classification_error": "Share of records whose class a decision tree misjudges, or that are suppressed.",
+    "naive_bayes_error": "Share of records whose class naive Bayes misjudges, or that are suppressed.",
     "query_error": "Mean relative error of random counting queries. 0 is exact.",
     "selection_precision": "Of the records that the workload's queries may mean, the share that they do mean.",
     "selection_recall": "Of the records that the workload's queries mean, the share that is certain.",

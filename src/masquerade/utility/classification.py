@@ -136,7 +136,7 @@ class Classification:
         wrong = tested = 0
         for train, test in self.splits:
             if kept is not None:
-                train, test = _among(kept, train), _among(kept, test)
+                train, test = among(kept, train), among(kept, test)
             if not train.size:
                 raise ParameterError("classification errors: no training row is left in the release")
             if test.size:
@@ -195,7 +195,7 @@ def training_splits(
     ]
 
 
-def _among(kept: Rows, rows: Rows) -> Rows:
+def among(kept: Rows, rows: Rows) -> Rows:
     """Return the positions of the given input rows among the released ones, skipping suppressed rows."""
     return np.flatnonzero(np.isin(kept, rows))
 

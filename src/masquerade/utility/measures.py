@@ -17,6 +17,8 @@ import numpy as np
 
 from masquerade.data.query_log import QueryLog
 from masquerade.data.table import Table
+from masquerade.engine.counts import Flags
+from masquerade.utility.accuracy import bayes_accuracy
 from masquerade.utility.classification import Classification, has_sklearn
 from masquerade.utility.comparison import Comparison
 from masquerade.utility.metrics import measure, weighted_overlap
@@ -24,6 +26,7 @@ from masquerade.utility.queries import query_error
 from masquerade.utility.workload import SelectionMeasurer
 
 NCP, CLASSIFICATION_ERROR, CLASSIFICATION_METRIC = "ncp", "classification_error", "classification_metric"
+NAIVE_BAYES_ERROR = "naive_bayes_error"
 QUERY_ERROR, WEIGHTED_OVERLAP = "query_error", "weighted_overlap"
 SELECTION_PRECISION, SELECTION_RECALL = "selection_precision", "selection_recall"
 MEASURES = (
@@ -38,12 +41,14 @@ MEASURES = (
     "majority",
     CLASSIFICATION_METRIC,
     CLASSIFICATION_ERROR,
+    NAIVE_BAYES_ERROR,
     QUERY_ERROR,
     SELECTION_PRECISION,
     SELECTION_RECALL,
 )
 NEEDING_WORKLOAD = (SELECTION_PRECISION, SELECTION_RECALL)
-NEEDING_CLASS = ("majority", CLASSIFICATION_METRIC, CLASSIFICATION_ERROR)
+NEEDING_CLASS = ("majority", CLASSIFICATION_METRIC, CLASSIFICATION_ERROR, NAIVE_BAYES_ERROR)
+_OF_CLASSIFIERS = (CLASSIFICATION_ERROR, NAIVE_BAYES_ERROR)
 _HIGHER_IS_BETTER = ("precision", *NEEDING_WORKLOAD)
 
 _QUERIES = 500
@@ -66,7 +71,7 @@ def cost(name: str, value: float) -> float:
 
 def margin(name: str, value: float, rows: int) -> float:
     """Return by how much two figures must differ to mean anything: a tree's standard error, of other measures 0."""
-    return sqrt(value * (1 - value) / max(rows, 1)) if name == CLASSIFICATION_ERROR else 0.0
+    return sqrt(value * (1 - value) / max(rows, 1)) if name in _OF_CLASSIFIERS else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +93,17 @@ class Measurer:
             return weighted_overlap(comparison)
         if name == CLASSIFICATION_ERROR:
             return self._tree_error(comparison)
+        if name == NAIVE_BAYES_ERROR:
+            return self._bayes_error(comparison)
         return measure(comparison)[name]
 
     def figures(self, comparison: Comparison) -> Mapping[str, float | None]:
         """Return all that apply to this table, by name."""
-        trees = (CLASSIFICATION_ERROR,) if self.target is not None and has_sklearn() else ()
+        learned = (NAIVE_BAYES_ERROR, *([CLASSIFICATION_ERROR] if has_sklearn() else []))
+        more = (WEIGHTED_OVERLAP, QUERY_ERROR, *(learned if self.target is not None else ()))
         return {
             **measure(comparison),
-            **{name: self.figure(name, comparison) for name in (WEIGHTED_OVERLAP, QUERY_ERROR, *trees)},
+            **{name: self.figure(name, comparison) for name in more},
             **self._selection(comparison),
         }
 
@@ -114,12 +122,28 @@ class Measurer:
         error = self._trees.integration_error(comparison.released, comparison.kept)
         return round(error * released + 1 - released, _DECIMALS)
 
+    def _bayes_error(self, comparison: Comparison) -> float | None:
+        """The same of naive Bayes."""
+        released = comparison.released_rows / max(comparison.rows, 1)
+        if self.target is None or self._training is None or not released:
+            return None
+        splits = [(np.flatnonzero(self._training), np.flatnonzero(~self._training))]
+        accuracy = bayes_accuracy(self.table, self.target, comparison.released, comparison.kept, splits)
+        return round(1 - accuracy * released, _DECIMALS)
+
     @cached_property
     def _trees(self) -> Classification | None:
+        if self._training is None or self.target is None:
+            return None
+        return Classification(self.table, self.target, train=self._training, seed=self.seed)
+
+    @cached_property
+    def _training(self) -> Flags | None:
+        """Mark the records that classifiers learn from; None with too few to tell."""
         n = len(self.table)
-        if n < _FEWEST_ROWS or self.target is None:
+        if n < _FEWEST_ROWS:
             return None
         train = np.zeros(n, bool)
         chosen = np.random.default_rng(self.seed).permutation(n)
         train[chosen[: min(round(_TRAINING_SHARE * n), _MOST_TRAINING)]] = True
-        return Classification(self.table, self.target, train=train, seed=self.seed)
+        return train

@@ -27,6 +27,10 @@ class Category:
     codes: NDArray[np.int32]
     n_codes: int
 
+    def take(self, rows: Rows) -> Category:
+        """Return the feature of these records."""
+        return Category(self.codes[rows], self.n_codes)
+
     def log_likelihood(self, classes: NDArray[np.int32], n_classes: int, train: Rows, test: Rows) -> Numbers:
         """Return log P(value | class), one row per test record; values are counted once more than they occur."""
         counts = pair_counts(classes[train], self.codes[train], n_classes, self.n_codes) + 1.0
@@ -39,6 +43,10 @@ class Number:
     """A feature on a scale; a class's values are normally distributed, no closer than a sixth of the mean gap."""
 
     values: Numbers
+
+    def take(self, rows: Rows) -> Number:
+        """Return the feature of these records."""
+        return Number(self.values[rows])
 
     def log_likelihood(self, classes: NDArray[np.int32], n_classes: int, train: Rows, test: Rows) -> Numbers:
         """Return the logarithm of the density, one row per test record."""
