@@ -60,6 +60,7 @@ def test_list_names_every_experiment() -> None:
         *("mashup", "mondrian", "peers"),
         *(
             "primitives",
+            "purpose",
             "readers",
             "recoding",
             "scale",
