@@ -26,6 +26,7 @@ from masquerade.protocol.joint_histogram.histogram import Bounds, joint_histogra
 from masquerade.protocol.joint_histogram.homomorphic import homomorphic_rows, looked_up_bits
 from masquerade.protocol.joint_histogram.pair import prepare_pair
 from masquerade.protocol.joint_histogram.verdict import every_group_satisfies
+from masquerade.protocol.learn.aggregate import prepare_aggregation
 from masquerade.protocol.learn.arithmetic import multiplied
 from masquerade.protocol.ssi import Scheme, new_key, ssi_first, ssi_second
 
@@ -187,6 +188,20 @@ def product(setup: Any, number: int, me: int, world: int) -> Script[Any]:
     return (yield from multiplied(setup, ours, ours, PowerOfTwo(16)))
 
 
+def sums(number: int) -> Script[Any]:
+    """The setup of three sites' sums."""
+    return (yield from prepare_aggregation(number, NAMES, b"test"))
+
+
+def added_up_sites(setup: Any, number: int, me: int, world: int) -> Script[Any]:
+    """A sum of three: the one that looks has the same summand, and the other two make up the same total differently."""
+    own = 1.5
+    if number != me:
+        first = (me + 1) % 3 == number
+        own = [[0.0, 2.5], [-1e12, 1e12 + 2.5]][world][0 if first else 1]
+    return (yield from setup.total(np.array([own])))
+
+
 PIECES: dict[str, Piece] = {
     each.name: each
     for each in (
@@ -196,6 +211,7 @@ PIECES: dict[str, Piece] = {
         Piece("threshold", pair, threshold),
         Piece("verdict", pair, verdict),
         Piece("product", pair, product),
+        Piece("sum", sums, added_up_sites, n_parties=3),
         Piece("encryption", pair, encryption, repeat=28),
         Piece("set intersection", pair, intersection, repeat=28),
         Piece("encrypted join", nothing, join, repeat=28),
