@@ -1,7 +1,7 @@
-"""Rings for additive shares: the integers modulo 2^k (k ≤ 64) and prime fields (p < 2^62), over numpy arrays.
+"""Rings for additive shares: the integers modulo 2^k (k ≤ 64, or 128) and prime fields (p < 2^62), over numpy arrays.
 
-An element is a uint64 below the modulus. Both kinds have the same interface, so that products, sums and correlated
-transfers are written once.
+An element is a uint64 below the modulus, of 128 bits a Python integer. All kinds have the same interface, so that
+products, sums and correlated transfers are written once.
 """
 
 from __future__ import annotations
@@ -128,6 +128,58 @@ class PowerOfTwo(Ring):
 
     def _negate(self, elements: Elements) -> Elements:
         return np.asarray((~elements + np.uint64(1)) & self._mask)
+
+
+class WidePowerOfTwo(Ring):
+    """The integers modulo 2^128, as arrays of Python's: for hundreds of numbers, not for millions."""
+
+    words = 2
+    modulus = 1 << 128
+    element_bytes = 16
+
+    def elements(self, values: ArrayLike) -> Elements:
+        """Convert integers to elements; negative ones count down from the modulus."""
+        return self._reduced(np.asarray(values, dtype=object))
+
+    def from_words(self, words: Elements) -> Elements:
+        """Return the 128-bit number of two words."""
+        halves = words.astype(object)
+        return self._reduced(halves[..., 0] + halves[..., 1] * (1 << 64))
+
+    def encode(self, elements: Elements) -> bytes:
+        """Encode elements in 16 bytes each, lowest first."""
+        return b"".join(int(each).to_bytes(16, "little") for each in elements.ravel())
+
+    def decode(self, data: bytes, count: int) -> Elements:
+        """Decode `count` elements from a peer's message."""
+        if len(data) != count * self.element_bytes:
+            raise BadMessage(f"{count} elements take {count * 16} bytes. Got {len(data)} instead.")
+        return np.array(
+            [int.from_bytes(data[at : at + 16], "little") for at in range(0, len(data), 16)], dtype=object
+        )
+
+    def add(self, left: Elements, right: Elements) -> Elements:
+        """Compute left + right."""
+        return self._reduced(left + right)
+
+    def multiply(self, left: Elements, right: Elements) -> Elements:
+        """Compute left · right."""
+        return self._reduced(left * right)
+
+    def total(self, elements: Elements, axis: int = 0) -> Elements:
+        """Sum along one axis."""
+        return self._reduced(elements.sum(axis=axis))
+
+    def signed(self, elements: Elements) -> list[int]:
+        """Return elements as integers around 0."""
+        half = self.modulus // 2
+        return [(int(each) + half) % self.modulus - half for each in elements]
+
+    def _negate(self, elements: Elements) -> Elements:
+        return self._reduced(-elements)  # objects, so that nothing wraps around
+
+    def _reduced(self, numbers: Elements) -> Elements:
+        return np.asarray(numbers % self.modulus, dtype=object)
 
 
 class PrimeField(Ring):
