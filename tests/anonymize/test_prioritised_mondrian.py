@@ -78,6 +78,7 @@ def test_the_heavier_attribute_is_kept(weights: tuple[int, int], kept: str, lost
     release = mq.anonymize(
         table, mq.KAnonymity(["age", "height"], 4), mq.Mondrian(priority={"spread": 1, "weight": 1})
     )
+    assert release.summary["purpose"] == {"weighted_overlap": 4 * 4 * 4}
     assert len(set(release.table[kept].to_pylist())) == 4
     assert len(set(release.table[lost].to_pylist())) == 1
 

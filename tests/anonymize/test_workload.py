@@ -234,6 +234,7 @@ def test_a_job_names_its_workload(tmp_path: Path) -> None:
     job = with_workload(tmp_path, "SELECT job FROM p WHERE age < 40 AND disease = 'Flu'")
     made = anonymize_job(job)
     assert made.release.settings["algorithm"]["workload"] == "queries.sql"
+    assert made.summary["purpose"] == {"selection_precision": 1, "selection_recall": 1}
     found = evaluate_job(tmp_path / "people.csv", made.table, job, queries=0, folds=0)
     assert found["selection"]["exact"] == 1
     rows = compare_job(job, methods=["mondrian"]).rows

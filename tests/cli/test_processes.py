@@ -40,7 +40,9 @@ def test_both_names_run(name: str) -> None:
     assert process(program=program).out.startswith("Usage: ")
 
 
-@pytest.mark.parametrize("command", ["", "anonymize", "compare", "verify", "evaluate", "demo", "bench"])
+@pytest.mark.parametrize(
+    "command", ["", "anonymize", "compare", "verify", "evaluate", "weights", "demo", "bench"]
+)
 def test_help_under_each_command(command: str) -> None:
     answer = process(*command.split(), "--help")
     assert (answer.code, answer.err) == (0, "")

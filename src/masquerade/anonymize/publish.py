@@ -14,13 +14,16 @@ from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.release import Provenance, Release, shuffled
 from masquerade.anonymize.sensitive_values import counts_before
 from masquerade.anonymize.shared_people import shared_people
+from masquerade.anonymize.workload_key import WORKLOAD
 from masquerade.data.column import Coded
 from masquerade.data.encode import without_unused
+from masquerade.data.query_log import kept_query_log
 from masquerade.data.table import Missing, Table
 from masquerade.errors import Bug
 from masquerade.privacy.check import Verdict, verify
 from masquerade.privacy.requirement import Requirement
 from masquerade.utility.comparison import Comparison
+from masquerade.utility.measures import NEEDING_WORKLOAD, WEIGHTED_OVERLAP, Measurer
 from masquerade.utility.queries import QueryError, query_error
 
 Order = Literal["shuffle", "input"]
@@ -45,6 +48,16 @@ class Anonymised:
             algorithm.answers_queries if choice is None else choice.answers_queries
         ) and self.outcome.columns
         return query_error(self.comparison, seed=seed) if asks else None
+
+    def purpose(self, workload: str | None) -> dict[str, float | None]:
+        """Measure what the weights and the workload are about; nothing where all attributes weigh the same, or none."""
+        weighted = len(set(self.comparison.weights.values())) > 1
+        names = (
+            *([WEIGHTED_OVERLAP] if weighted else []),
+            *(NEEDING_WORKLOAD if workload is not None else ()),
+        )
+        measurer = Measurer(self.table, workload=kept_query_log(workload) if workload is not None else None)
+        return {name: measurer.figure(name, self.comparison) for name in names}
 
 
 def publish(
@@ -87,6 +100,7 @@ def publish(
         shared=shared_people(table, requirement),
         steps=made.outcome.steps,
         choice=made.outcome.choice,
+        purpose=made.purpose(getattr(algorithm, WORKLOAD, None)),
         rows=table.rows_read,
         dropped_rows=made.table.dropped_rows,
         dropped=dropped,

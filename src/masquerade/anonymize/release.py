@@ -54,6 +54,9 @@ class Release:
     )  # where rows were suppressed, and it may be told
     shared: SharedPeople | None = None  # where identifiers tell who is at several providers
     choice: Choice | None = None  # where it is the best of several methods' releases
+    purpose: Mapping[str, float | None] = field(
+        default_factory=dict
+    )  # figures of weights and workload, if any
     made: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
@@ -76,6 +79,7 @@ class Release:
         sensitive_before: CountsBefore | None = None,
         shared: SharedPeople | None = None,
         choice: Choice | None = None,
+        purpose: Mapping[str, float | None] | None = None,
     ) -> Self:
         """Make a release of verified cells, with the figures that follow from comparing them with the original.
 
@@ -105,6 +109,7 @@ class Release:
             sensitive_before=sensitive_before or {},
             shared=shared,
             choice=choice,
+            purpose=purpose or {},
         )
 
     def __repr__(self) -> str:
@@ -146,6 +151,7 @@ class Release:
             "requirements": [verdict.summary() for verdict in self.verdicts],
             "steps": [step.summary() for step in self.steps],
             "metrics": dict(self.metrics),
+            **({"purpose": dict(self.purpose)} if self.purpose else {}),
             **({"choice": self.choice.summary()} if self.choice is not None else {}),
             "warnings": list(cautions(self)),
             **({"query_error": self.query_error.summary()} if self.query_error is not None else {}),

@@ -130,17 +130,19 @@ def shares(*names: str) -> Rule:
     """Allow a table with a number of at least 0 for each of these names, not all 0; one left out is 0."""
 
     def check(value: Any) -> dict[str, int | float]:
-        if not isinstance(value, Mapping) or not set(value) <= set(names):
+        if not isinstance(value, Mapping):
             raise ValueError
+        if unknown := [name for name in value if name not in names]:
+            raise ValueError(f"{words}; there is no {quoted(map(str, unknown))}")
         told = {name: part.check(value.get(name, 0)) for name in names}
         if not any(told.values()):
             raise ValueError
         return {name: share for name, share in told.items() if share}
 
     part = number(0)
-    example = " and ".join(names)
+    words = f"a table of numbers of at least 0, not all 0, for any of {quoted(names)}"
     return Rule(
-        f"a table of numbers of at least 0, not all 0, for {example}",
+        words,
         check,
         {
             "type": "object",

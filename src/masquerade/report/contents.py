@@ -98,7 +98,7 @@ def _written(column: pa.ChunkedArray) -> list[str]:
 
 def _metrics(release: Release) -> dict[str, float | None]:
     queries = {"query_error": release.query_error.mean} if release.query_error is not None else {}
-    return {**release.metrics, **queries}
+    return {**release.metrics, **release.purpose, **queries}
 
 
 def _choice(choice: Choice) -> Section:
