@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from itertools import combinations
 from pathlib import Path
@@ -16,18 +11,17 @@ from typing import Any
 import numpy as np
 
 from _figures import Figure, Say, duration, tell
+from _parties import run_parties
 from masquerade.crypto import circuits_library
 from masquerade.crypto.circuit import Circuit, evaluate
 from masquerade.crypto.garble import Delta, Evaluator, Garbler
 from masquerade.crypto.gmw import SharedEvaluation, opened, share_message
 from masquerade.crypto.triples import TripleMaking, Triples
-from masquerade.net.trial import make_trial
 
 GATES_A_SECOND = 2_000_000  # garbled, on one core
 ROUND_SECONDS = 0.05
 ROUNDS = 50
 SCORE_BITS = 64  # discernibility over Adult's records
-HERE = Path(__file__).parent
 
 
 def run(say: Say, save: Path | None) -> dict[str, Any]:
@@ -94,25 +88,7 @@ def shared() -> list[Figure]:
 def compared(n_parties: int) -> list[Figure]:
     """The comparison of a mashup's round: processes over mutual TLS on loopback."""
     names = [f"p{number}" for number in range(n_parties)]
-    with tempfile.TemporaryDirectory() as folder:
-        make_trial(Path(folder) / "trial", names)
-        command = [sys.executable, str(HERE / "_argmax_party.py"), str(Path(folder) / "trial")]
-        processes = {
-            name: subprocess.Popen(
-                [*command, name, ",".join(names), str(ROUNDS), str(SCORE_BITS)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-            )
-            for name in names
-        }
-        addresses = {name: process.stdout.readline().strip() for name, process in processes.items()}  # type: ignore[union-attr]
-        for name, process in processes.items():
-            book = [{"name": other, "address": at} for other, at in addresses.items() if other != name]
-            process.stdin.write(json.dumps(book) + "\n")  # type: ignore[union-attr]
-            process.stdin.flush()  # type: ignore[union-attr]
-        spent = [json.loads(process.communicate()[0]) for process in processes.values()]
+    spent = run_parties("_argmax_party.py", names, ROUNDS, SCORE_BITS)
     secure = statistics.median(second for each in spent for second in each["secure"][1:])
     plain = statistics.median(second for each in spent for second in each["plain"][1:])
     return [

@@ -52,6 +52,7 @@ def test_list_names_every_experiment() -> None:
             "games",
             "genetic",
             "keys",
+            "learning",
             "m_privacy_anonymization",
             "m_privacy_fitness",
             "m_privacy_shares",
