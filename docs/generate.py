@@ -1,4 +1,4 @@
-"""Write the reference pages that follow from declarations: methods, requirements and problem types (docs/reference/).
+"""Write the reference pages that follow from declarations (docs/reference/): methods, requirements, attacks, problems.
 
 `make docs` runs it; a test compares the committed pages with what it makes.
 """
@@ -20,6 +20,7 @@ from masquerade.privacy.parameters import limits_of
 from masquerade.privacy.registry import REQUIREMENTS
 from masquerade.privacy.requirement import GroupRequirement
 from masquerade.protocol.method import SessionMethod
+from masquerade.risk.attacks.registry import ATTACKS
 from masquerade.service.problem_types import PAGE, PROBLEM_TYPES
 
 DOCS = Path(__file__).parent
@@ -45,6 +46,7 @@ def pages() -> dict[Path, str]:
         reference / "methods.md": _page(_methods()),
         reference / "requirements.md": _page(_requirements()),
         reference / "problems.md": _page(_problems()),
+        reference / "attacks.md": _page(_attacks()),
     }
 
 
@@ -117,6 +119,30 @@ def _method(method: type[Method]) -> Iterator[str]:
     else:
         yield "It has no keys of its own."
     yield from _seen_in(f'name = "{method.name}"')
+
+
+# --- attacks ---
+
+
+def _attacks() -> Iterator[str]:
+    yield "# Attacks"
+    yield NOTE
+    yield _text(
+        "What `masquerade attack` plays, and `evaluate` and the report of a release tell: each gives a "
+        "figure (`value`), what it means in one sentence (`meaning`), and the most exposed records (`records`). "
+        "[How to play them](../howto/attack.md)."
+    )
+    needed = {
+        "sensitive": "a sensitive attribute in the release",
+        "outside": "an outside table",
+        "earlier": "an earlier release",
+        "provider": "the column of the providers in the release",
+    }
+    for attack in ATTACKS:
+        yield f"## `{attack.name}`"
+        yield _text(inspect.getdoc(type(attack)) or "")
+        needs = " and ".join(needed[each] for each in attack.needs)
+        yield _facts({"Value": attack.summary, "Needs": needs or "the release alone"})
 
 
 # --- requirements ---

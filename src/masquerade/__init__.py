@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         RequirementViolated,
         TaxonomyError,
     )
+    from masquerade.library.attacking import attack, attack_job
     from masquerade.library.client import AsyncClient, Client
     from masquerade.library.comparing import compare
     from masquerade.library.drafting import draft
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from masquerade.privacy.recursive_l_diversity import RecursiveLDiversity
     from masquerade.privacy.requirement import Requirement
     from masquerade.privacy.t_closeness import TCloseness
+    from masquerade.risk.attacks.attack import Finding
     from masquerade.risk.finding import Keys
     from masquerade.risk.publishing import Masked
 
@@ -103,6 +105,7 @@ _HOME = {
         "RequirementViolated",
         "TaxonomyError",
     ],
+    "library.attacking": ["attack", "attack_job"],
     "library.client": ["AsyncClient", "Client"],
     "library.drafting": ["draft"],
     "library.evaluation": ["evaluate"],
@@ -124,6 +127,7 @@ _HOME = {
     "privacy.recursive_l_diversity": ["RecursiveLDiversity"],
     "privacy.requirement": ["Requirement"],
     "privacy.t_closeness": ["TCloseness"],
+    "risk.attacks.attack": ["Finding"],
     "risk.finding": ["Keys"],
     "risk.publishing": ["Masked"],
 }
@@ -182,6 +186,7 @@ __all__ = [
     "DataError",
     "Datafly",
     "EntropyLDiversity",
+    "Finding",
     "GroupVerdict",
     "JobError",
     "KAnonymity",
@@ -217,6 +222,8 @@ __all__ = [
     "Verification",
     "anonymize",
     "anonymize_job",
+    "attack",
+    "attack_job",
     "compare",
     "compare_job",
     "draft",

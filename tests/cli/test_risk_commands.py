@@ -101,3 +101,24 @@ def test_init_writes_a_job_that_runs(table: Path, monkeypatch: pytest.MonkeyPatc
     assert here(capsys, "init", table).problems == [
         "job.toml: there is such a file already; name another with --output"
     ]
+
+
+def test_attack_tells_what_each_attacker_gets(
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(table.parent)
+    here(capsys, "init", table, "--k", "2", "--sensitive", "state")
+    here(capsys, "anonymize", "job.toml")
+    words = ("attack", "people-release.csv", "--job", "job.toml", "--outside", table, "--original", table)
+    found = here(capsys, *words, "--json").json["attacks"]
+    assert {"name", "value", "meaning", "records"} == set(found[0])
+    assert found[0]["name"] == "prosecutor"
+    assert found[0]["value"] <= 0.5
+    assert found[0]["records"]
+    assert {"linkage", "homogeneity", "journalist"} <= {each["name"] for each in found}
+    told = here(capsys, *words).out
+    assert "  most exposed: row " in told
+    other = table.with_name("other.csv")
+    other.write_text("height,weight\n1,2\n")
+    answer = here(capsys, *words[:5], other)
+    assert (answer.code, "has no attribute of the release's QIDs" in answer.problems[0]) == (2, True)

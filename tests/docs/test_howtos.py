@@ -198,6 +198,7 @@ class Page:
 
 ANONYMIZE = ["masquerade anonymize job.toml"]
 ONE_TABLE = [
+    Page("attack", nothing),
     Page("compare", one_table, ANONYMIZE),
     Page("databases", databases, ANONYMIZE, {"with the query beside it": is_readable}),
     Page("evaluate", evaluate),

@@ -11,6 +11,7 @@ import pytest
 from masquerade.forms.declared import parameters_of
 from masquerade.methods import methods
 from masquerade.privacy.registry import REQUIREMENTS
+from masquerade.risk.attacks.registry import ATTACKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,6 +38,7 @@ def test_every_declaration_is_on_its_page(generate: ModuleType) -> None:
         for each in parameters_of(method):
             assert f"- `{each.name}`" in told["methods.md"]
             assert each.help.split()[0] in told["methods.md"]
+    assert all(f"## `{attack.name}`\n" in told["attacks.md"] for attack in ATTACKS)
     for name, model in REQUIREMENTS.items():
         assert f"## `{name}`\n" in told["requirements.md"]
         for each in parameters_of(model):

@@ -22,6 +22,7 @@ SECTIONS = [
     "Requirements",
     "Group sizes",
     "What each attribute lost",
+    "What could still go wrong",
     "A few rows of the release",
     "Taxonomies and their cuts",
     "Specializations, in order",
@@ -123,7 +124,7 @@ def test_every_table_says_what_its_cells_are(release, page):
 
 def test_every_chart_has_a_text_alternative(release, svgs):
     charts = [svg for svg in svgs(render_report(release)) if svg.get("role") == "img"]
-    assert len(charts) == 4  # the histogram and three trees
+    assert len(charts) == 5  # the histogram, the risks and three trees
     for svg in charts:
         assert svg[0].tag == "title"
         assert svg[0].text

@@ -79,6 +79,9 @@ def _lines(summary: Mapping[str, Any], indent: str = "") -> list[str]:
         name = key.replace("_", " ")
         if isinstance(value, Mapping):
             lines += [f"{indent}{name}:", *_lines(value, indent + "  ")]
+        elif key == "attacks":
+            told = (f"{each['name']}: {each['value']:.4f}: {each['meaning']}" for each in value)
+            lines += [f"{indent}{name}:", *(f"{indent}  {line}" for line in told)]
         elif isinstance(value, float):
             lines.append(f"{indent}{name}: {value:.4f}")
         else:

@@ -14,6 +14,7 @@ import typer
 import masquerade
 from masquerade.cli import (
     anonymize,
+    attack,
     audit,
     bench,
     cancel,
@@ -61,6 +62,7 @@ app.command("evaluate", short_help="What a release kept of its original.")(evalu
 app.command("weights", short_help="How much each attribute matters, learned from queries.")(weights.weights)
 app.command("keys", short_help="Which few columns identify the people in a table.")(keys.keys)
 app.command("mask", short_help="Which columns may be published together.")(mask.mask)
+app.command("attack", short_help="What an attacker gets from a release.")(attack.attack)
 app.add_typer(identity.app, name="identity", short_help="Keys and certificates.")
 app.add_typer(audit.app, name="audit", short_help="Prove that an audit log is whole.")
 app.add_typer(party.app, name="party", short_help="A party's node.")

@@ -14,6 +14,8 @@ from masquerade.errors import DataError, ParameterError, given
 from masquerade.library.python_api import checked_requirement, names_of
 from masquerade.net.progress import OnStage, Stage, silent
 from masquerade.privacy.requirement import Requirement
+from masquerade.risk.attacks.attack import Scene
+from masquerade.risk.attacks.registry import attack
 from masquerade.utility.comparison import Comparison, compare
 from masquerade.utility.losses import certainty_losses, losses_of
 from masquerade.utility.metrics import measure, weighted_overlap
@@ -44,7 +46,8 @@ def evaluate(
     without `train` cross-validated in `folds` parts (0 for none). With a file of SQL queries, `workload`, also
     `selection`: how exactly the release answers which records they mean. `accuracy` is that of naive Bayes and of the
     tree for the class, `prediction` the same for each attribute in `predict`; with `clusters`, so many of them are
-    found in the release and judged by the original (`clustering`).
+    found in the release and judged by the original (`clustering`). `attacks` says what an attacker gets,
+    and who is most exposed.
     """
     table = original if isinstance(original, Table) else Table(original)
     published = release if isinstance(release, Table) else Table(release)
@@ -78,6 +81,9 @@ def evaluate(
         "weighted_overlap": weighted_overlap(comparison),
         "attribute_losses": certainty_losses(losses),
     }
+    on_stage(Stage("attacking"))
+    scene = Scene(published, complete.schema, tuple(qid), tuple(special), complete)
+    summary["attacks"] = [finding.summary() for finding in attack(scene)]
     if queries:
         from masquerade.utility.queries import query_error
 

@@ -21,6 +21,7 @@ from masquerade.methods import described
 from masquerade.privacy.check import Verdict
 from masquerade.report.charts import SizeLine, share_bar, size_histogram, tree_chart
 from masquerade.report.cuts import cut_tree, is_flat
+from masquerade.report.risks import risks_section
 from masquerade.report.sensitive import distributions
 from masquerade.report.settings import plain, settings_section
 from masquerade.report.verdict import headline
@@ -49,6 +50,7 @@ def contents(release: Release, table_sha256: str = "") -> Section:
         "attributes": [_attribute(column, release) for column in release.columns],
         "unchanged": list(release.unchanged),
         "sensitive": distributions(release),
+        "risks": risks_section(release),
         "sample": _sample(release),
         "trees": _trees(release),
         "fold_trees": len(release.columns) > TREES_OPEN,

@@ -51,6 +51,13 @@ class Partition:
         """The groups, and the pairs of rows in different ones."""
         return Extent(self.alone + self.n_labels, self.whole.pairs - self.unseparated)
 
+    @property
+    def smallest(self) -> int:
+        """The rows of the smallest group; 0 of an empty table."""
+        if self.alone or not self.n_labels:
+            return min(self.table.rows, 1)
+        return int(value_counts(self.labels, self.n_labels).min())
+
     def extent_with(self, column: int) -> Extent:
         """The same with one more column."""
         if not self.n_labels:

@@ -1,0 +1,136 @@
+"""What an attacker gets from a release; see `masquerade.risk.attacks`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from masquerade.data.database_url import database_scheme
+from masquerade.data.schema import Schema
+from masquerade.data.source import read_source
+from masquerade.data.table import Table
+from masquerade.data.table_file import TableFile
+from masquerade.errors import ParameterError
+from masquerade.job.model import DataSection
+from masquerade.job.plan import Plan
+from masquerade.library.python_api import checked_requirement, names_of
+from masquerade.privacy.m_privacy.requirement import MPrivateGroups
+from masquerade.privacy.requirement import Requirement
+from masquerade.protocol.arrangement import PROVIDER
+from masquerade.risk.attacks.attack import Finding, Scene
+from masquerade.risk.attacks.registry import attack as play
+
+
+def attack(
+    release: Any,
+    requirement: Requirement,
+    *,
+    schema: Schema | None = None,
+    sensitive: Iterable[str] = (),
+    original: Any = None,
+    outside: Any = None,
+    earlier: Sequence[Any] = (),
+    provider: str | None = None,
+    population: int | None = None,
+) -> list[Finding]:
+    """Play every attack on a release for which there is what it needs, over the attributes of the requirement's QIDs.
+
+    `schema` says what generalised cells cover; by default it is that of the original, the outside table or the release.
+    `outside` is a table of people that shares columns, `earlier` are other releases of the same table, `provider` is
+    the release's column that names providers, `population` the number of people of whom the release is a sample. With
+    the `original`, findings name its most exposed rows.
+    """
+    asked = checked_requirement(requirement, names_of("sensitive", sensitive))
+    if population is not None and population < 1:
+        raise ParameterError(f"population must be a whole number of at least 1; got {population}")
+    tables = [_table(each) for each in (original, outside, release) if each is not None]
+    return play(
+        _scene(
+            tables[-1],
+            schema if schema is not None else tables[0].schema,
+            asked,
+            names_of("sensitive", sensitive),
+            original=None if original is None else _table(original),
+            outside=None if outside is None else _table(outside),
+            earlier=tuple(map(_table, earlier)),
+            provider=provider,
+            population=population,
+        )
+    )
+
+
+def attack_job(
+    release: str | Path,
+    job: str | Path,
+    *,
+    original: str | Path | None = None,
+    outside: str | Path | None = None,
+    earlier: Sequence[str | Path] = (),
+    population: int | None = None,
+) -> list[Finding]:
+    """Play every attack on a job's release; see `attack`."""
+    plan = Plan(Path(job))
+    schema = plan.schema()
+    plan.settle()
+    data = plan.job.data or DataSection()
+
+    def read(source: str | Path) -> Table:
+        found = read_source(str(source), Path())
+        return Table(found.table, schema, origin=found.origin)
+
+    def read_raw(file: TableFile) -> Table:
+        """Read a table of raw cells, and leave out or keep rows that lack one, as the job does."""
+        found = file.read()
+        origin = replace(found.origin, missing_values=tuple(data.missing_values))
+        table = Table(found.table, schema, origin=origin)
+        held = [each for each in plan.requirement.qid_attributes if each in found.all_columns]
+        return table.complete(held, data.missing)
+
+    own = None
+    if original is not None:
+        query = data.query if database_scheme(str(original)) is not None else None
+        own = TableFile(str(original), query, data.separator, data.encoding)
+    class_ = plan.job.roles.class_
+    return play(
+        _scene(
+            read(release),
+            schema,
+            plan.requirement,
+            tuple(name for name in plan.published if name != class_ or name in plan.job.roles.sensitive),
+            original=None if own is None else read_raw(own),
+            outside=None if outside is None else read_raw(TableFile(str(outside))),
+            earlier=tuple(map(read, earlier)),
+            provider=plan.provider,
+            population=population,
+        )
+    )
+
+
+def _scene(
+    release: Table,
+    schema: Schema,
+    requirement: Requirement,
+    sensitive: Sequence[str],
+    *,
+    provider: str | None,
+    **held: Any,
+) -> Scene:
+    named = [each for each in (*requirement.provider_columns, provider, PROVIDER) if each is not None]
+    columns = release.arrow.column_names
+    looked_at = [name for name in requirement.special_columns if name not in requirement.provider_columns]
+    wrapped = [part.m for part in requirement.parts if isinstance(part, MPrivateGroups)]
+    return Scene(
+        release,
+        schema,
+        tuple(requirement.qid_attributes),
+        tuple(name for name in dict.fromkeys([*sensitive, *looked_at]) if name not in named),
+        provider=next((name for name in named if name in columns), None),
+        colluding=max([1, *wrapped]),
+        **held,
+    )
+
+
+def _table(frame: Any) -> Table:
+    return frame if isinstance(frame, Table) else Table(frame)

@@ -1,0 +1,139 @@
+"""What every attack is: a name, what it needs, and a figure with its meaning in one sentence."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.data.schema import Attribute, Schema
+from masquerade.data.table import Table
+from masquerade.errors import DataError
+from masquerade.risk.attacks.boxes import Boxes, Scale
+
+Need = Literal["sensitive", "outside", "earlier", "provider"]
+
+MOST_RECORDS = 10
+_ASSUMED_SHARE = 0.01  # of the population that is in a release, where nobody says
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an attack got: a figure, what it means, and the most exposed records (rows of the original, from 1)."""
+
+    name: str
+    value: float
+    meaning: str
+    records: tuple[int, ...] = ()
+
+    def summary(self) -> dict[str, Any]:
+        """Return the entry of a JSON summary."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "meaning": self.meaning,
+            "records": list(self.records),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A release, and what an attacker may hold beside it."""
+
+    release: Table
+    schema: Schema
+    qid: tuple[str, ...]
+    sensitive: tuple[str, ...] = ()
+    original: Table | None = None  # complete rows, for pointing at records
+    outside: Table | None = None
+    earlier: tuple[Table, ...] = ()
+    provider: str | None = None  # the release's column that names providers
+    colluding: int = 1
+    population: int | None = None
+
+    @cached_property
+    def scales(self) -> dict[str, Scale]:
+        """How the cells of each attribute are compared."""
+        return {
+            name: Scale(self.schema[name] if name in self.schema else Attribute(name)) for name in self.qid
+        }
+
+    def boxes_of(self, table: Table, what: str) -> Boxes:
+        """Group a table over those attributes of the QIDs that it has; refuse one that has none."""
+        names = [name for name in self.qid if name in table.arrow.column_names]
+        if not names:
+            raise DataError.about(
+                table.origin.name, f"{what} has no attribute of the release's QIDs: {', '.join(self.qid)}"
+            )
+        return Boxes.of(table, [self.scales[name] for name in names])
+
+    @cached_property
+    def groups(self) -> Boxes:
+        """The groups of the release."""
+        return self.boxes_of(self.release, "the release")
+
+    @cached_property
+    def population_size(self) -> tuple[int, str]:
+        """The people whom the release is a sample of, and where the number is from."""
+        if self.population is not None:
+            return max(self.population, len(self.release)), "given"
+        if self.outside is not None and len(self.outside) > len(self.release):
+            return len(self.outside), "the outside table"
+        return round(len(self.release) / _ASSUMED_SHARE), "assumed: a release of 1 % of it"
+
+    def most_exposed(self, exposure: NDArray[np.float64]) -> tuple[int, ...]:
+        """Return the original's rows with the highest exposure, given that of each group; those with none are left out.
+
+        Where the release is in another order than the original, a record that fits several groups counts as in the most
+        exposed of them.
+        """
+        if self.original is None:
+            return ()
+        of_rows = exposure[self.groups.groups] if self._in_order else self._of_fitting(exposure)
+        order = np.argsort(-of_rows, kind="stable")[:MOST_RECORDS]
+        return tuple(self.original.source_row(int(row)) + 1 for row in order if of_rows[row] > 0)
+
+    @cached_property
+    def _people(self) -> Boxes:
+        assert self.original is not None
+        return self.boxes_of(self.original, "the original")
+
+    @cached_property
+    def _in_order(self) -> bool:
+        """Whether row i of the release covers row i of the original, for all rows."""
+        people, groups = self._people, self.groups.over(self._people.names)
+        if people.groups.size != groups.groups.size:
+            return False
+        own, of_group = people.groups, groups.groups
+        covered = (groups.lo[of_group] <= people.lo[own]) & (groups.hi[of_group] >= people.hi[own])
+        return bool(covered.all())
+
+    @cached_property
+    def _fitting(self) -> list[NDArray[np.intp]]:
+        """The groups that each different record of the original may be in."""
+        return list(self._people.meeting(self.groups.over(self._people.names)))
+
+    def _of_fitting(self, exposure: NDArray[np.float64]) -> NDArray[np.float64]:
+        highest = [exposure[met].max() if met.size else 0.0 for met in self._fitting]
+        return np.array(highest, float)[self._people.groups]
+
+
+class Attack(ABC):
+    """One way to learn from a release what it should not tell."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]  # goes on after a colon
+    needs: ClassVar[tuple[Need, ...]] = ()
+
+    @abstractmethod
+    def run(self, scene: Scene) -> Iterator[Finding]:
+        """Yield what it finds; the scene has all that it needs."""
+
+    def possible(self, scene: Scene) -> bool:
+        """Return whether the scene has what the attack needs."""
+        return all(getattr(scene, need) for need in self.needs)

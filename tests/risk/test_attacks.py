@@ -1,0 +1,200 @@
+"""Attacks on small releases whose answers are known, among them the papers' own examples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masquerade as mq
+from examples import examples
+from masquerade.risk.attacks.attack import Finding
+from masquerade.risk.attacks.population_uniqueness import ewens, zayatz
+from masquerade.risk.attacks.registry import ATTACKS
+
+QID = mq.KAnonymity(["age", "zip"], k=1)
+ZIPS = mq.Taxonomy(
+    mq.Branch(
+        "*****",
+        tuple(
+            mq.Branch(f"{prefix}**", tuple(mq.Branch(f"{prefix}{end}") for end in ends))
+            for prefix, ends in (
+                ("987", ("45", "12", "01", "08")),
+                ("123", ("67", "89", "99", "00", "37", "88")),
+            )
+        ),
+    )
+)
+SCHEMA = mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("zip", taxonomy=ZIPS)])
+
+# Table I of the m-privacy paper: everybody, T_a* and T_b*.
+PEOPLE = {
+    "name": ["Alice", "Emily", "Sara", "Bob", "John", "Olga", "Frank", "Dorothy", "Mark", "Cecilia"],
+    "age": [24, 22, 20, 35, 31, 32, 33, 38, 37, 39],
+    "zip": ["98745", "98712", "12300", "12367", "12399", "12337", "12388", "98701", "12389", "98708"],
+}
+DISEASES = ["Cancer", "Asthma", "Epilepsy", "Asthma", "Flu", "Cancer", "Asthma", "Cancer", "Flu", "Flu"]
+PROVIDERS = ["P1", "P1", "P3", "P1", "P2", "P4", "P4", "P2", "P2", "P3"]
+T_A = {
+    "age": ["[20, 31)"] * 3 + ["[31, 36)"] * 4 + ["[36, 41)"] * 3,
+    "zip": ["*****"] * 10,
+    "disease": DISEASES,
+    "provider": PROVIDERS,
+}
+T_B = {
+    "age": ["[20, 41)"] * 10,
+    "zip": ["*****", "987**", "*****", "123**", "123**", "123**", "123**", "987**", "*****", "987**"],
+    "disease": DISEASES,
+    "provider": PROVIDERS,
+}
+
+
+def play(release: dict[str, list[str]], **held: object) -> dict[str, Finding]:
+    held = {"schema": SCHEMA, "sensitive": ["disease"], **held}
+    return {each.name: each for each in mq.attack(pa.table(release), QID, **held)}  # type: ignore[arg-type]
+
+
+def people(*names: str) -> mq.Table:
+    return mq.Table(pa.table(PEOPLE).select(list(names)), SCHEMA)
+
+
+def test_the_subtraction_of_table_1() -> None:
+    """P1 leaves out its own records of T_a*, and Sara is alone; in T_b* two others stay in every group."""
+    found = play(T_A, original=people("age", "zip"))["subtraction"]
+    assert found.value == 1
+    assert found.meaning.startswith("P1 ")
+    assert found.records[0] == PEOPLE["name"].index("Alice") + 1  # all of her group look alike
+    assert set(found.records[:3]) == {1, 2, 3}
+    assert play(T_B)["subtraction"].value == pytest.approx(1 / 2)
+
+
+def test_who_is_found() -> None:
+    found = play(T_A, original=people("age", "zip"))
+    assert found["prosecutor"].value == pytest.approx(1 / 3)
+    assert set(found["prosecutor"].records[:6]) == {1, 2, 3, 8, 9, 10}
+    assert found["marketer"].value == pytest.approx(3 / 10)
+    assert play(T_A)["prosecutor"].records == ()
+
+
+def test_an_outside_table_is_linked_by_ranges() -> None:
+    outside = mq.Table(
+        pa.table({"age": [24, 33, 60, 20], "zip": ["98745", "12388", "98745", "12300"]}), SCHEMA
+    )
+    alone = {**T_A, "age": ["[20, 21)", *T_A["age"][1:]], "zip": ["123**", *T_A["zip"][1:]]}
+    found = play(alone, outside=outside)
+    # The first fits a group of two, the second one of four, the third none, the last one that and the group of two.
+    assert found["linkage"].value == 0
+    assert "3 with any" in found["linkage"].meaning
+    one = mq.Table(pa.table({"age": [24, 60], "zip": ["98745", "98745"]}), SCHEMA)
+    lonely = {name: cells[:1] + cells[3:] for name, cells in T_A.items()}
+    linked = play(lonely, outside=one)["linkage"]
+    assert (linked.value, linked.records) == (1, (1,))
+    raw = play({**T_A, "age": [str(age) for age in PEOPLE["age"]]}, outside=people("age", "zip"))
+    assert raw["linkage"].value == 10
+
+
+def test_journalists_count_the_population() -> None:
+    crowd = mq.Table(pa.table({"age": [25] * 6 + [33] * 8 + [38] * 12}), SCHEMA)
+    found = play(T_A, outside=crowd)
+    assert found["journalist"].value == pytest.approx(1 / 6)
+    assert found["marketer"].value == pytest.approx((3 / 6 + 4 / 8 + 3 / 12) / 10)
+    assert play(T_A)["journalist"].value == play(T_A)["prosecutor"].value
+
+
+def test_sensitive_values() -> None:
+    same = {**T_A, "disease": ["Flu"] * 3 + ["Flu", "Cold", "Cold", "Cold"] + ["Flu", "Cold", "Gout"]}
+    found = play(same)
+    assert found["homogeneity"].value == pytest.approx(0.3)
+    assert found["background-knowledge"].value == pytest.approx(0.7)
+    assert found["skewness"].value == pytest.approx(1 - 0.5)
+
+
+def test_two_releases_together() -> None:
+    first = {
+        "age": ["[0, 30)", "[0, 30)", "[30, 60)", "[30, 60)"],
+        "disease": ["Flu", "Cold", "Gout", "Cold"],
+    }
+    second = {
+        "age": ["[0, 20)", "[20, 60)", "[20, 60)", "[20, 60)"],
+        "disease": ["Flu", "Gout", "Cold", "Cold"],
+    }
+    original = mq.Table(pa.table({"age": [10, 25, 40, 50]}), SCHEMA)
+    requirement = mq.KAnonymity(["age"], k=1)
+
+    def played(**held: object) -> dict[str, Finding]:
+        return {
+            each.name: each
+            for each in mq.attack(
+                pa.table(first),
+                requirement,
+                schema=SCHEMA,
+                sensitive=["disease"],
+                **held,  # type: ignore[arg-type]
+            )
+        }
+
+    found = played(earlier=[pa.table(second)], original=original)
+    # Who is 25 has Flu or Cold by the first and Gout or Cold by the second.
+    assert (found["intersection"].value, found["intersection"].records) == (0.25, (2,))
+    assert found["difference"].value == 1  # of the first group, the second has one record in [0, 20)
+    assert played(earlier=[pa.table(second)])["intersection"].value == pytest.approx(0.5)
+    again = played(earlier=[pa.table(first)], original=original)
+    assert (again["intersection"].value, again["difference"].value) == (0, 0)
+
+
+def test_population_uniques_of_known_populations() -> None:
+    random = np.random.default_rng(5)
+    # Everybody of a population whose classes have 1 to 3 people.
+    classes = np.repeat(np.arange(3000), random.integers(1, 4, 3000))
+    assert ewens(100, 100, 1000) == 1
+    assert ewens(1, 100, 1000) < 0.01
+    whole = np.bincount(classes)
+    assert zayatz(whole[whole > 0], 1.0) == 1  # everybody is in the sample
+    half = np.bincount(random.choice(classes, classes.size // 2, replace=False))
+    assert 0.2 < zayatz(half[half > 0], 0.5) < 1
+    assert zayatz(np.array([2, 3]), 0.5) == 0
+
+
+def test_a_population_is_given_found_or_assumed() -> None:
+    unique = {**T_A, "age": [f"[{at}, {at + 1})" for at in range(10)]}
+    for held, words in (
+        ({"population": 500}, "among 500 people (given)"),
+        ({"outside": mq.Table(pa.table({"age": list(range(50))}), SCHEMA)}, "50 people (the outside table)"),
+        ({}, "1,000 people (assumed"),
+    ):
+        assert words in play(unique, **held)["population-uniqueness-zayatz"].meaning
+
+
+def test_what_has_nothing_to_do_with_the_release() -> None:
+    with pytest.raises(
+        mq.DataError, match="the outside table has no attribute of the release's QIDs: age, zip"
+    ):
+        play(T_A, outside=mq.Table(pa.table({"height": [1]})))
+    with pytest.raises(mq.ParameterError, match="population must be"):
+        play(T_A, population=0)
+
+
+def test_every_attack_has_a_name_and_words() -> None:
+    assert len({each.name for each in ATTACKS}) == len(ATTACKS)
+    assert all(each.summary and each.summary[0] == each.summary[0].lower() for each in ATTACKS)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from("xyz")), min_size=4, max_size=20),
+    st.integers(1, 3),
+)
+@settings(max_examples=examples(20))
+def test_a_release_of_k_hides_its_own_people(rows: list[tuple[int, str]], k: int) -> None:
+    """Whoever holds the original itself never has fewer than k records that fit, nor a higher chance than 1/k."""
+    table = mq.Table(
+        pa.table({"age": [age for age, _ in rows], "job": [job for _, job in rows]}),
+        mq.Schema([mq.Attribute("age", "continuous"), mq.Attribute("job", taxonomy="flat")]),
+    )
+    requirement = mq.KAnonymity(["age", "job"], k=k)
+    release = mq.anonymize(table, requirement, mq.Mondrian())
+    found = {each.name: each for each in mq.attack(release.table, requirement, original=table, outside=table)}
+    assert found["prosecutor"].value <= 1 / k
+    assert found["journalist"].value <= 1 / k
+    assert k == 1 or found["linkage"].value == 0
