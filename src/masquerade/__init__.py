@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from masquerade.library.drafting import draft
     from masquerade.library.evaluation import evaluate
     from masquerade.library.jobs import anonymize_job, compare_job, evaluate_job, verify_job
-    from masquerade.library.keys_and_masks import keys, mask, ratios
+    from masquerade.library.keys_and_masks import fuzzy_duplicates, keys, mask, ratios
     from masquerade.library.mashup import Mashup, mashup_job
     from masquerade.library.python_api import Release, Verification, anonymize, read, roll_up, verify
     from masquerade.methods import Auto
@@ -112,7 +112,7 @@ _HOME = {
     "library.python_api": ["Release", "Verification", "read", "roll_up", "verify"],
     "library.comparing": ["compare"],
     "library.jobs": ["anonymize_job", "compare_job", "evaluate_job", "verify_job"],
-    "library.keys_and_masks": ["keys", "mask", "ratios"],
+    "library.keys_and_masks": ["fuzzy_duplicates", "keys", "mask", "ratios"],
     "library.mashup": ["Mashup", "mashup_job"],
     "methods": ["Auto"],
     "privacy.alpha_k_anonymity": ["AlphaKAnonymity"],
@@ -229,6 +229,7 @@ __all__ = [
     "draft",
     "evaluate",
     "evaluate_job",
+    "fuzzy_duplicates",
     "generate_people",
     "keys",
     "mashup_job",

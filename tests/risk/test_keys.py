@@ -159,3 +159,21 @@ def test_columns_that_are_not_there() -> None:
         mq.keys(pa.table(TABLE_1), columns=["zip"])
     with pytest.raises(mq.DataError, match="no row of data"):
         mq.keys(pa.table({"a": pa.array([], pa.string())}))
+
+
+def test_rows_that_are_probably_doubles() -> None:
+    """One person of ten is there twice, with the name misspelt and another number."""
+    table = pa.table(
+        {
+            "number": list(range(11)),
+            "name": [f"n{at}" for at in range(10)] + ["N3"],
+            "born": [f"19{at + 50}" for at in range(10)] + ["1953"],
+            "town": ["x", "y"] * 5 + ["y"],
+        }
+    )
+    found = mq.fuzzy_duplicates(table, 0.1)
+    assert (found.columns, found.groups) == (("born",), ((4, 11),))
+    with pytest.raises(AnswerIsNo, match="of the rows apart"):
+        mq.fuzzy_duplicates(table, 0.1, columns=["town"])
+    with pytest.raises(ParameterError, match="rate must be"):
+        mq.fuzzy_duplicates(table, 1.0)

@@ -18,7 +18,10 @@ from masquerade.data.table_file import TableFile
 from masquerade.errors import DataError, ParameterError, given
 from masquerade.library.python_api import names_of
 from masquerade.net.progress import OnStage, Stage, silent
+from masquerade.risk.coded_table import CodedTable
 from masquerade.risk.finding import Keys, Question, find_keys
+from masquerade.risk.fuzzy_duplicates import FuzzyDuplicates
+from masquerade.risk.fuzzy_duplicates import fuzzy_duplicates as collisions
 from masquerade.risk.ground import MEASURES, Measure
 from masquerade.risk.publishing import Limit, Masked, choose_columns
 from masquerade.risk.row_sample import RowSample, Sampled, SampleSize
@@ -107,6 +110,18 @@ def ratios(frame: Any, columns: Iterable[str]) -> Mapping[Measure, float]:
     """Return the distinct and the separation ratio of a set of columns."""
     asked = names_of("columns", columns)
     return {measure: keys(frame, measure=measure, columns=asked).ratio for measure in MEASURES}
+
+
+def fuzzy_duplicates(
+    frame: Any, rate: float, *, columns: Iterable[str] | None = None, max_size: int = 3
+) -> FuzzyDuplicates:
+    """Find rows that are probably one thing written twice, where about a share `rate` of the rows are doubles.
+
+    They agree on a quasi-identifier of up to `max_size` columns that tells just so many rows apart.
+    """
+    with _table(frame, None if columns is None else names_of("columns", columns)) as (names, batches):
+        table = Table(pa.concat_tables(batches))
+    return collisions(CodedTable.of(table, names), rate, max_size)
 
 
 def _check(function: str, measure: object, seed: object) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from masquerade.risk.attacks.attack import Attack, Finding, Scene
-from masquerade.risk.attacks.attribute_disclosure import BackgroundKnowledge, Homogeneity, Skewness
-from masquerade.risk.attacks.composition import Difference, Intersection
+from masquerade.risk.attacks.background_knowledge import BackgroundKnowledge
+from masquerade.risk.attacks.difference import Difference
+from masquerade.risk.attacks.ewens_uniqueness import EwensUniqueness
+from masquerade.risk.attacks.homogeneity import Homogeneity
+from masquerade.risk.attacks.intersection import Intersection
+from masquerade.risk.attacks.journalist import Journalist
 from masquerade.risk.attacks.linkage import Linkage
-from masquerade.risk.attacks.population_uniqueness import EwensUniqueness, ZayatzUniqueness
-from masquerade.risk.attacks.reidentification import Journalist, Marketer, Prosecutor
+from masquerade.risk.attacks.marketer import Marketer
+from masquerade.risk.attacks.prosecutor import Prosecutor
+from masquerade.risk.attacks.skewness import Skewness
 from masquerade.risk.attacks.subtraction import Subtraction
+from masquerade.risk.attacks.zayatz_uniqueness import ZayatzUniqueness
 
 ATTACKS: tuple[Attack, ...] = (
     Prosecutor(),

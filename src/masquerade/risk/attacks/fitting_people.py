@@ -1,0 +1,20 @@
+"""The people who fit each group of a release: those of the outside table, or else of the release itself."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from masquerade.risk.attacks.attack import Scene
+
+
+def people_of_groups(scene: Scene) -> tuple[NDArray[np.float64], str]:
+    """Count the people who fit each group: of the outside table, but no fewer than are in the release."""
+    sizes = scene.groups.sizes.astype(float)
+    if scene.outside is None:
+        return sizes, "the release"
+    people = scene.boxes_of(scene.outside, "the outside table")
+    fit = np.array(
+        [people.sizes[met].sum() for met in scene.groups.over(people.names).meeting(people)], float
+    )
+    return np.maximum(fit, sizes), "the outside table"
