@@ -60,6 +60,16 @@ _HERE = Path(__file__).parent
 _OPEN_TRANSFERS = ("contract/", "protocol/")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even load what `make quick` leaves out."""
+    left_out = QUICK and "not sessions" in config.option.markexpr
+    return True if left_out and _plays_sessions(collection_path) else None
+
+
+def _plays_sessions(path: Path) -> bool:
+    return path.relative_to(_HERE).as_posix().startswith(_SESSIONS)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
@@ -70,16 +80,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             "browser" in fixtures
         ):  # Chromium on a busy machine loses a press in a thousand; the summary names it
             item.add_marker(pytest.mark.flaky(reruns=1))
-        if item.path.relative_to(_HERE).as_posix().startswith(_SESSIONS):
+        if _plays_sessions(item.path):
             item.add_marker(pytest.mark.sessions)
 
 
 @pytest.fixture(autouse=QUICK)
 def _no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """In `make quick` a test that starts a process is one that lacks the marker `system`."""
+    start = subprocess.Popen.__init__
 
-    def refuse(*_arguments: object, **_options: object) -> None:
-        pytest.fail("this test starts a process: mark it with pytest.mark.system")
+    def refuse(process: subprocess.Popen[Any], words: Any, *arguments: Any, **options: Any) -> None:
+        if words[0] != "/sbin/ldconfig":  # a library that is imported asks it for the C library
+            pytest.fail("this test starts a process: mark it with pytest.mark.system")
+        start(process, words, *arguments, **options)
 
     monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
 

@@ -6,6 +6,7 @@ import gzip
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -191,14 +192,18 @@ def test_long_lists_of_short_texts_are_refused_before_they_are_made(field: dict[
 
 
 _, IDENTITIES = trial_identities(["bank", "clinic"])
-SQUEEZED = gzip.compress(bytes(256 * MEGABYTE))
+
+
+@cache
+def squeezed() -> bytes:
+    return gzip.compress(bytes(256 * MEGABYTE))
 
 
 async def squeezing(scope: Any, receive: Any, send: Any) -> None:
     """A node that answers everything with compressed zeros."""
     headers = [(b"content-encoding", b"gzip"), (b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": SQUEEZED})
+    await send({"type": "http.response.body", "body": squeezed()})
 
 
 def test_a_node_that_answers_with_a_compressed_body_is_named() -> None:
@@ -211,7 +216,7 @@ def test_a_node_that_answers_with_a_compressed_body_is_named() -> None:
         ):
             await bank.call("GET", "/v1/health", answer=Health)
 
-    assert len(SQUEEZED) < MEGABYTE
+    assert len(squeezed()) < MEGABYTE
     with peak() as taken, pytest.raises(PeerBrokeProtocol) as caught:
         run_async(ask())
     assert caught.value.peer == "bank"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -33,23 +35,35 @@ from privacy.definitions import SENSITIVE, definition_of, satisfied
 
 pytestmark = pytest.mark.usefixtures("few_queries")
 
+TARGETS = (None, "class")
 METHODS = [
     (method, {"target": target, **entry_of(name, TABLE_METHODS).always, **chosen})
     for name, method in table_methods().items()
-    for target in (None, "class")
+    for target in TARGETS
     for chosen in settings_of(method, entry_of(name, TABLE_METHODS).values)
 ]
+CROWDS = (36,) if QUICK else (36, 12)
 
 
-def named(value: object) -> str:
-    return value.name if isinstance(value, type) else str(value)
+def cases() -> Iterator[Any]:
+    """Every setting with every requirement; the defaults with both targets in both crowds, others with one of each."""
+    for name, method in table_methods().items():
+        entry = entry_of(name, TABLE_METHODS)
+        for number, chosen in enumerate(settings_of(method, entry.values)):
+            for place, requirement in enumerate(requirements()):
+                one = TARGETS[(number + place) % 2], CROWDS[(number + place // 2) % len(CROWDS)]
+                for target, n in (one,) if number else product(TARGETS, CROWDS):
+                    settings = {"target": target, **entry.always, **chosen}
+                    yield pytest.param(
+                        method, settings, requirement, n, id=f"{name}-{settings}-{requirement}-{n}"
+                    )
 
 
-@pytest.mark.parametrize("requirement", requirements(), ids=str)
-@pytest.mark.parametrize(("method", "chosen"), METHODS, ids=named)
-def test_contract(method: type[TableMethod], chosen: dict[str, Any], requirement: mq.Requirement) -> None:
-    for n in (36,) if QUICK else (36, 12):
-        keeps_its_contract(method, chosen, requirement, people(n, seed=n))
+@pytest.mark.parametrize(("method", "chosen", "requirement", "n"), [*cases()])
+def test_contract(
+    method: type[TableMethod], chosen: dict[str, Any], requirement: mq.Requirement, n: int
+) -> None:
+    keeps_its_contract(method, chosen, requirement, people(n, seed=n))
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis import GenerationMode
 from schemathesis.config import SchemathesisConfig
 
+from examples import examples
 from masquerade.forms.declared import parameters_of
 from masquerade.methods import methods_between_parties
 from masquerade.service.api.app import document
@@ -24,7 +25,7 @@ from masquerade.service.token_scopes import Scope, TokenKind
 from service.api_server import Room
 
 CONFIG = {
-    "generation": {"mode": "all", "max-examples": 8, "deterministic": True},
+    "generation": {"mode": "all", "max-examples": examples(8), "deterministic": True},
     "phases": {"stateful": {"enabled": False}},
     "checks": {
         # A request can be well-formed and still ask for what no party has: that is 422 as well.

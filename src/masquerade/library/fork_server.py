@@ -153,31 +153,42 @@ def end_with(parent: int) -> None:
 
 def become(start: Start, streams: Sequence[int]) -> None:
     """Be `python -m MODULE WORDS…` from here on."""
+    use_streams(streams)
+    if not _LINUX:
+        os.execv(sys.executable, [sys.executable, "-m", start.module, *start.words])  # noqa: S606 - our own interpreter
+    start_afresh()
+    sys.argv = [start.module, *start.words]
+    show_as([sys.executable, "-m", *sys.argv])
+    if not hasattr(sys.modules.get(start.module), "__path__"):
+        sys.modules.pop(start.module, None)  # it runs as __main__ alone
+    runpy.run_module(start.module, run_name="__main__", alter_sys=True)
+
+
+def use_streams(streams: Sequence[int]) -> None:
+    """Take these as the standard streams."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    if not _LINUX:
-        os.execv(sys.executable, [sys.executable, "-m", start.module, *start.words])  # noqa: S606 - our own interpreter
+
+
+def start_afresh() -> None:
+    """Make anew what this process has of its server's: the objects of the standard streams, and randomness."""
     for number, (name, mode) in enumerate((("stdin", "rb"), ("stdout", "wb"), ("stderr", "wb"))):
         old = getattr(sys, name)
         buffering = -1 if isinstance(old.buffer, io.BufferedIOBase) else 0
         binary = open(number, mode, buffering, closefd=False)  # noqa: SIM115 - open as long as we live
+        by_lines = not old.write_through and (name == "stderr" or os.isatty(number))
         new = io.TextIOWrapper(
             cast(IO[bytes], binary),
             old.encoding,
             old.errors,
-            line_buffering=old.line_buffering,
+            line_buffering=by_lines,
             write_through=old.write_through,
         )
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()  # Python's own and OpenSSL's generators see the fork themselves
-    sys.argv = [start.module, *start.words]
-    show_as([sys.executable, "-m", *sys.argv])
-    if not hasattr(sys.modules.get(start.module), "__path__"):
-        sys.modules.pop(start.module, None)  # it runs as __main__ alone
-    runpy.run_module(start.module, run_name="__main__", alter_sys=True)
 
 
 def show_as(words: Sequence[str]) -> None:
