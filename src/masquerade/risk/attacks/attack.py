@@ -86,6 +86,13 @@ class Scene:
             return len(self.outside), "the outside table"
         return round(len(self.release) / _ASSUMED_SHARE), "assumed: a release of 1 % of it"
 
+    @cached_property
+    def outsiders(self) -> tuple[Boxes, list[NDArray[np.intp]]]:
+        """The different people of the outside table, and those who fit each group of the release."""
+        assert self.outside is not None
+        people = self.boxes_of(self.outside, "the outside table")
+        return people, list(self.groups.over(people.names).meeting(people))
+
     def most_exposed(self, exposure: NDArray[np.float64]) -> tuple[int, ...]:
         """Return the original's rows with the highest exposure, given that of each group; those with none are left out.
 

@@ -116,8 +116,15 @@ class Boxes:
 
     def meeting(self, others: Boxes) -> Iterator[Rows]:
         """Yield for each of our groups the groups of the others whose boxes meet its own, over the same attributes."""
+        ends = list(zip(others.lo.T.copy(), others.hi.T.copy(), strict=True))  # each attribute's in one piece
+        everyone = np.arange(others.sizes.size)
         for lo, hi in zip(self.lo, self.hi, strict=True):
-            yield np.flatnonzero(((others.lo < hi) & (others.hi > lo)).all(axis=1))
+            met = everyone
+            for (their_lo, their_hi), low, high in zip(
+                ends, lo, hi, strict=True
+            ):  # ever fewer are left to look at
+                met = met[(their_lo[met] < high) & (their_hi[met] > low)]
+            yield met
 
     def inside(self, lo: Floats, hi: Floats) -> Flags:
         """Return which of the groups lie within a box."""

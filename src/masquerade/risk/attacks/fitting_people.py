@@ -13,8 +13,6 @@ def people_of_groups(scene: Scene) -> tuple[NDArray[np.float64], str]:
     sizes = scene.groups.sizes.astype(float)
     if scene.outside is None:
         return sizes, "the release"
-    people = scene.boxes_of(scene.outside, "the outside table")
-    fit = np.array(
-        [people.sizes[met].sum() for met in scene.groups.over(people.names).meeting(people)], float
-    )
+    people, fitting = scene.outsiders
+    fit = np.array([people.sizes[met].sum() for met in fitting], float)
     return np.maximum(fit, sizes), "the outside table"

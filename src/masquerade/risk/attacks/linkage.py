@@ -19,9 +19,10 @@ class Linkage(Attack):
     def run(self, scene: Scene) -> Iterator[Finding]:
         """Count the records whose cells cover each person's."""
         assert scene.outside is not None
-        people = scene.boxes_of(scene.outside, "the outside table")
-        groups = scene.groups.over(people.names)
-        fitting = np.array([groups.sizes[met].sum() for met in people.meeting(groups)], np.int64)
+        people, who_fits = scene.outsiders
+        fitting = np.zeros(people.sizes.size, np.int64)  # records, by person
+        for size, met in zip(scene.groups.sizes, who_fits, strict=True):
+            fitting[met] += size
         of_rows = fitting[people.groups]
         found = np.flatnonzero(of_rows == 1)
         linked = of_rows[of_rows > 0]
