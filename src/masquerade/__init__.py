@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from masquerade.anonymize.cheapest_box.algorithm import CheapestBox
     from masquerade.anonymize.datafly import Datafly
+    from masquerade.anonymize.k_member.algorithm import GreedyCka, KMember
     from masquerade.anonymize.mondrian.algorithm import Mondrian
     from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian
     from masquerade.anonymize.tds import TopDownSpecialization
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
     from masquerade.privacy.check import Verdict
     from masquerade.privacy.confidence_bounding import ConfidenceBounding
+    from masquerade.privacy.constrained_k_anonymity import ConstrainedKAnonymity
     from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
     from masquerade.privacy.k_anonymity import KAnonymity
     from masquerade.privacy.l_diversity import LDiversity
@@ -78,6 +80,7 @@ __version__ = "0.1.0"
 _HOME = {
     "anonymize.datafly": ["Datafly"],
     "anonymize.cheapest_box.algorithm": ["CheapestBox"],
+    "anonymize.k_member.algorithm": ["GreedyCka", "KMember"],
     "anonymize.mondrian.algorithm": ["Mondrian"],
     "anonymize.mondrian.provider_aware": ["ProviderAwareMondrian"],
     "anonymize.tds": ["TopDownSpecialization"],
@@ -119,6 +122,7 @@ _HOME = {
     "privacy.check": ["Verdict"],
     "privacy.confidence_bounding": ["ConfidenceBounding"],
     "privacy.entropy_l_diversity": ["EntropyLDiversity"],
+    "privacy.constrained_k_anonymity": ["ConstrainedKAnonymity"],
     "privacy.k_anonymity": ["KAnonymity"],
     "privacy.l_diversity": ["LDiversity"],
     "privacy.m_privacy.requirement": ["MPrivacy"],
@@ -183,13 +187,16 @@ __all__ = [
     "Client",
     "ConfidenceBounding",
     "Conflict",
+    "ConstrainedKAnonymity",
     "DataError",
     "Datafly",
     "EntropyLDiversity",
     "Finding",
+    "GreedyCka",
     "GroupVerdict",
     "JobError",
     "KAnonymity",
+    "KMember",
     "Keys",
     "LDiversity",
     "MPrivacy",

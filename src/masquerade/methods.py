@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from masquerade.anonymize.best_release import BestRelease
 from masquerade.anonymize.cheapest_box.algorithm import CheapestBox
 from masquerade.anonymize.datafly import Datafly
+from masquerade.anonymize.k_member.algorithm import GreedyCka, KMember
 from masquerade.anonymize.method import Method, TableMethod
 from masquerade.anonymize.mondrian.algorithm import Mondrian
 from masquerade.anonymize.tds import TopDownSpecialization
@@ -43,7 +44,6 @@ from masquerade.protocol.multidimensional.method import JointMondrian
 GROUP = "masquerade.methods"
 DEFAULT = BestRelease.name  # on one table
 BETWEEN_PARTIES = JointSpecialization.name  # the default there: a choice would have to be agreed
-_PLANNED = ("k-member", "greedy-cka")
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ _BUILT_IN: tuple[type[Method], ...] = (
     Mondrian,
     CheapestBox,
     Datafly,
+    KMember,
+    GreedyCka,
     JointSpecialization,
     Dka,
     Collaboration,
@@ -226,8 +228,6 @@ def parameters_by_method(available: Iterable[type[Method]]) -> dict[str, tuple[P
 
 def _no_method(name: str, available: Mapping[str, type[Method]]) -> str:
     listed = ", ".join(available)
-    if name in _PLANNED:
-        return f'"{name}" is not available in this version; available: {listed}'
     if name not in {each.name for each in methods()}:
         return f'no algorithm "{name}"{hint(str(name), available)}; available: {listed}'
     between = {each.name for each in methods_between_parties()}

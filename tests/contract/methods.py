@@ -117,6 +117,15 @@ TABLE_METHODS = {
         ),
         may_suppress=fewer_than_k,
     ),
+    "k-member": TableExample(
+        refuses=(r"k-member pays no attention to the boundaries of constrained-k-anonymity; use greedy-cka",),
+    ),
+    "greedy-cka": TableExample(
+        refuses=(
+            r"greedy-cka keeps to boundaries, and no attribute of the QID has max_generalization or max_width; ",
+        ),
+        may_suppress=anybody,
+    ),
 }
 
 

@@ -50,7 +50,13 @@ STEPWISE = mq.Schema(  # for methods that climb a tree that is given
 FLAT = mq.Schema(  # for methods that must know a tree before they see anybody's values
     mq.Attribute("job", taxonomy="flat") if name == "job" else SCHEMA[name] for name in SCHEMA.names
 )
-SCHEMAS = (SCHEMA, STEPWISE, FLAT)
+BOUNDED = mq.Schema(  # for methods that keep to boundaries alone
+    mq.Attribute("job", taxonomy=TAXONOMIES["job"], max_generalization=[each.name for each in JOB.children])
+    if name == "job"
+    else SCHEMA[name]
+    for name in SCHEMA.names
+)
+SCHEMAS = (SCHEMA, STEPWISE, FLAT, BOUNDED)
 CONJUNCTIONS = [
     mq.KAnonymity(["sex", "job"], k=3) & mq.KAnonymity(["job", "age"], k=2),
     mq.KAnonymity(QID, k=2) & mq.LDiversity(["sex", "job"], l=2, sensitive=SENSITIVE),

@@ -18,6 +18,7 @@ import pytest
 
 from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
+from masquerade.privacy.constrained_k_anonymity import ConstrainedKAnonymity
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
@@ -157,6 +158,11 @@ def withstood(requirement: MPrivateGroups, records: Group, table: Group) -> int:
 DEFINITIONS = {
     "k-anonymity": Definition(
         (lambda qid: KAnonymity(qid, 2),),
+        satisfied=lambda want, group, table: len(group) >= want.k,
+        figure=lambda want, group, table: len(group),
+    ),
+    "constrained-k-anonymity": Definition(  # the boundaries are those of the attributes, which groups do not tell
+        (lambda qid: ConstrainedKAnonymity(qid, 2),),
         satisfied=lambda want, group, table: len(group) >= want.k,
         figure=lambda want, group, table: len(group),
     ),

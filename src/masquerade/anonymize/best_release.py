@@ -138,6 +138,8 @@ class BestRelease(TableMethod):
 
     def _candidates(self, requirement: Requirement, schema: Schema) -> Candidates:
         others = (each for each in self.methods() if not issubclass(each, BestRelease))
+        if any(name in schema and schema[name].is_bounded for name in requirement.qid_attributes):
+            others = (each for each in others if each.boundaries != "ignored")
         return candidates(others, requirement, schema, self.target, self.workload)
 
     def _affordable(

@@ -61,6 +61,10 @@ class _Attribute:
         self.size = len(nodes)
         self._parent = np.array([max(node.parent, 0) for node in nodes], np.int32)
         self._depth = np.array([node.depth for node in nodes], np.int32)
+        self._movable = self._depth > 0
+        if (boundary := column.boundary) is not None:  # whoever is at its boundary stays there
+            ends = {*zip(boundary.lo.tolist(), boundary.hi.tolist(), strict=True)}
+            self._movable &= np.array([(node.lo, node.hi) not in ends for node in nodes])
         leaves = np.flatnonzero([not node.children for node in nodes]).astype(np.int32)
         self.codes: NDArray[np.int32] = leaves.take(column.ranks)
 
@@ -68,10 +72,10 @@ class _Attribute:
         return int(np.count_nonzero(self._present(rows)))
 
     def can_climb(self, rows: Rows) -> bool:
-        return bool(self._depth[self._present(rows)].any())
+        return bool(self._movable[self._present(rows)].any())
 
     def climb(self, rows: Rows) -> None:
-        present = self._present(rows)
+        present = self._present(rows) & self._movable
         deepest = self._depth[present].max(initial=0)
         climbs = present & (self._depth == deepest)
         to = np.where(climbs, self._parent, np.arange(self.size, dtype=np.int32))

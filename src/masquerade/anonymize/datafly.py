@@ -44,6 +44,7 @@ class Datafly(TableMethod):
         "generalises the attribute with the most different values, step by step, until the requirement holds"
     )
 
+    boundaries = "records"
     seconds_per_million: ClassVar[float] = 0.5
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"whole_columns": True})
 
@@ -66,11 +67,11 @@ class Datafly(TableMethod):
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Generalise until every group satisfies, or is left out."""
         task = prepare(table, requirement, self)
-        judge = _Judge(task.parts, task.sensitive, len(table))
+        judge = _Judge(task.parts, task.sensitive, task.n_rows)
         generalised = BottomUpColumns(task.columns)
         run = _by_columns if self.whole_columns else _by_records
-        rows = run(generalised, judge, len(table))
-        return Outcome(generalised.released(rows), (), None if rows.size == len(table) else rows)
+        rows = run(generalised, judge, task.n_rows)
+        return task.outcome(generalised.released(rows), (), None if rows.size == task.n_rows else rows)
 
 
 def _by_records(generalised: BottomUpColumns, judge: _Judge, n_rows: int) -> Rows:

@@ -122,9 +122,32 @@ class LocalView:
         self.own = {column.name: OwnColumn(column, classes) for column in columns.values()}
         self.cut: dict[str, list[int]] = {}  # where the values of each attribute's cut begin, in order
         self.candidates: list[Candidate] = []
+        self._positions = {column.name: position for position, column in columns.items()}
         for position, column in columns.items():
             self.cut[column.name] = [0]
             self._open(column.name, position, 0, 0, column.domain.size)
+
+    def to_boundaries(self, state: PublicState) -> list[Instruction]:
+        """Return the instructions that bring columns from their topmost value to the most general that is allowed."""
+        found = []
+        for own in self.own.values():
+            if own.column.boundary is not None and own.column.boundary.cut.size > 1:
+                cuts = (*own.column.boundary.cut.tolist(), own.domain.size)
+                top = Candidate(own.column.name, 0, 0, 0, own.domain.size, cuts, 0, 0)
+                found.append(own.instruction(top, state))
+        return found
+
+    def start(self, instruction: Instruction, numbers: Sequence[int]) -> None:
+        """Replace an attribute's topmost value by the most general that are allowed; see `specialise`."""
+        name = instruction.attribute
+        boundary = self.own[name].column.boundary
+        assert boundary is not None
+        self.candidates = [each for each in self.candidates if each.attribute != name]
+        self.cut[name] = boundary.cut.tolist()
+        cuts = (*self.cut[name], self.own[name].domain.size)
+        children = compress(pairwise(cuts), self.own[name].occurring(cuts))
+        for number, (lo, hi) in zip(numbers, children, strict=True):
+            self._open(name, self._positions[name], number, lo, hi)
 
     def best(self, state: PublicState) -> tuple[Candidate, Instruction] | None:
         """Return the valid candidate with the highest score; invalid ones are discarded for good."""

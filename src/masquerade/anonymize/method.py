@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.data.schema import Schema
@@ -43,12 +43,20 @@ class TableMethod(Method):
     # The few settings that are worth comparing, the usual ones first; those that do not fit a table are left out.
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
+    # How it keeps to boundaries of generalisation: each record to its own; likewise, and it may save a part of the
+    # records of a group that violates even at them; all records of a column alike; not at all.
+    boundaries: ClassVar[Literal["records", "parts", "columns", "ignored"]] = "ignored"
+
     target: str | None = None  # the class attribute
 
     @classmethod
     def tried_on(cls, schema: Schema) -> Sequence[Mapping[str, Any]]:
         """Return the settings that are worth comparing on a table with these attributes."""
         return cls.worth_trying
+
+    def seeded(self, seed: int) -> TableMethod:
+        """Return the method with this seed for what it draws at random; by default it draws nothing."""
+        return self
 
     def fitted(self, parts: Sequence[GroupRequirement]) -> TableMethod:
         """Return the variant of this method that fits these requirements; by default the method itself."""

@@ -1,17 +1,24 @@
-"""The first step of every method on one table: check the requirement against the table, and read what both need."""
+"""The first step of every method on one table: check the requirement against the table, and read what both need.
+
+Where attributes have boundaries (`data/boundary.py`), records that no release within them can hold are left out here,
+so that what follows starts from groups that satisfy (`boundaries.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from masquerade.anonymize.boundaries import reachable_rows
 from masquerade.anonymize.method import TableMethod, insist
-from masquerade.data.column import Coded, Column
+from masquerade.anonymize.outcome import Outcome, Step
+from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.table import Table
+from masquerade.engine.counts import Rows
 from masquerade.errors import ParameterError, RequirementUnreachable
-from masquerade.privacy.requirement import GroupRequirement, Requirement, without_redundant
+from masquerade.privacy.requirement import Conjunction, GroupRequirement, Requirement, without_redundant
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +28,27 @@ class Prepared:
     parts: tuple[GroupRequirement, ...]  # of the requirement, without those that others cover
     columns: tuple[Column, ...]  # the QID attributes, in the order of the schema
     sensitive: Mapping[str, Coded]
+    n_rows: int
+    kept: Rows | None = None  # the table's rows that all this is about; None for all
+
+    def here(self, coded: Coded) -> Coded:
+        """Return a column of the table for just the rows that this is about."""
+        return coded if self.kept is None else coded.of_rows(self.kept)
+
+    def outcome(
+        self, columns: Iterable[Generalised], steps: tuple[Step, ...] = (), kept: Rows | None = None
+    ) -> Outcome:
+        """Return what a method made of it; `kept` are those of these rows that it releases, None for all."""
+        if self.kept is not None:
+            kept = self.kept if kept is None else self.kept.take(kept)
+        return Outcome(tuple(columns), steps, kept)
 
 
 def prepare(table: Table, requirement: Requirement, method: TableMethod) -> Prepared:
-    """Refuse what the method or this table cannot do, and bind the requirement to the table's sensitive values."""
+    """Refuse what the method or this table cannot do, and bind the requirement to the table's sensitive values.
+
+    Of a method that keeps to boundaries, leave out the records that violate even at them.
+    """
     parts = without_redundant(requirement.parts)
     _refuse_misplaced(parts, method.target)
     insist(method.refusals(parts, table.schema))
@@ -35,7 +59,31 @@ def prepare(table: Table, requirement: Requirement, method: TableMethod) -> Prep
     for part in parts:
         part.bind(sensitive[part.sensitive].labels if part.sensitive is not None else ())
     refuse_unreachable(table, parts, sensitive)
-    return Prepared(parts, columns, sensitive)
+    if method.boundaries == "ignored":
+        columns = tuple(replace(column, boundary=None) for column in columns)
+    everybody = Prepared(parts, columns, sensitive, len(table))
+    if all(column.boundary is None for column in columns):
+        return everybody
+    # A part of a violating group may be saved, unless no part of it satisfies.
+    judged = [part for part in parts if part.hereditary] if method.boundaries == "parts" else parts
+    kept = reachable_rows(
+        judged, columns, sensitive, len(table), whole_columns=method.boundaries == "columns"
+    )
+    if not kept.size:
+        raise RequirementUnreachable(
+            f"{table.origin.name}: {Conjunction(parts)} cannot be reached within max_generalization and max_width: "
+            "every record is in a group that violates even at them; allow more, or ask for less",
+            violated=tuple(map(str, parts)),
+        )
+    if kept.size == len(table):
+        return everybody
+    return Prepared(
+        parts,
+        tuple(column.of_rows(kept) for column in columns),
+        {name: coded.of_rows(kept) for name, coded in sensitive.items()},
+        int(kept.size),
+        kept,
+    )
 
 
 def _refuse_misplaced(parts: Sequence[GroupRequirement], target: str | None) -> None:

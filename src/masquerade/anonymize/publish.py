@@ -20,6 +20,7 @@ from masquerade.data.encode import without_unused
 from masquerade.data.query_log import kept_query_log
 from masquerade.data.table import Missing, Table
 from masquerade.errors import Bug
+from masquerade.privacy.boundary_check import with_violations
 from masquerade.privacy.check import Verdict, verify
 from masquerade.privacy.requirement import Requirement
 from masquerade.utility.comparison import Comparison
@@ -163,7 +164,11 @@ def verified(
     """Return the cells that an outcome publishes, and the verdicts of the independent check."""
     cells = _assemble(table, outcome, published)
     # The algorithm has bound the requirement to the whole table; a release may lack some of its values.
-    return cells, verify(Table(cells, origin=table.origin), requirement, bind=False)
+    verdicts = verify(Table(cells, origin=table.origin), requirement, bind=False)
+    if any(part.within_boundaries for part in requirement.parts):
+        beyond = comparison_of(table, outcome, None).violations
+        verdicts = with_violations(verdicts, beyond, table.origin.name)
+    return cells, verdicts
 
 
 def _assemble(table: Table, outcome: Outcome, published: Sequence[str]) -> pa.Table:

@@ -27,11 +27,11 @@ from masquerade.data.continuum import (
     write_interval,
 )
 from masquerade.data.encode import distinct, missing_rows, texts
+from masquerade.data.released_range import released_range
 from masquerade.data.schema import Attribute
 from masquerade.data.table import Table
 from masquerade.data.taxonomy import Branch, Taxonomy
 from masquerade.errors import DataError, shown
-from masquerade.utility.comparison import released_range
 
 Range = tuple[int, int]
 Ends = tuple[Number, Number]  # those of a single number are equal

@@ -41,6 +41,7 @@ class TopDownSpecialization(TableMethod):
         "starts with everything general, and specialises the best value of any column while the requirement holds"
     )
 
+    boundaries = "columns"
     seconds_per_million: ClassVar[float] = 0.3
     worth_trying: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {},
@@ -87,12 +88,14 @@ class TopDownSpecialization(TableMethod):
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Specialise until no candidate is valid."""
         task = prepare(table, requirement, self)
-        classes = table.coded(self.target) if self.target is not None else None
+        classes = task.here(table.coded(self.target)) if self.target is not None else None
         by_name = {column.name: column for column in task.columns}
         may_suppress = self.may_suppress(len(table))
-        state = PublicState(tuple(by_name), task.parts, task.sensitive, len(table), may_suppress)
+        state = PublicState(tuple(by_name), task.parts, task.sensitive, task.n_rows, may_suppress)
         score = score_named(self.score, self.target is not None)
         view = LocalView(dict(enumerate(task.columns)), classes, score)
+        for instruction in view.to_boundaries(state):
+            view.start(instruction, state.specialise(instruction))
         steps: list[Step] = []
         while (found := view.best(state)) is not None:
             winner, instruction = found
@@ -103,7 +106,7 @@ class TopDownSpecialization(TableMethod):
         released = tuple(view.released(name) for name in by_name)
         if (kept := state.kept) is not None:
             released = tuple(column.of_rows(kept) for column in released)
-        return Outcome(released, tuple(steps), kept)
+        return task.outcome(released, tuple(steps), kept)
 
 
 def refuse_suppression(parts: Sequence[GroupRequirement]) -> Iterator[Problem]:

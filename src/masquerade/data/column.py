@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from masquerade.data.boundary import Boundary
 from masquerade.data.continuum import Continuum
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.engine.counts import Counts, Ints, Rows, pair_counts, value_counts
@@ -24,6 +25,18 @@ class Column:
     name: str
     ranks: Ranks
     domain: Domain
+    boundary: Boundary | None = None  # how far its values may be generalised; None: as far as there is
+
+    def of_rows(self, rows: Rows) -> Column:
+        """Return the column for these rows."""
+        return replace(self, ranks=self.ranks.take(rows))
+
+    def most_general(self, rows: Rows) -> Counts:
+        """Return the ranks `[lo, hi)` of the most general value that each of these rows may have, as two rows."""
+        if self.boundary is None:
+            return np.repeat([[0], [max(self.domain.size, 1)]], rows.size, axis=1).astype(np.int64)
+        ranks = self.ranks.take(rows)
+        return np.stack([self.boundary.lo.take(ranks), self.boundary.hi.take(ranks)])
 
     def generalise(self, cut: NDArray[np.int64]) -> Generalised:
         """Generalise each row to its range of the cut, given as sorted range starts, the first of them 0."""
@@ -71,6 +84,10 @@ class Coded:
     name: str
     codes: NDArray[np.int32]
     labels: tuple[str, ...]
+
+    def of_rows(self, rows: Rows) -> Coded:
+        """Return the column for these rows, with the same values, be they anybody's or not."""
+        return replace(self, codes=self.codes.take(rows))
 
     def histogram(self) -> Counts:
         """Count the rows of the whole table with each value, as a histogram of one row."""

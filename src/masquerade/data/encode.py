@@ -120,6 +120,11 @@ def encode(
     attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, *, keep_missing: bool = False
 ) -> Column:
     """Encode an attribute's cells as ranks. With `keep_missing` a missing cell is a value of its own, else an error."""
+    encoded = _encode_all(attribute, column, wrong, keep_missing)
+    return replace(encoded, boundary=attribute.boundary(encoded.domain)) if attribute.is_bounded else encoded
+
+
+def _encode_all(attribute: Attribute, column: pa.ChunkedArray, wrong: Wrong, keep_missing: bool) -> Column:
     absent = missing_rows(column, (MISSING_CELL,)) if keep_missing else None
     if absent is None:
         return _encode(attribute, column, wrong)

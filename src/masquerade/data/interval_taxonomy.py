@@ -72,7 +72,8 @@ def _of_numbers(tree: Outline, numbers: dict[str, Number], kind: Kind, source: s
                 Problem(f"{tree.place(inner)} and the leaf {tree.place(written[inner])} have one name")
             )
     refuse(source, problems)
-    return Taxonomy(_renamed(tree.branch(), names), source)
+    allowed = tuple(names.get(name, name) for name in tree.marked)
+    return Taxonomy(_renamed(tree.branch(), names), source, allowed=allowed)
 
 
 def _renamed(branch: Branch, names: dict[str, str]) -> Branch:
@@ -87,7 +88,7 @@ def _of_intervals(tree: Outline, leaves: dict[str, Interval], kind: Kind, source
 
     def grow(name: str) -> tuple[Branch, Interval]:  # at most MAX_LEVELS deep
         if name in leaves:
-            return Branch(write_interval(*leaves[name], kind)), leaves[name]
+            return Branch(_written(name, kind)), leaves[name]
         sound = len(problems)
         below = sorted((grow(child) for child in tree.children[name]), key=lambda each: each[1])
         ends = (below[0][1][0], below[-1][1][1])
@@ -100,13 +101,18 @@ def _of_intervals(tree: Outline, leaves: dict[str, Interval], kind: Kind, source
         if stated is not None and stated != ends:
             union = write_interval(*ends, kind)
             problems.append(Problem(f"{tree.place(name)} is not the union of its children, which is {union}"))
-        written = write_interval(*stated, kind) if stated is not None else name
-        return Branch(written, tuple(branch for branch, _ in below)), ends
+        return Branch(_written(name, kind), tuple(branch for branch, _ in below)), ends
 
     root, _ = grow(tree.root)
     refuse(source, problems)
     edges = (*(leaves[leaf][0] for leaf in ordered), leaves[ordered[-1]][1])
-    return Taxonomy(root, source, edges)
+    return Taxonomy(root, source, edges, tuple(_written(name, kind) for name in tree.marked))
+
+
+def _written(name: str, kind: Kind) -> str:
+    """Return a name as a release writes it."""
+    ends = read_interval(name, kind)
+    return name if ends is None else write_interval(*ends, kind)
 
 
 def _misfits(tree: Outline, leaves: dict[str, Interval], ordered: Iterable[str]) -> list[Problem]:

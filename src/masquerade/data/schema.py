@@ -9,9 +9,10 @@ from functools import cached_property
 from math import inf
 from typing import Literal
 
-from masquerade.data.continuum import ISO_DATE, Number
+from masquerade.data.boundary import Boundary, boundary_by_width, boundary_problems, named_boundary
+from masquerade.data.continuum import ISO_DATE, Continuum, Number
 from masquerade.data.taxonomy import Taxonomy
-from masquerade.errors import ParameterError, hint
+from masquerade.errors import DataError, ParameterError, Problem, hint
 
 AttributeKind = Literal["categorical", "continuous", "date"]
 
@@ -22,7 +23,9 @@ class Attribute:
 
     `taxonomy` may be "flat": one root over the values that occur. `lower` and `upper` bound a continuous
     attribute as `[lower, upper)`; dates are days since 1970-01-01. `weight` is its priority for
-    what the release is to serve; 0 is none.
+    what the release is to serve; 0 is none. `max_generalization` names the nodes up to which values may be
+    generalised, in place of those that the taxonomy's file marks; `max_width` bounds the intervals of numbers without a
+    taxonomy, of dates in days.
     """
 
     name: str
@@ -33,6 +36,8 @@ class Attribute:
     weight: float = 1.0
     format: str = ISO_DATE  # how its dates are written, for `strptime`
     decimal: Literal[".", ","] = "."  # how its numbers are written
+    max_generalization: tuple[str, ...] = ()
+    max_width: Number | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "categorical" and (self.lower is not None or self.upper is not None):
@@ -41,6 +46,41 @@ class Attribute:
             raise ParameterError(f"attribute {self.name}: min must be below max")
         if not 0 <= self.weight < inf:
             raise ParameterError(f"attribute {self.name}: weight must be a finite number of at least 0")
+        if problems := tuple(self._boundary_problems()):
+            raise ParameterError(*problems)
+
+    def _boundary_problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the boundaries, as far as no data are needed to see it."""
+        names, widths = (("attributes", self.name, word) for word in ("max_generalization", "max_width"))
+        if self.max_width is not None and (self.kind == "categorical" or self.taxonomy is not None):
+            text = (
+                "belongs to numbers and dates without a taxonomy; with one, name nodes in max_generalization"
+            )
+            yield Problem(text, key=widths)
+        if self.max_generalization and self.taxonomy is None:
+            instead = ", or max_width instead" if self.kind != "categorical" else ""
+            yield Problem(f"names nodes of a taxonomy; give taxonomy{instead}", key=names)
+        if self.max_generalization and isinstance(self.taxonomy, Taxonomy):
+            for problem in boundary_problems(self.taxonomy, self.max_generalization):
+                yield problem.at(key=names)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is a limit to how far its values may be generalised."""
+        marked = isinstance(self.taxonomy, Taxonomy) and bool(self.taxonomy.allowed)
+        return bool(self.max_generalization) or self.max_width is not None or marked
+
+    def boundary(self, domain: Taxonomy | Continuum) -> Boundary | None:
+        """Return how far the values of its domain may be generalised; None where there is no limit."""
+        if isinstance(domain, Continuum):
+            return None if self.max_width is None else boundary_by_width(domain, self.max_width)
+        names = self.max_generalization or domain.allowed
+        if not names:
+            return None
+        if problems := boundary_problems(domain, names):  # of a "flat" taxonomy: it is made of the data
+            key = ("attributes", self.name, "max_generalization")
+            raise DataError(*(problem.at(key=key) for problem in problems))
+        return named_boundary(domain, names)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ taxonomies; `data/continuum.py` is the counterpart for numbers and dates whose t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,12 +40,14 @@ class Taxonomy:
     """A tree of named values over leaf ranks 0 … size−1.
 
     `edges`, for a taxonomy of fixed intervals, holds the size+1 ends of its leaves in order: leaf i is the
-    interval `[edges[i], edges[i+1])`. Node names are unique: a released value must be unambiguous.
+    interval `[edges[i], edges[i+1])`. Node names are unique: a released value must be unambiguous. `allowed` names the
+    nodes that are maximal allowed generalisations (`data/boundary.py`), where the file marks any.
     """
 
     root: Branch
     source: str = "taxonomy"
     edges: tuple[float, ...] | None = None
+    allowed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
@@ -68,8 +70,9 @@ class Taxonomy:
         It is no taxonomy of intervals any more: the leaf is none.
         """
         if not self.nodes[0].children:
-            return Taxonomy(Branch("*", (self.root, Branch(name))), self.source)
-        return Taxonomy(Branch(self.root.name, (*self.root.children, Branch(name))), self.source)
+            return Taxonomy(Branch("*", (self.root, Branch(name))), self.source, allowed=self.allowed)
+        root = Branch(self.root.name, (*self.root.children, Branch(name)))
+        return Taxonomy(root, self.source, allowed=self.allowed)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -133,6 +136,28 @@ class Taxonomy:
     @cached_property
     def _by_name(self) -> Mapping[str, Node]:
         return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def _called(self) -> Mapping[str, Node]:
+        """Each node by all its names: those of a chain of single children stand for the one node that it is."""
+        found, waiting, nodes = dict[str, Node](), [self.root], iter(self.nodes)
+        while waiting:  # in the order of `nodes`
+            branch, node = waiting.pop(), next(nodes)
+            found[branch.name] = node
+            while len(branch.children) == 1:
+                branch = branch.children[0]
+                found[branch.name] = node
+            waiting.extend(reversed(branch.children))
+        return found
+
+    @property
+    def all_names(self) -> Iterable[str]:
+        """The names of all nodes, those of collapsed chains among them."""
+        return self._called.keys()
+
+    def called(self, name: str) -> Node | None:
+        """Return the node of which this is a name, be it one of a collapsed chain; None if there is none."""
+        return self._called.get(name)
 
     def node(self, lo: int, hi: int) -> Node:
         """Return the node that covers exactly the ranks `[lo, hi)`."""

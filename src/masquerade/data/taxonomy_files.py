@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from masquerade.data.boundary import boundary_problems
 from masquerade.data.interval_taxonomy import interval_taxonomy
 from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.taxonomy import Taxonomy
 from masquerade.data.taxonomy_csv import outline_of_rows
-from masquerade.data.taxonomy_outline import Outline
+from masquerade.data.taxonomy_outline import Outline, refuse
 from masquerade.data.taxonomy_yaml import outline_of_yaml
 from masquerade.errors import TaxonomyError
 
@@ -40,8 +41,15 @@ def read_taxonomy(
         raise TaxonomyError.about(source, f'a taxonomy file ends in {allowed}; got "{path.suffix}"')
     tree = outline_of(_text(path, source), source)
     if kind == "categorical":
-        return Taxonomy(tree.branch(), source)
-    return interval_taxonomy(tree, kind, source)
+        return _marked(Taxonomy(tree.branch(), source, allowed=tuple(tree.marked)))
+    return _marked(interval_taxonomy(tree, kind, source))
+
+
+def _marked(taxonomy: Taxonomy) -> Taxonomy:
+    """Return the taxonomy, unless a value has no mark above it where others have one."""
+    if taxonomy.allowed:
+        refuse(taxonomy.source, boundary_problems(taxonomy, taxonomy.allowed))
+    return taxonomy
 
 
 def find_taxonomies(folder: Path) -> dict[str, Path]:

@@ -5,6 +5,7 @@ Every format is read as paths from a leaf to the root; here the paths become one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,7 @@ from masquerade.errors import Problem, TaxonomyError, shown
 
 MAX_LEVELS = 100  # deeper than any real taxonomy; a file beyond it is a mistake
 _MAX_PROBLEMS = 20
+_MARKED = re.compile(r"\*\s*([^*\s](?:[^*]*[^*\s])?)\s*\*")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Outline:
     root: str
     children: Mapping[str, Sequence[str]]  # of inner nodes, in the order of the file
     lines: Mapping[str, int]  # the first line of each name
+    marked: Sequence[
+        str
+    ] = ()  # as maximal allowed generalisations: *name*, as "Constrained k-Anonymity" draws them
 
     @property
     def leaves(self) -> tuple[str, ...]:
@@ -77,8 +82,9 @@ def outline(paths: Iterable[Path], source: str, known_problems: Sequence[Problem
     inner: dict[str, Place] = {}
     children: dict[str, dict[str, None]] = {}
     problems = dict.fromkeys(known_problems)  # in order, each once
+    marked: dict[str, None] = {}
     for path in paths:
-        path = _without_padding(path)
+        path = _without_padding([_unmarked(place, marked) for place in path])
         if len(path) > MAX_LEVELS:
             text = f"{len(path)} levels; allowed are at most {MAX_LEVELS}"
             problems[Problem(text, line=path[0].line)] = None
@@ -109,7 +115,17 @@ def outline(paths: Iterable[Path], source: str, known_problems: Sequence[Problem
         problems[Problem("the file is empty; expected is one row a leaf: leaf;parent;…;root")] = None
     refuse(source, list(problems))
     lines = {place.name: place.line for places in (leaves, inner) for place in places.values()}
-    return Outline(next(iter(roots)), {name: tuple(below) for name, below in children.items()}, lines)
+    below = {name: tuple(names) for name, names in children.items()}
+    return Outline(next(iter(roots)), below, lines, tuple(marked))
+
+
+def _unmarked(place: Place, marked: dict[str, None]) -> Place:
+    """Return a name without the asterisks around it, which mark it; one that holds more of them is a name as it is."""
+    found = _MARKED.fullmatch(place.name)
+    if found is None:
+        return place
+    marked[found[1]] = None
+    return Place(found[1], place.line)
 
 
 def _without_padding(path: Path) -> Path:

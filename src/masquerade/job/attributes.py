@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Container
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from masquerade.data.continuum import Number, days
 from masquerade.data.schema import Attribute, AttributeKind, Schema
 from masquerade.data.taxonomy_files import read_taxonomy
-from masquerade.errors import Key
+from masquerade.errors import Key, ParameterError
 from masquerade.forms.declared import shown_value as shown
 from masquerade.forms.problems import Problems
 from masquerade.job.model import AttributeSection, Job
@@ -51,16 +52,25 @@ def _attribute(
             # An invalid taxonomy is reported with its own file and lines.
             taxonomy = read_taxonomy(base / taxonomy, section.type)
     # After a problem the attribute is never used, but the others are still checked.
-    return Attribute(
+    unusable = isinstance(taxonomy, str) and taxonomy != "flat"
+    attribute = Attribute(
         name,
         section.type,
-        None if isinstance(taxonomy, str) and taxonomy != "flat" else taxonomy,
+        None if unusable else taxonomy,
         lower,
         upper,
         section.weight,
         section.format,
         section.decimal,
     )
+    if unusable:
+        return attribute
+    names = tuple(section.max_generalization or ())
+    try:
+        return replace(attribute, max_generalization=names, max_width=section.max_width)
+    except ParameterError as error:
+        problems.collect(error)
+        return attribute
 
 
 def _bound(key: Key, bound: object, kind: AttributeKind, problems: Problems) -> Number | None:

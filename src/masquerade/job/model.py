@@ -128,6 +128,7 @@ class AttributeSection(Form):
     max: Bound = _key(_BOUND)
     taxonomy: Text | None = _key('a file such as "job.csv" or "job.yaml", or "flat"')
     max_generalization: Texts | None = _key('a list of one or more values, such as ["Blue-collar"]')
+    max_width: Annotated[float, _number(0)] | None = _key("a finite number of at least 0; for dates, days")
     format: Annotated[str, PlainValidator(_date_format)] = _key(
         'a format of dates with day, month and year, such as "%d/%m/%Y"', ISO_DATE
     )

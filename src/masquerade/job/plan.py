@@ -18,7 +18,7 @@ from masquerade.forms.toml import read_toml
 from masquerade.job.attributes import schema_of
 from masquerade.job.model import DataSection, Job
 from masquerade.job.outputs import Outputs, outputs_of
-from masquerade.job.requirements import FOR_PROVIDERS, Providers, requirement_of
+from masquerade.job.requirements import FOR_PROVIDERS, Providers, entry_of, requirement_of
 from masquerade.job.roles import check_roles
 from masquerade.methods import (
     BETWEEN_PARTIES,
@@ -124,14 +124,32 @@ class Plan:
         if not self.job.attributes:
             text = "missing; give an [attributes.NAME] table for each column to release"
             self.problems.add(("attributes",), text)
-        return schema_of(self.job, qid, self.base, self.problems)
+        schema = schema_of(self.job, qid, self.base, self.problems)
+        for part in self.requirement.parts:
+            bounded = any(name in schema and schema[name].is_bounded for name in part.qid)
+            if part.within_boundaries and not bounded and not self.problems.found:
+                key = entry_of(self.job, part, self.base)
+                text = f"{part.model} needs boundaries: give an attribute of its qid max_generalization or max_width"
+                self.problems.add(key, text)
+        return schema
+
+    def boundaries(self) -> Schema | None:
+        """Return the schema for counting cells beyond boundaries in a release; None where there are none.
+
+        A release can be verified without the taxonomies. Where the job itself speaks of boundaries, they are needed.
+        """
+        named = any(each.max_generalization or each.max_width for each in self.job.attributes.values())
+        if named or any(part.within_boundaries for part in self.requirement.parts):
+            return self.schema()
+        found = schema_of(self.job, (), self.base, Problems(""))
+        return found if any(attribute.is_bounded for attribute in found) else None
 
     def algorithm(self, schema: Schema) -> TableMethod:
         """Return the method for one table, configured for the requirements."""
         parts = without_redundant(self.requirement.parts)
         if not isinstance(self.method, TableMethod):
             return Auto()
-        method = self.method
+        method = self.method.seeded(self.common.seed)
         with self.problems.collecting(("algorithm",)):
             method = method.fitted(parts)
         if parts:

@@ -85,6 +85,7 @@ def anonymize_job(path: str | Path, *, on_stage: OnStage = silent, on_step: OnSt
 def verify_job(release: str | Path, job: str | Path) -> Verification:
     """Check whether the release satisfies the job's requirements and holds none of its identifiers."""
     plan = Plan(Path(job))
+    schema = plan.boundaries()
     plan.settle()
     source = read_source(str(release), Path())
     for name in plan.requirement.provider_columns:
@@ -94,7 +95,7 @@ def verify_job(release: str | Path, job: str | Path) -> Verification:
                 f'no column "{name}"; m-privacy can be verified only where each record names its provider: '
                 "make the release with output.keep_provider = true",
             )
-    found = verify(Table(source.table, origin=source.origin), plan.requirement)
+    found = verify(Table(source.table, schema, origin=source.origin), plan.requirement)
     leaked = tuple(name for name in dict.fromkeys(plan.job.roles.identifiers) if name in source.all_columns)
     return replace(found, identifiers=leaked)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -27,6 +27,7 @@ from masquerade.data.taxonomy_files import Taxonomies, with_taxonomies
 from masquerade.errors import ParameterError, RequirementViolated, given, hint
 from masquerade.methods import Auto
 from masquerade.privacy import check
+from masquerade.privacy.boundary_check import Violations, violations_alone, with_violations
 from masquerade.privacy.check import Verdict
 from masquerade.privacy.given_once import with_sensitive_given_once
 from masquerade.privacy.m_privacy.group_verdicts import with_coalitions
@@ -60,6 +61,9 @@ class Verification:
     verdicts: tuple[Verdict, ...]
     name: str = "table"
     identifiers: tuple[str, ...] = ()  # columns of the table that no release may hold
+    violations: Violations = field(
+        default_factory=Violations
+    )  # of boundaries, as far as a release alone tells
 
     @property
     def holds(self) -> bool:
@@ -73,7 +77,8 @@ class Verification:
     def summary(self) -> dict[str, Any]:
         """The JSON summary of `verify`."""
         found = {"identifiers": list(self.identifiers)} if self.identifiers else {}
-        return {"holds": self.holds, **found, "requirements": [each.summary() for each in self.verdicts]}
+        requirements = [each.summary() for each in self.verdicts]
+        return {"holds": self.holds, **found, **self.violations.summary(), "requirements": requirements}
 
     def insist(self) -> None:
         """Raise `RequirementViolated`: identifiers, and the first violating group of each requirement."""
@@ -246,11 +251,16 @@ def _table_of(release: releases.Release) -> Table:
 
 
 def verify(frame: Any, requirement: Requirement, *, sensitive: Iterable[str] = ()) -> Verification:
-    """Does this table, as it is, satisfy the requirement? `sensitive` is for requirements that name none."""
+    """Does this table, as it is, satisfy the requirement? `sensitive` is for requirements that name none.
+
+    Boundaries are those of the table's schema; for a release it is that of its original.
+    """
     table = frame if isinstance(frame, Table) else Table(frame)
     asked = checked_requirement(requirement, names_of("sensitive", sensitive))
     verdicts = with_coalitions(table, check.verify(table, asked))
-    return Verification(verdicts, table.origin.name)
+    violations = violations_alone(table, asked.qid_attributes)
+    verdicts = with_violations(verdicts, violations.certain, table.origin.name)
+    return Verification(verdicts, table.origin.name, violations=violations)
 
 
 def checked_requirement(requirement: object, sensitive: Sequence[str] = ()) -> Requirement:

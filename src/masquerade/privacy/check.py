@@ -32,8 +32,9 @@ _CELLS_AT_A_TIME = 1 << 23
 class Verdict:
     """Whether one requirement holds on a table.
 
-    `value` is the worst group's figure; `violation` names the first violating group in the order of the rows. Of
-    m-privacy, `coalition` are the providers who breach that group, and `checks` is what it took to look at all groups.
+    `value` is the worst group's figure; `violation` names the first violating group in the order of the rows, or the
+    cells beyond a boundary. Of m-privacy, `coalition` are the providers who breach that group, and `checks` is what it
+    took to look at all groups.
     """
 
     requirement: GroupRequirement
@@ -44,6 +45,7 @@ class Verdict:
     violation: str | None = None
     coalition: tuple[str, ...] | None = None
     checks: int | None = None
+    violations: int | None = None  # cells beyond a boundary, where the requirement is about them
 
     def summary(self) -> dict[str, object]:
         """The entry of a JSON summary."""
@@ -61,6 +63,8 @@ class Verdict:
             entry["coalition"] = list(self.coalition)
         if self.checks is not None:
             entry["checks"] = self.checks
+        if self.violations is not None:
+            entry["violations"] = self.violations
         return entry
 
 

@@ -13,6 +13,7 @@ from masquerade.errors import ParameterError, hint
 from masquerade.plugins import plugins
 from masquerade.privacy.alpha_k_anonymity import AlphaKAnonymity
 from masquerade.privacy.confidence_bounding import ConfidenceBounding
+from masquerade.privacy.constrained_k_anonymity import ConstrainedKAnonymity
 from masquerade.privacy.entropy_l_diversity import EntropyLDiversity
 from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.l_diversity import LDiversity
@@ -28,6 +29,7 @@ GROUP = "masquerade.requirements"
 
 _BUILT_IN: tuple[Model, ...] = (
     KAnonymity,
+    ConstrainedKAnonymity,
     LDiversity,
     EntropyLDiversity,
     RecursiveLDiversity,
@@ -37,7 +39,6 @@ _BUILT_IN: tuple[Model, ...] = (
     PSensitiveKAnonymity,
     MPrivateGroups,
 )
-_PLANNED = ("constrained-k-anonymity",)
 
 
 class Registry(Mapping[str, Model]):
@@ -75,8 +76,5 @@ def requirement_named(name: str) -> Model:
     """The model of this name; ParameterError with all names, and the nearest."""
     if name in REQUIREMENTS:
         return REQUIREMENTS[name]
-    if name in _PLANNED:
-        found = f'"{name}" is not available in this version'
-    else:
-        found = f'no model "{name}"{hint(name, [*REQUIREMENTS, *_PLANNED])}' if name else "missing"
+    found = f'no model "{name}"{hint(name, REQUIREMENTS)}' if name else "missing"
     raise ParameterError(f"{found}; available: {', '.join(REQUIREMENTS)}")

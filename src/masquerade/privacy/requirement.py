@@ -157,6 +157,7 @@ class GroupRequirement(Requirement, Declared):
     )
     hereditary: ClassVar[bool] = False  # when a group violates, so does every part of it, and not just one
     compares_with_whole: bool = False  # a group's verdict depends on the records of other groups
+    within_boundaries: ClassVar[bool] = False  # no value may be generalised beyond its attribute's boundary
 
     # --- against colluding providers ---
     constraint: ClassVar[type[Constraint] | None] = (

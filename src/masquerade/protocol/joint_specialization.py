@@ -60,6 +60,7 @@ class JointSpecialization(SessionMethod):
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Scores that the other parties cannot recompute, and requirements that no secure check tests."""
+        yield from super().refusals(proposal)
         if self.score is not None and not SCORES[self.score].recomputable:
             text = f'"{self.score}" cannot be recomputed by the other parties; use another score in a mashup'
             yield Problem(text, key=("score",))

@@ -123,8 +123,21 @@ class SessionMethod(Method):
         return self
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
-        """Yield what it cannot do, as far as known. Keys are below `algorithm`, or `privacy` and `attributes`."""
-        yield from ()
+        """Yield what it cannot do, as far as known. Keys are below `algorithm`, or `privacy` and `attributes`.
+
+        No party can tell alone which records its boundaries leave without a group, and to start from them before that
+        is known would show the others groups that are too small. So boundaries are refused, unless a method knows how.
+        """
+        for at, part in enumerate(proposal.parts):
+            if part.within_boundaries:
+                yield Problem(
+                    f"{self.name} keeps to no boundaries between parties; ask for k-anonymity",
+                    key=("privacy", at),
+                )
+        for attribute in proposal.schema or ():
+            if attribute.is_bounded:
+                text = f"{self.name} keeps to no boundaries between parties; leave out max_generalization, max_width "
+                yield Problem(f"{text}and marks in the taxonomy", key=("attributes", attribute.name))
 
     @abstractmethod
     def party(self, seat: Seat) -> Script[int]:

@@ -22,6 +22,7 @@ METRICS = {
     "majority": "Records without their group’s most frequent class, and suppressed ones. Lower is better.",
     "classification_metric": "The same as a share of all records. Lower suits classifiers better.",
     "precision": "How far below the top of their taxonomies cells stay. 1 untouched, 0 fully general.",
+    "violations": "Cells beyond the boundary of their original value; none where there are no boundaries.",
     "ncp": "Normalised certainty penalty: the part of its attribute that a cell covers. 0 least, 1 all.",
     "information_loss": "IL: how high in their taxonomies the cells stand, summed. Lower keeps more.",
 }

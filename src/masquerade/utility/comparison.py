@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from masquerade.data.column import Coded, Column, Domain, Generalised
-from masquerade.data.continuum import MISSING_CELL, Continuum, Kind, read_number
+from masquerade.data.column import Coded, Column, Generalised
+from masquerade.data.continuum import MISSING_CELL
 from masquerade.data.encode import missing_rows
+from masquerade.data.released_range import allowed_cells, released_range
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, value_counts
 from masquerade.engine.numbering import distinct_codes, group_rows
@@ -91,6 +92,17 @@ class Comparison:
             return None
         return self.classes.codes if self.kept is None else self.classes.codes[self.kept]
 
+    @cached_property
+    def violations(self) -> dict[str, int]:
+        """The number of cells of each attribute that has boundaries which go beyond that of their original value."""
+        found = {}
+        for original, column in zip(self.originals, self.released, strict=True):
+            if (boundary := original.boundary) is not None:
+                ranks = original.ranks if self.kept is None else original.ranks.take(self.kept)
+                beyond = boundary.exceeded(ranks, column.lo.take(column.codes), column.hi.take(column.codes))
+                found[original.name] = int(np.count_nonzero(beyond))
+        return found
+
     def totals(self, penalties: Callable[[Generalised], Penalties]) -> dict[str, float]:
         """Sum the penalties of each attribute's cells, given each code's penalty; a suppressed cell costs 1."""
         return {
@@ -149,7 +161,7 @@ def _read_back(original: Column, release: Table) -> Generalised:
     ranges = [released_range(domain, label) for label in coded.labels]
     unknown = np.array([found is None for found in ranges], bool)
     if unknown.any():
-        text = f"is no value of the attribute; allowed are {_allowed(domain)}"
+        text = f"is no value of the attribute; allowed are {allowed_cells(domain)}"
         raise wrong(int(np.argmax(unknown[coded.codes])), text)
     lo, hi = np.array([found or (0, 0) for found in ranges], np.int64).reshape(-1, 2).T
     outside = (original.ranks < lo[coded.codes]) | (original.ranks >= hi[coded.codes])
@@ -157,40 +169,3 @@ def _read_back(original: Column, release: Table) -> Generalised:
         text = 'is not a generalisation of its original: is this release in input order (order = "input")?'
         raise wrong(int(np.argmax(outside)), text)
     return Generalised(name, coded.codes, coded.labels, lo, hi, domain)
-
-
-def released_range(domain: Domain, label: str) -> tuple[int, int] | None:
-    """Return the ranks that a released cell, generalised or raw, covers; None if it is not in the domain."""
-    covered = domain.range_of(label)
-    if covered is not None:
-        return covered
-    if isinstance(domain, Continuum):
-        number = _number(label, domain.kind)
-        if number is None:
-            return None
-        # A number that no record has covers no rank.
-        lo, hi = (int(np.searchsorted(domain.values, number, side=side)) for side in ("left", "right"))
-        return domain.first + lo, domain.first + hi
-    if domain.edges is None:
-        return None
-    number = _number(label, "continuous")
-    number = _number(label, "date") if number is None else number
-    if number is None:
-        return None
-    rank = int(np.searchsorted(np.asarray(domain.edges), number, side="right")) - 1
-    return (rank, rank + 1) if 0 <= rank < domain.size else None
-
-
-def _number(label: str, kind: Kind) -> int | float | None:
-    try:
-        number = read_number(label, kind)
-    except ValueError:
-        return None
-    return number if np.isfinite(number) else None
-
-
-def _allowed(domain: Domain) -> str:
-    if not isinstance(domain, Continuum):
-        return f"the values of taxonomy {domain.source}"
-    raw = "dates" if domain.kind == "date" else "numbers"
-    return f"{raw} and intervals [lo, hi) of them"

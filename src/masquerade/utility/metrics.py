@@ -34,6 +34,7 @@ def measure(comparison: Comparison, losses: Mapping[str, AttributeLoss] | None =
         "precision": precision(losses),
         "ncp": ncp(losses),
         "information_loss": information_loss(losses, comparison.rows),
+        "violations": violations(comparison),
     }
 
 
@@ -141,6 +142,16 @@ def information_loss(losses: Mapping[str, AttributeLoss], rows: int) -> float:
     Without a taxonomy a cell costs as much as in `ncp`; suppressed it costs 1.
     """
     return rows * sum(each.height for each in losses.values()) / UNIT
+
+
+def violations(comparison: Comparison) -> int | None:
+    """Definition 5 of constrained k-anonymity: the released cells that go beyond the boundary of their original value.
+
+    None where no attribute has boundaries, or nobody has all originals.
+    """
+    if all(original.boundary is None for original in comparison.originals):
+        return None
+    return sum(comparison.violations.values())
 
 
 def _mean(losses: Iterable[int]) -> float | None:

@@ -14,30 +14,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from masquerade.anonymize.cheapest_box.groups import NONE, merged_by_cells
-from masquerade.anonymize.cheapest_box.leftovers import place_leftovers
+from masquerade.anonymize.blocks import blocks
+from masquerade.anonymize.cheapest_box.leftovers import with_everybody
 from masquerade.anonymize.cheapest_box.levels import levels_of
 from masquerade.anonymize.cheapest_box.search import cheapest_boxes
 from masquerade.anonymize.cheapest_box.space import Boxes, distinct_records
 from masquerade.anonymize.cheapest_box.vectors import vectors_of
 from masquerade.anonymize.method import TableMethod
-from masquerade.anonymize.mondrian.axes import axes_of
-from masquerade.anonymize.mondrian.choices import by_certainty
 from masquerade.anonymize.mondrian.groups import released_column
 from masquerade.anonymize.mondrian.judge import Judge
-from masquerade.anonymize.mondrian.partition import partition
 from masquerade.anonymize.mondrian.qids import judge_of, linked
 from masquerade.anonymize.outcome import OnStep, Outcome
 from masquerade.anonymize.preparation import Prepared, prepare
 from masquerade.data.column import Coded, Column, Generalised
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
-from masquerade.engine.counts import Counts, Rows, value_counts
-from masquerade.engine.numbering import rows_by_rank
+from masquerade.engine.counts import Counts, Rows
 from masquerade.errors import Problem
 from masquerade.forms.declared import parameter
 from masquerade.forms.rules import number
-from masquerade.privacy.k_anonymity import KAnonymity
 from masquerade.privacy.requirement import GroupRequirement, Requirement
 
 _BLOCK = 1 << 14  # rows that are searched at once, at least; twice as many need no blocks
@@ -57,6 +52,7 @@ class CheapestBox(TableMethod):
         "in groups that may overlap"
     )
     answers_queries: ClassVar[bool] = True
+    boundaries = "records"
     seconds_per_million: ClassVar[float] = 10.0
 
     purity: float = parameter(
@@ -68,18 +64,18 @@ class CheapestBox(TableMethod):
     def refusals(self, parts: Sequence[GroupRequirement], schema: Schema) -> Iterator[Problem]:
         """Requirements that are not monotone, over fewer attributes than those they are linked to."""
         for each in linked(parts):
-            yield from _refuse_not_monotone(each, self.name)
+            yield from refuse_not_monotone(each, self.name)
 
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Recode the attributes of each set of linked QIDs."""
         task = prepare(table, requirement, self)
-        classes = table.coded(self.target) if self.target is not None and self.purity else None
+        classes = task.here(table.coded(self.target)) if self.target is not None and self.purity else None
         released = {
             column.name: column
             for parts in linked(task.parts)
-            for column in self._recoded(task, parts, classes, len(table))
+            for column in self._recoded(task, parts, classes, task.n_rows)
         }
-        return Outcome(tuple(released[column.name] for column in task.columns))
+        return task.outcome(released[column.name] for column in task.columns)
 
     def _recoded(
         self, task: Prepared, parts: Sequence[GroupRequirement], classes: Coded | None, n_rows: int
@@ -88,7 +84,7 @@ class CheapestBox(TableMethod):
         judge = judge_of(parts, task.sensitive, n_rows)
         groups, n_groups = np.empty(n_rows, np.int64), 0
         cells = []
-        for rows in _blocks(columns, parts, task, n_rows):
+        for rows in blocks(columns, parts, task, _BLOCK):
             of_row, lo, hi = _recode(columns, rows, judge, classes, self.purity)
             groups[rows] = of_row + n_groups
             n_groups += lo.shape[1]
@@ -96,19 +92,6 @@ class CheapestBox(TableMethod):
         lo, hi = (np.concatenate(ends, axis=1) for ends in zip(*cells, strict=True))
         for column, first, after in zip(columns, lo, hi, strict=True):
             yield released_column(column, first, after, groups)
-
-
-def _blocks(
-    columns: Sequence[Column], parts: Sequence[GroupRequirement], task: Prepared, n_rows: int
-) -> list[Rows]:
-    """Return the rows of blocks small enough to be searched, cut by Mondrian; each satisfies the requirements."""
-    if n_rows < 2 * _BLOCK or not all(part.monotone for part in parts):
-        return [np.arange(n_rows)]
-    large = KAnonymity([column.name for column in columns], _BLOCK)
-    axes = axes_of(columns)
-    cut = partition(axes, judge_of([*parts, large], task.sensitive, n_rows), by_certainty, n_rows, False)
-    n_blocks = cut.cells.shape[2]
-    return np.split(rows_by_rank(cut.labels, n_blocks), np.cumsum(value_counts(cut.labels, n_blocks))[:-1])
 
 
 def _recode(
@@ -119,21 +102,11 @@ def _recode(
     records = distinct_records(levels, rows, judge, classes)
     vectors = vectors_of(levels, records, judge.least)
     groups, n_groups = cheapest_boxes(records, Boxes(levels, records, vectors), judge, purity)
-    while True:
-        groups = place_leftovers(levels, records, groups, n_groups, judge)
-        groups, made = merged_by_cells(levels, records, groups)
-        good = judge.holds(
-            made.counts
-        )  # groups with equal cells are one, which may violate what is not monotone
-        if good.all():
-            break
-        groups = np.where(good[groups], (np.cumsum(good) - 1)[groups], NONE)
-        n_groups = int(good.sum())
-    lo, hi = made.cells()
+    groups, lo, hi = with_everybody(levels, records, groups, n_groups, judge)
     return groups[records.of_row], lo, hi
 
 
-def _refuse_not_monotone(parts: Sequence[GroupRequirement], method: str) -> Iterator[Problem]:
+def refuse_not_monotone(parts: Sequence[GroupRequirement], method: str) -> Iterator[Problem]:
     """Refuse non-monotone requirements over several QIDs, as each is tested only on groups finer than its own."""
     attributes = {name for part in parts for name in part.qid}
     for part in parts:

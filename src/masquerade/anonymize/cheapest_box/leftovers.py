@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from masquerade.anonymize.cheapest_box.groups import NONE, Groups
+from masquerade.anonymize.cheapest_box.groups import NONE, Groups, merged_by_cells
 from masquerade.anonymize.cheapest_box.levels import Levels
 from masquerade.anonymize.cheapest_box.space import Records
 from masquerade.anonymize.mondrian.judge import Judge
@@ -23,7 +23,7 @@ def place_leftovers(
     """Return each record's group, when everybody has one and every group satisfies."""
     groups = groups.copy()
     if n_groups and (groups == NONE).any():
-        _join_cheapest(levels, records, groups, n_groups, judge)
+        join_cheapest(levels, records, groups, n_groups, judge)
     rest = groups == NONE
     if rest.any():
         groups[rest] = n_groups
@@ -31,7 +31,22 @@ def place_leftovers(
     return groups
 
 
-def _join_cheapest(
+def with_everybody(
+    levels: Sequence[Levels], records: Records, groups: Counts, n_groups: int, judge: Judge
+) -> tuple[Counts, Counts, Counts]:
+    """Return each record's group, when everybody has one, and the ranks `[lo, hi)` of its cells, attribute × group."""
+    while True:
+        groups = place_leftovers(levels, records, groups, n_groups, judge)
+        groups, made = merged_by_cells(levels, records, groups)
+        # Groups with equal cells are one, which may violate what is not monotone.
+        good = judge.holds(made.counts)
+        if good.all():
+            return groups, *made.cells()
+        groups = np.where(good[groups], (np.cumsum(good) - 1)[groups], NONE)
+        n_groups = int(good.sum())
+
+
+def join_cheapest(
     levels: Sequence[Levels], records: Records, groups: Counts, n_groups: int, judge: Judge
 ) -> None:
     """In rounds: every record asks for its cheapest group, and every group takes the cheapest of those that ask."""

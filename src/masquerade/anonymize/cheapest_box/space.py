@@ -51,6 +51,12 @@ class Records:
             self.of_row,
         )
 
+    def of_records(self, some: Rows) -> Records:
+        """Return just these, each in a row of its own."""
+        counts = tuple(each[some] for each in self.counts)
+        classes = None if self.classes is None else self.classes[some]
+        return Records(self.ranks[:, some], self.sizes[some], counts, classes, np.arange(some.size))
+
 
 def distinct_records(levels: Sequence[Levels], rows: Rows, judge: Judge, classes: Coded | None) -> Records:
     """Return the distinct records among these rows."""

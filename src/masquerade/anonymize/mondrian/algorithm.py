@@ -36,7 +36,7 @@ from masquerade.anonymize.mondrian.priority import (
 from masquerade.anonymize.mondrian.provider_aware import ProviderAwareMondrian, may_cut_providers
 from masquerade.anonymize.mondrian.qids import columns_of_parts, cut_by_value, linked
 from masquerade.anonymize.outcome import OnStep, Outcome
-from masquerade.anonymize.preparation import prepare
+from masquerade.anonymize.preparation import Prepared, prepare
 from masquerade.anonymize.workload_key import workload, workload_problems
 from masquerade.data.column import Coded, Column
 from masquerade.data.query_log import kept_query_log
@@ -137,7 +137,7 @@ class Mondrian(MondrianVariant):
         if variant is not self:
             return variant.run(table, requirement, on_step)
         task = prepare(table, requirement, self)
-        classes, edges = self.counted_class(table), self._edges(table, task.columns)
+        classes, edges = self.counted_class(table, task), self._edges(table, task.columns)
         released = {
             column.name: column
             for parts in linked(task.parts)
@@ -145,20 +145,20 @@ class Mondrian(MondrianVariant):
                 task,
                 parts,
                 self._choice(columns_of_parts(task, parts), table.schema, classes),
-                len(table),
+                task.n_rows,
                 self.strict,
                 classes,
                 self.merge or "violating",
                 edges,
             )
         }
-        return Outcome(tuple(released[column.name] for column in task.columns))
+        return task.outcome(released[column.name] for column in task.columns)
 
-    def counted_class(self, table: Table) -> Coded | None:
+    def counted_class(self, table: Table, task: Prepared) -> Coded | None:
         """Return the class, if cuts are chosen by it."""
         if self.priority is not None and self.priority.get(GAIN) and self.target is not None:
-            return table.coded(self.target)
-        return super().counted_class(table)
+            return task.here(table.coded(self.target))
+        return super().counted_class(table, task)
 
     @property
     def _has_purpose(self) -> bool:

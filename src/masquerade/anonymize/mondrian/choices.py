@@ -11,6 +11,7 @@ from masquerade.anonymize.method import TableMethod
 from masquerade.anonymize.mondrian.axes import Shares
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.partition import Choice
+from masquerade.anonymize.preparation import Prepared
 from masquerade.data.column import Coded
 from masquerade.data.schema import Schema
 from masquerade.data.table import Table
@@ -39,6 +40,7 @@ class MondrianVariant(TableMethod):
         "cuts groups of records in parts, each where it serves that group, while every part satisfies the requirement"
     )
     answers_queries: ClassVar[bool] = True
+    boundaries = "records"
 
     choose: str  # declared by each with its own choices
 
@@ -46,9 +48,11 @@ class MondrianVariant(TableMethod):
         """Information about a class that there is not."""
         yield from without_class(self.choose, self.target)
 
-    def counted_class(self, table: Table) -> Coded | None:
+    def counted_class(self, table: Table, task: Prepared) -> Coded | None:
         """Return the class, if cuts are chosen by it."""
-        return table.coded(self.target) if self.choose == INFORMATION_GAIN and self.target else None
+        return (
+            task.here(table.coded(self.target)) if self.choose == INFORMATION_GAIN and self.target else None
+        )
 
 
 def without_class(choose: str, target: str | None) -> Iterator[Problem]:

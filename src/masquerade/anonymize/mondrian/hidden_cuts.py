@@ -67,7 +67,7 @@ def partition_with_unions(
     """Cut until no cut is allowed, and undo hidden cuts whose parts look alike and violate as one group."""
     hidden, done = _CutGroups(), Done(n_rows)
     cutter = Cutter(axes, judge, choice, strict, hidden)
-    cutter.cut([cutter.everything(n_rows)], done)
+    cutter.cut([cutter.start(n_rows)], done)
     openly = replace(cutter, choice=_only_released(choice))
     while True:
         made, parted = done.partition(axes), done.parted.tolist()

@@ -57,6 +57,11 @@ class Judge:
         self.only_sizes = not self._parts and not self._coded
 
     @property
+    def counted(self) -> tuple[Coded, ...]:
+        """The sensitive attributes that are counted, and the class if it is, in the order of the histograms."""
+        return self._coded
+
+    @property
     def columns(self) -> int:
         """Number of counts kept per part."""
         return sum(whole.size for whole in self._whole)

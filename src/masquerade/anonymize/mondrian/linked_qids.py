@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 
+from masquerade.anonymize.boundaries import start_groups
 from masquerade.anonymize.mondrian.axes import Axis, Batch, ContinuousAxis, Shares, Slots
 from masquerade.anonymize.mondrian.candidates import Cuts
 from masquerade.anonymize.mondrian.groups import released_column
@@ -36,7 +37,7 @@ class _Qid:
 
     judge: Judge
     groups: Counts
-    n_groups: int = 1
+    n_groups: int
 
     def split(self, rows: Rows, parts: Counts, n_parts: int) -> None:
         """Split groups, all of whose rows are given, by the part of each row."""
@@ -71,12 +72,13 @@ class LinkedPartition:
         first: Sequence[Axis] = (),
     ) -> None:
         self._axes, self._choice, self._strict, self._n_rows = axes, choice, strict, n_rows
-        qids = {names: _Qid(judge, np.zeros(n_rows, np.int64)) for names, judge in judges.items()}
+        qids = {
+            names: _Qid(judge, *start_groups([axis.column for axis in axes if axis.name in names], n_rows))
+            for names, judge in judges.items()
+        }
         self._of_axis = [[qid for names, qid in qids.items() if axis.name in names] for axis in axes]
         self._qids = tuple(qids.values())
-        self._cells = [
-            np.tile([[0], [max(axis.column.domain.size, 1)]], n_rows) for axis in axes
-        ]  # of numbers
+        self._cells = [axis.column.most_general(np.arange(n_rows)) for axis in axes]  # of numbers
         for way in (first, axes) if first else (axes,):
             self._axes = way
             # Rows whose linked records cannot be cut as they are.

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from masquerade.anonymize.boundaries import start_groups
 from masquerade.anonymize.mondrian.axes import Axis, Batch, Shares, TaxonomyAxis
 from masquerade.anonymize.mondrian.candidates import Candidates, Cuts, candidates_along
 from masquerade.anonymize.mondrian.groups import Done, Open, Partition
@@ -19,7 +20,7 @@ from masquerade.anonymize.mondrian.judge import Judge
 from masquerade.anonymize.mondrian.tally import Tally
 from masquerade.anonymize.mondrian.taxonomy_candidates import taxonomy_candidates
 from masquerade.anonymize.mondrian.trees import Trees
-from masquerade.engine.counts import Counts
+from masquerade.engine.counts import Counts, value_counts
 from masquerade.engine.numbering import rows_by_rank
 
 # Scores each cut; a group's best cut is made, along the first dimension on a tie.
@@ -52,6 +53,15 @@ class Cutter:
         whole = np.array([[[0], [max(axis.column.domain.size, 1)]] for axis in self.axes], np.int64)
         return Open(everybody, whole, np.zeros(1, np.int64), _tally_of_all(self.axes, self.judge, n_rows))
 
+    def start(self, n_rows: int) -> Open:
+        """Return the groups that are cut first: that of all records, or where there are boundaries those at them."""
+        labels, n_groups = start_groups([axis.column for axis in self.axes], n_rows)
+        if n_groups <= 1:
+            return self.everything(n_rows)
+        batch = Batch(rows_by_rank(labels, n_groups), value_counts(labels, n_groups))
+        cells = np.stack([axis.column.most_general(batch.rows[batch.starts]) for axis in self.axes])
+        return Open(batch, cells, np.zeros(n_groups, np.int64))
+
     def cut(self, waiting: list[Open], done: Done) -> None:
         """Cut until no cut is allowed, and add what is made to `done`."""
         while waiting:
@@ -73,7 +83,7 @@ def partition(
 ) -> Partition:
     """Cut all records until no cut is allowed; along `first`, the same attributes cut in another way, before all."""
     cutter, done = Cutter(axes, judge, choice, strict), Done(n_rows)
-    waiting = [cutter.everything(n_rows)]
+    waiting = [cutter.start(n_rows)]
     if first:
         fragments = Done(n_rows)
         replace(cutter, axes=first).cut([replace(each, tally=None) for each in waiting], fragments)

@@ -99,20 +99,20 @@ class ProviderAwareMondrian(MondrianVariant):
     def run(self, table: Table, requirement: Requirement, on_step: OnStep | None = None) -> Outcome:
         """Cut until no cut is allowed."""
         task = prepare(table, requirement, self)
-        providers = [ProviderAxis(table.coded(name)) for name in requirement.provider_columns]
-        apart, classes = cut_apart(task.parts), self.counted_class(table)
+        providers = [ProviderAxis(task.here(table.coded(name))) for name in requirement.provider_columns]
+        apart, classes = cut_apart(task.parts), self.counted_class(table, task)
         released = {
             column.name: column
             for parts in linked(task.parts)
             for column in (
-                self._cut(task, parts, providers, len(table), classes)
+                self._cut(task, parts, providers, task.n_rows, classes)
                 if parts in apart
                 else cut_by_value(
-                    task, parts, CHOICES[self.choose], len(table), self.strict, classes, self._merge
+                    task, parts, CHOICES[self.choose], task.n_rows, self.strict, classes, self._merge
                 )
             )
         }
-        return Outcome(tuple(released[column.name] for column in task.columns))
+        return task.outcome(released[column.name] for column in task.columns)
 
     def _cut(
         self,

@@ -87,6 +87,7 @@ class Collaboration(SessionMethod):
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Requirements that cannot be tested in this way, and taxonomies that would show all providers' values."""
+        yield from super().refusals(proposal)
         yield from self.unknown_choice(proposal.parts)
         if not proposal.parts:
             return

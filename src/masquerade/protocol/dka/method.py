@@ -58,6 +58,7 @@ class Dka(SessionMethod):
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Several QIDs, parties without an attribute in it; numbers that cannot climb; models without a circuit."""
+        yield from super().refusals(proposal)
         parts = without_redundant(proposal.parts)
         if not parts:
             return

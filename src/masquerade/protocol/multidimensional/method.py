@@ -63,6 +63,7 @@ class JointMondrian(SessionMethod):
 
     def refusals(self, proposal: Proposal) -> Iterator[Problem]:
         """Different QIDs with a common attribute, and requirements on values elsewhere that cannot be tested."""
+        yield from super().refusals(proposal)
         for first, *others in apart(proposal.parts):
             for other in others:
                 if {*other.qid} != {*first.qid}:

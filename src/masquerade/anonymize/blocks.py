@@ -1,0 +1,39 @@
+"""Blocks of records that are recoded apart from each other: those within the same boundaries, and not too many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from masquerade.anonymize.boundaries import start_groups
+from masquerade.anonymize.mondrian.axes import axes_of
+from masquerade.anonymize.mondrian.choices import by_certainty
+from masquerade.anonymize.mondrian.partition import partition
+from masquerade.anonymize.mondrian.qids import judge_of
+from masquerade.anonymize.preparation import Prepared
+from masquerade.data.column import Column
+from masquerade.engine.counts import Counts, Rows, value_counts
+from masquerade.engine.numbering import rows_by_rank
+from masquerade.privacy.k_anonymity import KAnonymity
+from masquerade.privacy.requirement import GroupRequirement
+
+
+def blocks(
+    columns: Sequence[Column], parts: Sequence[GroupRequirement], task: Prepared, least: int
+) -> list[Rows]:
+    """Return the rows of each block.
+
+    A table of at least twice `least` rows is cut by Mondrian, unless a requirement is not monotone; then every block
+    that is cut off satisfies, and has at least so many.
+    """
+    if task.n_rows < 2 * least or not all(part.monotone for part in parts):
+        return _rows_by_label(*start_groups(columns, task.n_rows))
+    large = KAnonymity([column.name for column in columns], least)
+    judge = judge_of([*parts, large], task.sensitive, task.n_rows)
+    cut = partition(axes_of(columns), judge, by_certainty, task.n_rows, False)
+    return _rows_by_label(cut.labels, cut.cells.shape[2])
+
+
+def _rows_by_label(labels: Counts, n_labels: int) -> list[Rows]:
+    return np.split(rows_by_rank(labels, n_labels), np.cumsum(value_counts(labels, n_labels))[:-1])

@@ -1,0 +1,78 @@
+"""Where methods start that keep to boundaries: every value at its maximal allowed generalisation, and no further.
+
+That table is the **maximum allowed microdata** (MAM, Definition 9 of constrained k-anonymity). Every group of a release
+within the boundaries lies in one of its groups (Property 1). So a group of it that has fewer than k records cannot be
+released at all, and together these are OUT, which is exactly what must be suppressed for k-anonymity (Properties 4 to
+6). Of the other requirements, a group of the MAM that violates is left out as a whole by the methods that cut groups or
+generalise columns: at least one part of it would violate, however it is cut. Clustering may save a part of it
+(`k_member/`), unless the requirement is hereditary: then no part satisfies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from masquerade.data.column import Coded, Column
+from masquerade.engine.counts import Counts, Ints, Rows, value_counts
+from masquerade.engine.numbering import group_rows
+from masquerade.privacy.requirement import GroupRequirement
+
+
+def start_groups(
+    columns: Sequence[Column], n_rows: int, *, whole_columns: bool = False
+) -> tuple[Counts, int]:
+    """Return each row's group of the MAM over these columns, and the number of groups; without boundaries, one.
+
+    With `whole_columns` values are generalised alike for all records, as far as their boundaries allow.
+    """
+    return group_rows(
+        [_codes(column, whole_columns) for column in columns if column.boundary is not None], n_rows
+    )
+
+
+def _codes(column: Column, whole_columns: bool) -> tuple[Ints, int]:
+    boundary = column.boundary
+    assert boundary is not None
+    if not whole_columns:
+        return boundary.codes.take(column.ranks), max(boundary.size, 1)
+    lengths = np.diff(np.append(boundary.cut, column.domain.size))
+    return np.repeat(np.arange(boundary.cut.size), lengths).take(column.ranks), boundary.cut.size
+
+
+def reachable_rows(
+    parts: Sequence[GroupRequirement],
+    columns: Sequence[Column],
+    sensitive: Mapping[str, Coded],
+    n_rows: int,
+    *,
+    whole_columns: bool = False,
+) -> Rows:
+    """Return the rows whose groups of the MAM satisfy, over the QID of every requirement.
+
+    Records that are left out are missing in other groups and in the whole table, so all are judged again, until nobody
+    has to leave. For k-anonymity over one QID nobody has to after the first round: those are OUT.
+    """
+    rows = np.arange(n_rows)
+    starts = {
+        part.qid: start_groups(
+            [column for column in columns if column.name in part.qid], n_rows, whole_columns=whole_columns
+        )
+        for part in parts
+    }
+    while rows.size:
+        good = np.ones(rows.size, bool)
+        for part in parts:
+            labels, n_groups = group_rows([(starts[part.qid][0].take(rows), starts[part.qid][1])], rows.size)
+            if part.sensitive is None:
+                sizes = value_counts(labels, n_groups).reshape(-1, 1)
+                holds = part.holds(sizes, np.array([[rows.size]]), ())
+            else:
+                coded = sensitive[part.sensitive].of_rows(rows)
+                holds = part.holds(coded.histograms(labels, n_groups), coded.histogram(), coded.labels)
+            good &= holds[labels]
+        if good.all():
+            break
+        rows = rows[good]
+    return rows
