@@ -45,9 +45,10 @@ def test_the_release_that_loses_least_is_kept_as_its_method_makes_it() -> None:
         "mondrian",
         "cheapest-box",
         "datafly",
+        "k-member",
     }
     assert release.metrics["ncp"] == release.choice.chosen.value == min(filter(None, found.values()))
-    kinds = {"mondrian": mq.Mondrian, "cheapest-box": mq.CheapestBox, "datafly": mq.Datafly}
+    kinds = {"mondrian": mq.Mondrian, "cheapest-box": mq.CheapestBox, "k-member": mq.KMember}
     settings = dict(release.choice.chosen.method)
     alone = mq.anonymize(TABLE, K3, kinds[settings.pop("name")](**settings), order="input")
     assert release.table.equals(alone.table)
@@ -95,7 +96,13 @@ def test_methods_over_the_budget_are_left_out_and_named() -> None:
     little = mq.anonymize(TABLE, K3, mq.Auto(budget=1e-9)).choice
     assert little is not None
     assert [each.method["name"] for each in little.tried] == ["tds"], "the cheapest always runs"
-    assert {each["name"] for each in little.left_out} == {"tds", "mondrian", "cheapest-box", "datafly"}
+    assert {each["name"] for each in little.left_out} == {
+        "tds",
+        "mondrian",
+        "cheapest-box",
+        "datafly",
+        "k-member",
+    }
     cells = len(TABLE) * len(QID) / 1_000_000
     usual = sum(each.seconds_per_million for each in (mq.TopDownSpecialization, mq.Mondrian, mq.Datafly))
     some = mq.anonymize(TABLE, K3, mq.Auto(budget=usual * cells * 1.001)).choice

@@ -39,8 +39,8 @@ def test_every_default_is_as_designed() -> None:
         "encoding": "utf-8",
     }  # fmt: skip
     assert job.attributes["a"].model_dump() == {
-        "type": "categorical", "min": None, "max": None, "taxonomy": None, "max_generalization": None, "weight": 1.0,
-        "format": "%Y-%m-%d", "decimal": ".",
+        "type": "categorical", "min": None, "max": None, "taxonomy": None, "max_generalization": None,
+        "max_width": None, "weight": 1.0, "format": "%Y-%m-%d", "decimal": ".",
     }  # fmt: skip
     assert job.roles.model_dump(by_alias=True) == {
         "class": None, "sensitive": [], "identifiers": [], "provider": None,

@@ -66,10 +66,6 @@ WRONG = {
         changed('"mondrian"', '"mondrain"', PROVIDERS),
         'algorithm.name: no algorithm "mondrain" (did you mean "mondrian"?); available: mondrian',
     ),
-    "a later algorithm": (
-        changed('"tds"', '"k-member"', MASHUP),
-        f'algorithm.name: "k-member" is not available in this version; {AVAILABLE}',
-    ),
     "an algorithm for one table": (
         changed('"mondrian"', '"datafly"', PROVIDERS),
         'algorithm.name: "datafly" is for one table; parties have: mondrian',

@@ -79,6 +79,7 @@ def parameters(draw: st.DrawFn) -> tuple[GroupRequirement, GroupRequirement]:
     name = draw(st.sampled_from(sorted(REQUIREMENTS.plain)))
     pools: dict[str, Any] = {
         "k-anonymity": (whole,),
+        "constrained-k-anonymity": (whole,),
         "l-diversity": (whole,),
         "entropy-l-diversity": (st.sampled_from([1, 1.4, 2, 2.5]),),
         "recursive-l-diversity": (st.sampled_from([0.5, 1, 2, 3]), whole),
@@ -90,7 +91,7 @@ def parameters(draw: st.DrawFn) -> tuple[GroupRequirement, GroupRequirement]:
 
     def make(qid: Sequence[str]) -> GroupRequirement:
         values = [draw(pool) for pool in pools[name]]
-        if name == "k-anonymity":
+        if name in ("k-anonymity", "constrained-k-anonymity"):
             return KAnonymity(qid, *values)
         values += [ROWS] if "hierarchical" in values else []
         at = {"t-closeness": 1, "alpha-k-anonymity": 2, "confidence-bounding": 1}.get(name, len(values))

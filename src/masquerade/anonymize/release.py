@@ -16,6 +16,7 @@ from masquerade.anonymize.outcome import Choice, Step
 from masquerade.anonymize.sensitive_values import CountsBefore
 from masquerade.anonymize.shared_people import SharedPeople
 from masquerade.data.column import Coded, Generalised
+from masquerade.data.taxonomy import FLAT, Taxonomy
 from masquerade.engine.counts import Counts
 from masquerade.engine.numbering import occurring
 from masquerade.privacy.check import Verdict
@@ -48,6 +49,9 @@ class Release:
     )
     error: float | None = None  # of classifying by the release alone, where somebody measured it
     suppressed: int = 0  # kept rows that are not in the release
+    boundaries: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # how far values may go, of taxonomies that are given
     sensitive: tuple[str, ...] = ()  # the sensitive columns
     sensitive_before: CountsBefore = field(
         default_factory=dict
@@ -105,6 +109,7 @@ class Release:
             group_providers=comparison.providers_of_groups(providers) if providers is not None else None,
             query_error=query_error,
             suppressed=comparison.suppressed,
+            boundaries=_boundaries(comparison),
             sensitive=_sensitive(cells, verdicts, sensitive),
             sensitive_before=sensitive_before or {},
             shared=shared,
@@ -185,6 +190,17 @@ class Provenance:
     settings: Mapping[str, Any] = field(default_factory=dict)  # beside those of the method
     read_seconds: float = 0.0
     kind: type[Release] = Release  # what is made
+
+
+def _boundaries(comparison: Comparison) -> dict[str, tuple[str, ...]]:
+    """Return each attribute's MAGSet; not where it is made of the data, which would tell raw values."""
+    return {
+        column.name: column.boundary.values
+        for column in comparison.originals
+        if column.boundary is not None
+        and isinstance(column.domain, Taxonomy)
+        and column.domain.source != FLAT
+    }
 
 
 def _sensitive(cells: pa.Table, verdicts: Sequence[Verdict], more: Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from functools import cached_property
 
 from masquerade.errors import TaxonomyError, hint, shown
 
+FLAT = "flat"  # the source of a taxonomy whose leaves are the values of the data
+
 
 @dataclass(frozen=True)
 class Branch:
@@ -62,7 +64,7 @@ class Taxonomy:
         if len(values) > 1 and top in values:
             text = f'the value "{top}" would be its own parent; give a taxonomy file'
             raise TaxonomyError.about("flat taxonomy", text)
-        return cls(Branch(top, tuple(Branch(value) for value in values)), "flat")
+        return cls(Branch(top, tuple(Branch(value) for value in values)), FLAT)
 
     def with_missing(self, name: str) -> Taxonomy:
         """Return the taxonomy with one more leaf below its root, for cells that are missing.

@@ -29,7 +29,6 @@ GROUP = "masquerade.requirements"
 
 _BUILT_IN: tuple[Model, ...] = (
     KAnonymity,
-    ConstrainedKAnonymity,
     LDiversity,
     EntropyLDiversity,
     RecursiveLDiversity,
@@ -37,6 +36,7 @@ _BUILT_IN: tuple[Model, ...] = (
     AlphaKAnonymity,
     ConfidenceBounding,
     PSensitiveKAnonymity,
+    ConstrainedKAnonymity,
     MPrivateGroups,
 )
 
@@ -65,8 +65,15 @@ class Registry(Mapping[str, Model]):
         return {name: model for name, model in self.items() if not model.wraps}
 
     def declaring(self, what: str) -> tuple[str, ...]:
-        """The names of those that declare something of their own; see `GroupRequirement.declares`."""
-        return tuple(name for name, model in self.plain.items() if model.declares(what))
+        """The names of those that declare something of their own; see `GroupRequirement.declares`.
+
+        What they declare is for parties, who keep to no boundaries.
+        """
+        return tuple(
+            name
+            for name, model in self.plain.items()
+            if model.declares(what) and not model.within_boundaries
+        )
 
 
 REQUIREMENTS = Registry()

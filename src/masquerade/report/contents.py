@@ -194,7 +194,7 @@ def _trees(release: Release) -> list[Section]:
     for column in release.columns:
         splits = by_attribute.get(column.name, ())
         widths = widths_section(column, total, rows if splits else INTERVALS)
-        nodes = cut_tree(column, splits, rows)
+        nodes = cut_tree(column, splits, rows, release.boundaries.get(column.name, ()))
         values = int(np.count_nonzero(column.counts()))
         title = f"{column.name}: the tree and its cut"
         trees.append(

@@ -7,11 +7,12 @@ no released record has are left out. A continuous attribute is drawn from the se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import replace
 
 from masquerade.anonymize.outcome import Step
 from masquerade.data.column import Generalised
-from masquerade.data.taxonomy import Taxonomy
+from masquerade.data.taxonomy import FLAT, Taxonomy
 from masquerade.report.charts.tree import TreeNode
 from masquerade.report.wording import counted
 
@@ -20,17 +21,23 @@ _ROOMY = 24  # rows up to which inner nodes below the cut are also shown
 
 def is_flat(column: Generalised) -> bool:
     """Return whether the taxonomy's leaves were taken from the data."""
-    return isinstance(column.domain, Taxonomy) and column.domain.source == "flat"
+    return isinstance(column.domain, Taxonomy) and column.domain.source == FLAT
 
 
-def cut_tree(column: Generalised, steps: Sequence[Step], rows: int = 60) -> list[TreeNode]:
-    """Return the nodes in preorder; at most about `rows` rows are drawn, the others only counted."""
+def cut_tree(
+    column: Generalised, steps: Sequence[Step], rows: int = 60, limits: Container[str] = ()
+) -> list[TreeNode]:
+    """Return the nodes in preorder; at most about `rows` rows are drawn, the others only counted.
+
+    `limits` names the nodes beyond which no value may be generalised.
+    """
     own = [step for step in steps if step.attribute == column.name]
     if isinstance(column.domain, Taxonomy):
         nodes = _of_taxonomy(column, column.domain, rows)
     else:
         nodes = _of_splits(column, own)
-    return _capped(nodes if nodes is not None else _of_values(column), rows)
+    capped = _capped(nodes if nodes is not None else _of_values(column), rows)
+    return [replace(node, limit=not node.note and node.label in limits) for node in capped]
 
 
 def _of_taxonomy(column: Generalised, taxonomy: Taxonomy, rows: int) -> list[TreeNode] | None:

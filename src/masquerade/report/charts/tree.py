@@ -26,7 +26,8 @@ _ABOVE = 560.0  # widest tree above the cut; if names need more, dots replace th
 class TreeNode:
     """A node. A tree is a list of nodes in preorder; `parent` is a position in it, -1 for the root.
 
-    `records` belongs to nodes of the cut. A `note` is a remark in place of omitted nodes.
+    `records` belongs to nodes of the cut. A `note` is a remark in place of omitted nodes. A `limit` has a bar
+    before it.
     """
 
     label: str
@@ -34,6 +35,7 @@ class TreeNode:
     place: Literal["above", "cut", "below"]
     records: int | None = None
     note: bool = False
+    limit: bool = False  # values below it may be generalised no further than to it
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def tree_chart(nodes: Sequence[TreeNode], *, title: str, total: int) -> Markup:
     bottom = _HEAD + height * _ROW
     drawn.append(element("line", class_="cut-line", x1=line, x2=line, y1=_HEAD - 6, y2=bottom))
     drawn.append(label(line - 8, 14, "released", "column-name released", anchor="end"))
+    if any(node.limit for node in nodes):
+        drawn.append(label(line - 80, 14, "| boundary", "column-name limit", anchor="end"))
     if any(node.place == "below" for node in nodes):
         drawn.append(label(line + 8, 14, "below the cut", "column-name"))
     return chart(
@@ -171,6 +175,7 @@ def _link(node: TreeNode, parent: _Box, box: _Box) -> Markup:
 
 def _drawn(node: TreeNode, box: _Box, total: int) -> Markup:
     said = node.label if node.records is None else f"{node.label}: {counted(node.records, 'record')}"
+    said += " (boundary)" if node.limit else ""
     told = element("title", clip(said))
     if box.width == 0:
         return element("circle", told, class_="node above", cx=box.x, cy=box.y, r=3)
@@ -193,6 +198,10 @@ def _drawn(node: TreeNode, box: _Box, total: int) -> Markup:
                 )
             )
         parts.append(label(box.x + box.width - _PAD, base, count(node.records), "records", anchor="end"))
+    if node.limit:
+        parts.append(
+            element("line", class_="limit", x1=box.x - 3, x2=box.x - 3, y1=top - 2, y2=top + _BOX + 2)
+        )
     parts.append(label(box.x + _PAD, base, name, "node-name"))
     empty = " empty" if node.records == 0 else ""
     return element("g", *parts, class_=f"node {node.place}{empty}")
