@@ -58,7 +58,7 @@ def test_list_names_every_experiment() -> None:
             "m_privacy_shares",
             "m_privacy_verification",
         ),
-        *("mashup", "mondrian", "peers"),
+        *("constrained", "mashup", "mondrian", "peers"),
         *(
             "primitives",
             "purpose",

@@ -203,6 +203,10 @@ TWO_PARTIES = {
 }
 MANY_PARTIES = {"session-nonce", "base-transfers", "shared-masked", "shared-result"}
 
+BOUNDARIES = (
+    r"privacy\[\d\]: [\w-]+ keeps to no boundaries between parties; ask for k-anonymity",
+    r"attributes.job: [\w-]+ keeps to no boundaries between parties; leave out ",
+)
 SESSION_METHODS = {  # by arrangement and name
     "vertical tds": SessionExample(
         specialised_alone,
@@ -213,6 +217,7 @@ SESSION_METHODS = {  # by arrangement and name
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
+            *BOUNDARIES,
             r'score: "certainty" cannot be recomputed by the other parties; use another score in a mashup',
             r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs groups of at least",
             r"privacy\[\d\]: t-closeness on disease, which berta holds, over .+ needs a secure check that this ",
@@ -237,6 +242,7 @@ SESSION_METHODS = {  # by arrangement and name
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
+            *BOUNDARIES,
             r'join: dka: join = "parties" takes two parties; got 3',
             r"name: dka: all requirements must be over the same QID",
             r"name: dka: [\w-]+ cannot be tested on shared counts of one group alone",
@@ -254,6 +260,7 @@ SESSION_METHODS = {  # by arrangement and name
         ),
         to_assembler=frozenset({"columns"}),
         refuses=(
+            *BOUNDARIES,
             r"name: between parties QIDs that share attributes must be the same; [\w-]+ is over .+; or use tds",
             r"merge: which children violate [\w-]+ on disease, which berta holds, no other party may learn one",
             r"privacy\[\d\]: [\w-]+ on disease, which berta holds, over .+ of other parties needs groups of at least",
@@ -268,6 +275,7 @@ SESSION_METHODS = {  # by arrangement and name
         ),
         to_assembler=frozenset({"collaborate-values", "collaborate-rows", "collaborate-records"}),
         refuses=(
+            *BOUNDARIES,
             r'choose: looks at counts that third_party = "secure" hides; ',
             r"choose: without a third party the fitness of [\w-]+ is not known; ",
             r"choose: not possible with QIDs that share attributes; ",

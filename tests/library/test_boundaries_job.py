@@ -43,13 +43,7 @@ name = "greedy-cka"
 [output]
 order = "input"
 """
-MM1 = PEOPLE.replace("Wichita", "Midwest").replace("Kansas City", "Midwest").replace("Lincoln", "Midwest")
-MM1 = (
-    MM1.replace("San Diego", "California")
-    .replace("Los Angeles", "California")
-    .replace(",F", ",*")
-    .replace(",M", ",*")
-)
+MM1 = "location,sex\n" + "California,*\n" * 2 + "Midwest,*\n" * 5
 
 
 @pytest.fixture
@@ -103,7 +97,7 @@ def test_other_requirements_count_and_do_not_insist(job: Path) -> None:
     made = anonymize_job(job)
     assert (made.summary["metrics"]["violations"] or 0) > 0
     assert verify_job(made.table, job).holds
-    rows = {row.name: row.metrics["violations"] for row in compare_job(job).comparison.rows}
+    rows = {row.name: row.metrics["violations"] for row in compare_job(job).rows}
     assert rows.pop("k-member") == made.summary["metrics"]["violations"]
     assert {*rows.values()} <= {0}
 
@@ -111,7 +105,7 @@ def test_other_requirements_count_and_do_not_insist(job: Path) -> None:
 def test_a_mark_is_missing_above_a_value(job: Path) -> None:
     (job.parent / "places.csv").write_text(PLACES.replace("*Midwest*", "Midwest"))
     with pytest.raises(
-        mq.JobError, match='places.csv: none for "Lincoln" of taxonomy .*name a node above each value'
+        mq.JobError, match=r'places.csv: none for "Lincoln" of taxonomy .*name a node above each value'
     ):
         anonymize_job(job)
 
@@ -124,7 +118,7 @@ def test_widths_and_flat_trees(job: Path) -> None:
     assert verify_job(job.parent / "mm1.csv", job).summary["violations"] == 7  # every "*"
     job.write_text(flat.replace('["M", "F"]', '["M", "Q"]'))
     with pytest.raises(
-        mq.DataError, match='attributes.sex.max_generalization: "Q" is no node of taxonomy flat'
+        mq.DataError, match=r'attributes.sex.max_generalization: "Q" is no node of taxonomy flat'
     ):
         anonymize_job(job)
 
@@ -134,12 +128,10 @@ def test_between_parties_boundaries_are_refused(job: Path) -> None:
     from masquerade.job.plan import Plan
 
     parties = "".join(f'[parties.{name}]\nsource = "people.csv"\nid = "ssn"\n' for name in ("bank", "shop"))
-    job.write_text(
-        JOB.replace('[data]\nsource = "people.csv"\n', "")
-        .replace('name = "greedy-cka"', "")
-        .replace('order = "input"', "")
-        + parties
-    )
+    text = JOB
+    for without in ('[data]\nsource = "people.csv"\n', 'name = "greedy-cka"', 'order = "input"'):
+        text = text.replace(without, "")
+    job.write_text(text + parties)
     plan = Plan(job)
     check_parties(plan)
     lines = [str(problem) for problem in plan.problems.found]

@@ -62,6 +62,7 @@ def test_the_checked_example() -> None:
             "precision": 1 - 16 / (34 + 25 * 3 + 9 * 2),
             "ncp": (16 * 2 / 7 + salary) / (34 * 3),
             "information_loss": 16 * 1 / 3 + salary,
+            "violations": None,
         }
     )
 
@@ -91,6 +92,7 @@ def test_suppressed_rows_cost_everything() -> None:
             "precision": 1 - 16 / (31 + 25 * 3 + 6 * 2),  # of released rows alone
             "ncp": (16 * 2 / 7 + salary + 3 * 3) / (34 * 3),
             "information_loss": 16 * 1 / 3 + salary + 3 * 3,
+            "violations": None,
         }
     )
 

@@ -70,9 +70,7 @@ class Registry(Mapping[str, Model]):
         What they declare is for parties, who keep to no boundaries.
         """
         return tuple(
-            name
-            for name, model in self.plain.items()
-            if model.declares(what) and not model.within_boundaries
+            name for name, model in self.plain.items() if model.declares(what) and not model.within_boundaries
         )
 
 

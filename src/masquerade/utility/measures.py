@@ -34,6 +34,7 @@ MEASURES = (
     "loss",
     "precision",
     "information_loss",
+    "violations",
     "discernibility",
     "weighted_discernibility",
     WEIGHTED_OVERLAP,
