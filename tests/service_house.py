@@ -20,7 +20,6 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +31,7 @@ from typing import Any, Self, TypeVar
 
 import structlog
 
+from forked import MASQUERADE, Forked
 from loop_thread import PATIENCE, Held, LoopThread, in_thread
 from masquerade.net.trial import make_trial
 from masquerade.service.accounts import Accounts
@@ -164,14 +164,11 @@ class NodeInMemory:
         return 0
 
 
-LAUNCH = "from masquerade.cli import main; main()"
-
-
 def launch(words: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> Process:
     """Start `masquerade …` and wait for its one line of JSON."""
     with log.open("a") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-c", LAUNCH, *words, "--json"],
+        process = Forked(
+            [MASQUERADE, *words, "--json"],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

@@ -13,10 +13,8 @@ from typing import Any
 
 import pytest
 
+from forked import MASQUERADE
 from masquerade.cli.main import run
-
-MASQUERADE = str(Path(sys.executable).with_name("masquerade"))
-
 
 _PROGRESS = re.compile(r"^\d+ s: (.*)\n", re.MULTILINE)
 

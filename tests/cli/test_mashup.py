@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from functools import cache
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.command import Answer, here, process
+from forked import MASQUERADE, Forked
 from masquerade.data.people import generate_people, people_taxonomies
 from masquerade.net.transcript import read_transcript
 from parties_here import parties_here
@@ -313,8 +313,8 @@ def alive(process: int) -> bool:
 
 def launch(folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
     """A mashup under way, and its parties' processes."""
-    launched = subprocess.Popen(
-        [Path(sys.executable).with_name("masquerade"), "mashup", "job.toml"],
+    launched = Forked(
+        [MASQUERADE, "mashup", "job.toml"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

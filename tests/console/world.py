@@ -14,6 +14,7 @@ from typing import Any
 
 from argon2 import PasswordHasher
 
+from forked import Forked
 from masquerade.anonymize.publish import publish
 from masquerade.anonymize.tds import TopDownSpecialization
 from masquerade.audit.log import AuditLog
@@ -223,7 +224,7 @@ def served(configuration: Path) -> Iterator[str]:
     """The address of a process that serves the API and the console of a coordinator."""
     program = Path(__file__).with_name("served.py")
     with configuration.with_suffix(".log").open("wb") as log:
-        process = subprocess.Popen(
+        process = Forked(
             [sys.executable, str(program), str(configuration)],
             stdout=subprocess.PIPE,
             stderr=log,

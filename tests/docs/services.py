@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import masquerade as mq
-from cli.command import MASQUERADE
+from forked import MASQUERADE, Forked
 
 
 @contextmanager
 def service(folder: Path, command: str) -> Iterator[str]:
     """One that is ready, and ends well with Ctrl-C; yields the line by which it says so."""
     words = [MASQUERADE, *command.split()[1:]]
-    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+    with Forked(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         try:
             assert running.stdout is not None
             line = running.stdout.readline().decode()

@@ -9,7 +9,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from sqlalchemy.exc import OperationalError
 
 import conftest
 from conftest import PASSWORD, Postgres
+from forked import MASQUERADE
 from masquerade.cli import coordinator as cli
 from masquerade.errors import ParameterError
 from masquerade.service.coordinator import metrics
@@ -36,7 +36,7 @@ from masquerade.service.coordinator.sign import Signer
 from masquerade.service.session_states import COMPUTING, Status
 from masquerade.service.store import SessionRecord, database
 from masquerade.service.store.releases import Releases
-from service_house import LAUNCH, PATIENCE, House, Ports, wait_until
+from service_house import PATIENCE, House, Ports, wait_until
 
 pytestmark = pytest.mark.system
 
@@ -404,7 +404,7 @@ def test_a_second_coordinator_is_refused_and_disturbs_nothing(
         shown = f"postgresql://steward:***@127.0.0.1:{server.port}/masquerade"
         assert refused(house) == f"{conf}: database: another coordinator uses {shown}; stop it first"
 
-        words = [sys.executable, "-c", LAUNCH, "coordinator", "serve", str(conf)]
+        words = [MASQUERADE, "coordinator", "serve", str(conf)]
         started = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
         assert (started.returncode, started.stdout) == (2, "")
         assert started.stderr == f"error: {conf}: database: another coordinator uses {shown}; stop it first\n"

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import IO
 
 import pytest
 
+from forked import MASQUERADE, Forked
 from masquerade.audit.verify import verify
 from masquerade.errors import PeerError, Problem
 from masquerade.net.channel import Agreement, Node
@@ -25,8 +25,6 @@ from service.party_nodes import PEOPLE, Coordinator, Folder, http, run, wish
 
 pytestmark = pytest.mark.system
 
-MASQUERADE = str(Path(sys.executable).with_name("masquerade"))
-
 
 class Served:
     """`masquerade party serve` as a process."""
@@ -34,7 +32,7 @@ class Served:
     def __init__(self, folder: Folder, name: str) -> None:
         self.log = folder.path / f"{name}.log"
         with self.log.open("ab") as errors:
-            self.process = subprocess.Popen(
+            self.process = Forked(
                 [MASQUERADE, "party", "serve", str(folder.conf(name)), "--json"],
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -1,0 +1,194 @@
+"""Commands in processes of their own that start at once: each is a fork of one process that has loaded the program.
+
+    with Forked([MASQUERADE, "party", "serve", conf], stdout=subprocess.PIPE) as node:
+        ...
+        node.send_signal(signal.SIGINT)
+
+It is used as `subprocess.Popen` is, for `masquerade …` and for Python programs of the tests. To load all modules takes
+a service three seconds of the processor. A process starts here in the state in which a fresh one is
+(`masquerade/library/fork_server.py`); how the real command starts is for tests that start it with `subprocess`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+MASQUERADE = str(Path(sys.executable).with_name("masquerade"))
+
+_LOADED = (
+    *("masquerade.cli.main", "masquerade.service.node.serving", "masquerade.service.api.app"),
+    *("masquerade.console.app", "masquerade.library.mashup", "masquerade.library.jobs", "sklearn.tree"),
+)
+_LENGTH = struct.Struct("!I")
+_STATUS = struct.Struct("!i")
+
+
+class Forked(subprocess.Popen):  # type: ignore[type-arg] # of texts or of bytes, as its options say
+    """A process that is forked rather than loaded."""
+
+    def _execute_child(self, args: Any, executable: Any, *options: Any) -> None:  # type: ignore[override]
+        before, pipes, after = options[:8], options[8:14], options[14:]  # in the order of subprocess
+        preexec, _, pass_fds, folder, environment, *_, shell = before
+        *others, new_session, _group = after
+        assert (executable, preexec, pass_fds, shell) == (None, None, (), False)
+        assert others == [True, None, None, None, -1], "neither another user nor another mask"
+        stdin, _, _, stdout, _, stderr = pipes
+        streams = [given if given != -1 else number for number, given in enumerate((stdin, stdout, stderr))]
+        request = {
+            "words": [os.fspath(word) for word in args],
+            "folder": os.fspath(folder or Path.cwd()),
+            "environment": dict(os.environ if environment is None else environment),
+            "session": new_session,
+        }
+        self._ended, theirs = socket.socketpair()
+        with theirs:
+            body = json.dumps(request).encode()
+            socket.send_fds(_server(), [_LENGTH.pack(len(body)) + body], [theirs.fileno(), *streams])
+        self.args = args
+        self._child_created = True
+        self.pid = self._told()
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined] # as subprocess does
+
+    def _told(self) -> int:
+        """The next number of its keeper: first the process id, then how it ended."""
+        said = self._ended.recv(_STATUS.size, socket.MSG_WAITALL)
+        assert said, "the process that others are forked from has died"
+        return int(_STATUS.unpack(said)[0])
+
+    def _internal_poll(self, *_given: Any, **_more: Any) -> int | None:
+        if self.returncode is None and select.select([self._ended], [], [], 0)[0]:
+            self._try_wait(0)
+        return self.returncode
+
+    def _try_wait(self, flags: int) -> tuple[int, int]:
+        if flags & os.WNOHANG and not select.select([self._ended], [], [], 0)[0]:
+            return 0, 0
+        status = self._told()
+        self._handle_exitstatus(status)  # type: ignore[attr-defined] # as subprocess does
+        self._ended.close()
+        return self.pid, status
+
+
+def run(words: list[str | Path], *, timeout: float = 300, **options: Any) -> subprocess.CompletedProcess[Any]:
+    """`subprocess.run`, forked, with its output captured."""
+    with Forked(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@cache
+def _server() -> socket.socket:
+    """The socket of the process that others are forked from, started when it is first used."""
+    from masquerade.library.fork_server import ROOM
+
+    ours, theirs = socket.socketpair()
+    with theirs:
+        server = subprocess.Popen([sys.executable, __file__, ROOM], stdin=theirs.fileno())
+    atexit.register(server.wait)
+    atexit.register(ours.close)
+    return ours
+
+
+# --- that process ---
+
+
+def serve(requests: socket.socket) -> dict[str, Any] | None:
+    """What is to be done, in each new process; None at the end."""
+    me = os.getpid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        length, files, _, _ = socket.recv_fds(requests, _LENGTH.size, 4)
+        if not length:
+            return None
+        request = json.loads(requests.recv(*_LENGTH.unpack(length), socket.MSG_WAITALL))
+        if os.fork() == 0:
+            requests.close()
+            return _kept(request, files, me)
+        for file in files:
+            os.close(file)
+
+
+def _kept(request: dict[str, Any], files: list[int], server: int) -> dict[str, Any] | None:
+    """Fork once more, and tell how the child ends; return what is to be done in the child."""
+    from masquerade.library.fork_server import end_with
+
+    status, *streams = files
+    end_with(server)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    keeper = os.getpid()
+    if child := os.fork():
+        for stream in streams:
+            os.close(stream)
+        os.write(status, _STATUS.pack(child))
+        ended = os.waitpid(child, 0)[1]
+        os.write(status, _STATUS.pack(ended))
+        os._exit(0)
+    os.close(status)
+    end_with(keeper)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return {**request, "streams": streams}
+
+
+def become(
+    words: list[str], folder: str, environment: dict[str, str], session: bool, streams: list[int]
+) -> None:
+    """Be the command from here on."""
+    from masquerade.library.fork_server import show_as, start_afresh, use_streams
+
+    if session:
+        os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    use_streams(streams)
+    start_afresh()
+    show_as(words)
+    if words[0] == MASQUERADE:
+        from masquerade.cli.main import main
+
+        sys.argv = words
+        main()
+    else:
+        assert words[0] == sys.executable
+        sys.argv = words[1:]
+        sys.path[0] = str(Path(words[1]).parent)
+        runpy.run_path(words[1], run_name="__main__")
+
+
+def main() -> None:
+    """Load the program, then serve."""
+    from importlib import import_module
+
+    from masquerade.library.fork_server import show_as
+    from masquerade.library.without_pandas import hide_pandas
+
+    show_as(sys.orig_argv[:-1])
+    hide_pandas()
+    for module in _LOADED:
+        import_module(module)
+    gc.freeze()  # a child that collects garbage would copy every page
+    request = serve(socket.socket(fileno=os.dup(0)))
+    if request is not None:
+        become(**request)
+
+
+if __name__ == "__main__":
+    main()
