@@ -14,7 +14,7 @@ import numpy as np
 
 from masquerade.anonymize.cheapest_box.levels import Levels
 from masquerade.anonymize.cheapest_box.space import Records
-from masquerade.engine.counts import Counts, Rows
+from masquerade.engine.counts import Counts, Rows, which_occur
 
 Vector = tuple[int, ...]  # a level for each attribute
 
@@ -27,12 +27,25 @@ _SEED = 7
 
 
 def vectors_of(levels: Sequence[Levels], records: Records, least: int) -> Counts:
-    """Return the vectors to search for groups of at least `least` rows, vector × attribute, the most general last."""
-    n_levels = [each.n_levels for each in levels]
-    if prod(n_levels) <= MOST_VECTORS:
-        return np.indices(n_levels).reshape(len(n_levels), -1).T
-    most_general = tuple(n - 1 for n in n_levels)
+    """Return the vectors to search for groups of at least `least` rows, the most general among them, vector × attribute."""
+    kept = [_different(each, ranks) for each, ranks in zip(levels, records.ranks, strict=True)]
+    if prod(each.size for each in kept) <= MOST_VECTORS:
+        chosen = np.indices([each.size for each in kept]).reshape(len(kept), -1)
+        return np.stack([each[level] for each, level in zip(kept, chosen, strict=True)], axis=1)
+    most_general = tuple(each.n_levels - 1 for each in levels)
     return np.array(list(dict.fromkeys([*_learned(levels, records, least), most_general])))
+
+
+def _different(levels: Levels, ranks: Counts) -> Rows:
+    """Return the levels that cut the values of these records differently, of equal ones the first, which costs least.
+
+    Of a block of a large table they are few: its records have few of the values.
+    """
+    present = np.flatnonzero(which_occur(ranks, levels.nodes.shape[1]))
+    cuts = np.diff(levels.nodes[:, present], axis=1) != 0  # a value's ranks lie side by side
+    return np.array(
+        list({cut.tobytes(): level for level, cut in reversed([*enumerate(cuts)])}.values())[::-1]
+    )
 
 
 def _learned(levels: Sequence[Levels], records: Records, least: int) -> Iterator[Vector]:
