@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from masquerade.data.column import Generalised
 from masquerade.data.table import Table
-from masquerade.engine.counts import value_counts
+from masquerade.engine.counts import value_counts, weighted_counts, which_occur
 from masquerade.utility.naive_bayes import Category, Feature, raw_feature, released_feature
 
 _MOST_ROWS = 5_000  # as many show the structure
@@ -78,7 +78,7 @@ def _fit(points: Points, clusters: int, random: np.random.Generator) -> tuple[fl
     for _ in range(_MOST_ROUNDS):
         squares = _squares(points, centres)
         before, labels = labels, squares.argmin(axis=1)
-        for at in np.unique(labels):
+        for at in np.flatnonzero(which_occur(labels, len(centres))):
             centres[at] = points[labels == at].mean(axis=0)
         if np.array_equal(before, labels):
             break
@@ -94,8 +94,7 @@ def _squares(points: Points, centres: Points) -> Points:
 
 def _judged(points: Points, labels: NDArray[np.int64], clusters: int, dimensions: int) -> dict[str, float]:
     sizes = value_counts(labels, clusters)
-    sums = np.zeros((clusters, points.shape[1]))
-    np.add.at(sums, labels, points)
+    sums = np.stack([weighted_counts(labels, column, clusters) for column in points.T], axis=1)
     centres = sums / np.maximum(sizes, 1)[:, np.newaxis]
     farthest = np.sqrt(dimensions)
     within = np.linalg.norm(points - centres[labels], axis=1).mean() / farthest

@@ -15,6 +15,7 @@ from masquerade.data.column import Coded, Generalised
 from masquerade.data.continuum import Continuum
 from masquerade.data.table import Table
 from masquerade.engine.counts import Rows, pair_counts, value_counts, weighted_counts
+from masquerade.engine.numbering import distinct_values
 from masquerade.utility.features import raw_features
 
 Numbers = NDArray[np.float64]
@@ -54,7 +55,7 @@ class Number:
         sizes = np.maximum(value_counts(of_class, n_classes), 1)
         means = weighted_counts(of_class, seen, n_classes) / sizes
         spreads = weighted_counts(of_class, (seen - means[of_class]) ** 2, n_classes) / sizes
-        distinct = np.unique(seen)
+        distinct, _ = distinct_values(seen)
         gap = (distinct[-1] - distinct[0]) / (distinct.size - 1) if distinct.size > 1 else 1.0
         deviations = np.maximum(np.sqrt(spreads), gap / 6)
         away = (self.values[test][:, np.newaxis] - means) / deviations

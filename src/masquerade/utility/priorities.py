@@ -19,6 +19,7 @@ from masquerade.data.continuum import Continuum
 from masquerade.data.query_log import QueryLog
 from masquerade.data.table import Table
 from masquerade.engine.counts import Counts, pair_counts
+from masquerade.engine.numbering import distinct_values
 from masquerade.errors import ParameterError
 from masquerade.utility.classification import training_splits
 from masquerade.utility.naive_bayes import naive_bayes_accuracy, raw_feature
@@ -155,7 +156,7 @@ def _binned(column: Column) -> tuple[Counts, int]:
     if not isinstance(column.domain, Continuum) or column.domain.size <= _MOST_BINS:
         return ranks, max(column.domain.size, 1)
     ordered = np.sort(ranks)
-    starts = np.unique(ordered[np.arange(1, _MOST_BINS) * ordered.size // _MOST_BINS])
+    starts, _ = distinct_values(ordered[np.arange(1, _MOST_BINS) * ordered.size // _MOST_BINS])
     return np.searchsorted(starts, ranks, "right"), _MOST_BINS
 
 

@@ -27,7 +27,7 @@ _SEED = 7
 
 
 def vectors_of(levels: Sequence[Levels], records: Records, least: int) -> Counts:
-    """Return the vectors to search for groups of at least `least` rows, the most general among them, vector × attribute."""
+    """Return the vectors to search for groups of at least `least` rows, the most general too; vector × attribute."""
     kept = [_different(each, ranks) for each, ranks in zip(levels, records.ranks, strict=True)]
     if prod(each.size for each in kept) <= MOST_VECTORS:
         chosen = np.indices([each.size for each in kept]).reshape(len(kept), -1)
