@@ -198,8 +198,9 @@ def test_every_refusal_has_its_words(method: type[SessionMethod]) -> None:
 @pytest.mark.parametrize("model", REQUIREMENTS.plain)
 def test_some_method_takes_every_model(model: str) -> None:
     requirement = definition_of(model).examples[0](QID)
-    assert any(
+    taken = any(
         not refusals(method, {}, requirement, session, STEPWISE)
         for method in methods_between_parties()
         for session in SESSIONS[method.arrangement].values()
     )
+    assert taken is not REQUIREMENTS[model].within_boundaries, "parties keep to no boundaries"

@@ -77,7 +77,7 @@ def test_every_part_of_a_violating_group_violates(
 def test_which_requirements_are_hereditary() -> None:
     """The others have a counterexample: of a group that violates, one part may satisfy."""
     assert {model for model, kind in REQUIREMENTS.items() if kind.hereditary} == {
-        "k-anonymity", "l-diversity", "p-sensitive-k-anonymity",
+        "k-anonymity", "l-diversity", "p-sensitive-k-anonymity", "constrained-k-anonymity",
     }  # fmt: skip
     bound = ConfidenceBounding(QID, confidence=0.5, sensitive=SENSITIVE)
     whole, part = np.array([[9, 1]]), np.array([[1, 1]])

@@ -60,7 +60,7 @@ def test_a_request_has_all_its_problems_told_at_once() -> None:
         "got 1.5",
         'ask.toml: privacy[1].model: no model "k-anonimity" (did you mean "k-anonymity"?); available: '
         "k-anonymity, l-diversity, entropy-l-diversity, recursive-l-diversity, t-closeness, alpha-k-anonymity, "
-        "confidence-bounding, p-sensitive-k-anonymity, m-privacy",
+        "confidence-bounding, p-sensitive-k-anonymity, constrained-k-anonymity, m-privacy",
         "ask.toml: privacy[2].k: must be a whole number of at least 1; got 0",
         'ask.toml: providers: must be a table of attributes and who contributes them, such as { age = "bank" }; '
         "got 7",

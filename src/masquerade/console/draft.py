@@ -218,7 +218,8 @@ class Draft:
     def models(self) -> list[str]:
         """The privacy models that can be requested."""
         if self.setting("third_party") != "secure":
-            return list(REQUIREMENTS.plain)
+            plain = REQUIREMENTS.plain.items()
+            return [name for name, model in plain if not model.within_boundaries]  # parties keep to none
         return list(testable_models(m=0 if self.number("m") == 0 else 1))  # a text that is no number is not 0
 
     @property
